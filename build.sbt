@@ -1,0 +1,131 @@
+import scala.util.matching.Regex
+import scala.xml.transform.{RewriteRule, RuleTransformer}
+import scala.xml.{Elem, Node, NodeSeq}
+
+val sparkVersion = "4.2.0"
+val sparkMinor = "4.2"
+val deltaVersion = "4.4.0"
+
+/** The version, from pyproject.toml, where it is written once. */
+def projectVersion(root: File): String = {
+  val line: Regex = """version\s*=\s*"([^"]+)"\s*""".r
+  IO.readLines(root / "pyproject.toml")
+    .collectFirst { case line(version) => version }
+    .getOrElse(sys.error("pyproject.toml has no line: version = \"...\""))
+}
+
+ThisBuild / organization := "io.interlock"
+ThisBuild / version := projectVersion((ThisBuild / baseDirectory).value)
+ThisBuild / scalaVersion := "2.13.17"
+ThisBuild / licenses := Seq(
+  "Apache-2.0" -> url("https://www.apache.org/licenses/LICENSE-2.0")
+)
+Global / onChangedBuildSource := IgnoreSourceChanges
+
+ThisBuild / scalacOptions ++= Seq(
+  "-encoding",
+  "utf8",
+  "-release:17",
+  "-deprecation",
+  "-feature",
+  "-unchecked",
+  "-Xlint",
+  "-Wdead-code",
+  "-Wnumeric-widen",
+  "-Wvalue-discard",
+  "-Wunused",
+  "-Werror",
+  // What Spark and Delta deprecate stays the only way in until they offer another.
+  "-Wconf:cat=deprecation&origin=(org\\.apache\\.spark|io\\.delta)\\..*:s"
+)
+ThisBuild / javacOptions ++= Seq("--release", "17", "-Xlint:all", "-Werror")
+
+val munit = "org.scalameta" %% "munit" % "1.2.1" % Test
+
+lazy val root = project
+  .in(file("."))
+  .aggregate(rules, spark)
+  .settings(name := "interlock", publish / skip := true)
+
+lazy val rules = project
+  .in(file("jvm/rules"))
+  .settings(
+    name := "interlock-rules",
+    moduleName := "interlock-rules",
+    libraryDependencies += munit,
+    publish / skip := true
+  )
+
+lazy val spark = project
+  .in(file("jvm/spark"))
+  .dependsOn(rules)
+  .settings(
+    name := "interlock-spark",
+    moduleName := s"interlock-spark_$sparkMinor",
+    description := "Conflict rules for concurrent Spark writers of Delta tables",
+    libraryDependencies ++= Seq(
+      "org.apache.spark" %% "spark-sql" % sparkVersion % Provided,
+      "io.delta" % "delta-spark_4.2_2.13" % deltaVersion,
+      munit
+    ),
+    Compile / doc / scalacOptions -= "-Werror", // links to private and to JDK classes
+    Compile / resourceGenerators += versionResource.taskValue,
+    Compile / packageBin / mappings ++= (rules / Compile / packageBin / mappings).value,
+    pomPostProcess := withoutDependencyOn((rules / moduleName).value),
+    copyJar := copyIntoPythonPackage.value,
+    Test / fork := true,
+    Test / javaOptions ++= "-Xmx1g" +: sparkAddOpens
+  )
+
+lazy val copyJar = taskKey[File]("Puts the jar into the Python package, in place of any other.")
+
+lazy val versionResource = Def.task {
+  val file = (Compile / resourceManaged).value / "io" / "interlock" / "version.properties"
+  IO.writeLines(
+    file,
+    Seq(s"version=${version.value}", s"spark=$sparkMinor", s"delta=$deltaVersion")
+  )
+  Seq(file)
+}
+
+lazy val copyIntoPythonPackage = Def.task {
+  val jar = (Compile / packageBin).value
+  val jars = (ThisBuild / baseDirectory).value / "python" / "interlock" / "jars"
+  val target = jars / jar.getName
+  IO.delete((jars * "*.jar").get().filterNot(_ == target))
+  IO.copyFile(jar, target, preserveLastModified = true)
+  target
+}
+
+/** The jar holds the rules' classes, so its POM must not name their module. */
+def withoutDependencyOn(module: String): Node => Node = {
+  val rule = new RewriteRule {
+    override def transform(node: Node): NodeSeq = node match {
+      case e: Elem if e.label == "dependency" && (e \ "artifactId").text.startsWith(module) =>
+        NodeSeq.Empty
+      case other => other
+    }
+  }
+  new RuleTransformer(rule).transform(_).head
+}
+
+/** The packages which Spark needs opened on JDK 17 when no launcher script starts it. */
+lazy val sparkAddOpens = Seq(
+  "java.base/java.lang",
+  "java.base/java.lang.invoke",
+  "java.base/java.lang.reflect",
+  "java.base/java.io",
+  "java.base/java.net",
+  "java.base/java.nio",
+  "java.base/java.util",
+  "java.base/java.util.concurrent",
+  "java.base/java.util.concurrent.atomic",
+  "java.base/jdk.internal.ref",
+  "java.base/sun.nio.ch",
+  "java.base/sun.nio.cs",
+  "java.base/sun.security.action",
+  "java.base/sun.util.calendar"
+).map(p => s"--add-opens=$p=ALL-UNNAMED")
+
+addCommandAlias("check", "scalafmtSbtCheck; scalafmtCheckAll; scalafixAll --check")
+addCommandAlias("format", "scalafixAll; scalafmtAll; scalafmtSbt")

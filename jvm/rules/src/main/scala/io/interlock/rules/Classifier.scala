@@ -1,0 +1,69 @@
+package io.interlock.rules
+
+import io.interlock.rules.OperationClass._
+
+/** What a commit says of itself.
+  *
+  * @param name
+  *   the operation's name in the table's history
+  * @param parameters
+  *   the operation's parameters, strings without quotes
+  */
+final case class OperationFacts(
+    name: String,
+    parameters: Map[String, String],
+    addsFiles: Boolean,
+    removesFiles: Boolean,
+    changesData: Boolean
+) {
+
+  def parameter(key: String): Option[String] = parameters.get(key).filter(_.nonEmpty)
+
+  /** Whether it moves rows between files and changes none. */
+  def rearrangesOnly: Boolean = (addsFiles || removesFiles) && !changesData
+}
+
+/** Decides the class of a commit, ours or a foreign writer's, from what it says of itself
+  * (requirements, 1.10).
+  *
+  * @param selectsByPartition
+  *   whether a SQL predicate uses partition columns only
+  * @param compaction
+  *   the class of compactions under the table's policy
+  */
+final class Classifier(selectsByPartition: String => Boolean, compaction: OperationClass) {
+
+  def classify(facts: OperationFacts): OperationClass = facts.name match {
+    case "WRITE" => write(facts)
+    case "STREAMING UPDATE" =>
+      if (facts.parameter("outputMode").contains("Complete")) Overwrite else Append
+    case "UPDATE" | "DELETE" | "MERGE" => Mutate
+    case "TRUNCATE" | "RESTORE" | "CLONE" | "CONVERT" => Overwrite
+    case "OPTIMIZE" | "REORG" => compaction
+    case name if name.contains("REPLACE TABLE") || name.startsWith("CREATE TABLE") => Overwrite
+    case name if Classifier.maintenance(name) => Metadata
+    case _ => byActions(facts)
+  }
+
+  private def write(facts: OperationFacts): OperationClass = {
+    val matchesRows =
+      facts.parameters.contains("replaceOnCond") || facts.parameters.contains("replaceUsingCols")
+    if (facts.rearrangesOnly) compaction
+    else if (!facts.parameter("mode").contains("Overwrite")) Append
+    else if (matchesRows) Mutate
+    else if (facts.parameter("predicate").forall(selectsByPartition)) Overwrite
+    else Mutate
+  }
+
+  private def byActions(facts: OperationFacts): OperationClass =
+    if (!facts.addsFiles && !facts.removesFiles) Metadata
+    else if (facts.rearrangesOnly) compaction
+    else if (!facts.removesFiles) Append
+    else Mutate
+}
+
+object Classifier {
+
+  /** Operations that touch files without touching data and are no compaction. */
+  private val maintenance = Set("ROW TRACKING BACKFILL", "ROW TRACKING UNBACKFILL", "COMPUTE STATS")
+}

@@ -1,0 +1,38 @@
+package io.interlock.rules
+
+/** The facts of a rejected commit.
+  *
+  * @param rule
+  *   the label of the policy's cell
+  * @param scope
+  *   the partitions that met, as text, or "the whole table"
+  */
+final case class Conflict(
+    kind: ConflictKind,
+    policy: String,
+    rule: String,
+    earlierClass: OperationClass,
+    laterClass: OperationClass,
+    earlierOperation: String,
+    laterOperation: String,
+    readVersion: Long,
+    winnerVersion: Long,
+    scope: String,
+    table: String
+)
+
+object Conflict {
+
+  /** The policies of `known` under which this pair of classes does not always fail. */
+  def policiesThatAllow(conflict: Conflict, known: Seq[Policy]): Seq[String] =
+    known.filter(_.name != conflict.policy).filter { policy =>
+      val (earlier, later) = (in(policy, conflict.earlierClass), in(policy, conflict.laterClass))
+      policy.cell(earlier, later).exists(_.verdict != Verdict.Fail)
+    }.map(_.name)
+
+  /** The class that a compaction has under another policy. */
+  private def in(policy: Policy, operation: OperationClass): OperationClass =
+    if (OperationClass.compactions(operation) && !policy.classes.contains(operation))
+      policy.compaction
+    else operation
+}

@@ -1,0 +1,34 @@
+package io.interlock.rules
+
+/** A commit that stands between an attempt's read version and its commit.
+  *
+  * @param version
+  *   the version it made
+  */
+final case class Winner(version: Long, operationClass: OperationClass, changed: ChangedScope)
+
+final case class Attempt(operationClass: OperationClass, scope: AttemptScope)
+
+/** A verdict and where it comes from.
+  *
+  * @param cell
+  *   the policy's cell; none where no cell applies: scopes are disjoint, or Delta's checks decide
+  */
+final case class Ruling(verdict: Verdict, cell: Option[Cell])
+
+/** Judges an attempt against one winner. A pure function: several winners are judged in the order
+  * of their versions, and one FAIL fails the attempt.
+  */
+object Judge {
+  def judge(policy: Policy, winner: Winner, attempt: Attempt): Ruling = {
+    val classes = Seq(winner.operationClass, attempt.operationClass)
+    if (winner.changed == ChangedScope.Nothing) Ruling(Verdict.AsIs, None)
+    else if (classes.contains(OperationClass.Metadata)) Ruling(Verdict.ByFiles, None)
+    else if (!attempt.scope.meets(winner.changed)) Ruling(Verdict.AsIs, None)
+    else
+      policy.cell(winner.operationClass, attempt.operationClass) match {
+        case Some(cell) => Ruling(cell.verdict, Some(cell))
+        case None => Ruling(Verdict.Fail, None)
+      }
+  }
+}

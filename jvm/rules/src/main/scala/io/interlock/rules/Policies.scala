@@ -1,0 +1,30 @@
+package io.interlock.rules
+
+import scala.io.Source
+import scala.util.Using
+
+/** The policies that come with Interlock, each read from its text resource. */
+object Policies {
+  val names: Seq[String] = Seq(
+    "maxcompute_delta",
+    "maxcompute_transactional",
+    "maxcompute_standard",
+    "serializable",
+    "write_serializable"
+  )
+
+  lazy val all: Seq[Policy] = names.map(load)
+
+  def byName(name: String): Option[Policy] = all.find(_.name == name)
+
+  private def load(name: String): Policy = {
+    val resource = s"/io/interlock/policies/$name.policy"
+    val text = Using.resource(getClass.getResourceAsStream(resource)) { stream =>
+      Source.fromInputStream(stream, "UTF-8").mkString
+    }
+    val policy = PolicyText.parse(resource, text)
+    if (policy.name != name)
+      throw new MalformedPolicy(s"$resource: names itself '${policy.name}'; call it '$name'.")
+    policy
+  }
+}

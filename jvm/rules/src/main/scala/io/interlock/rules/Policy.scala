@@ -1,0 +1,55 @@
+package io.interlock.rules
+
+/** A cell of a policy's matrix.
+  *
+  * @param id
+  *   the cell's number in its document, such as D7; empty where the document numbers none
+  */
+final case class Cell(
+    id: String,
+    earlier: OperationClass,
+    later: OperationClass,
+    verdict: Verdict
+) {
+
+  /** How the cell is named to people: D7, or its classes where it has no number. */
+  def label: String = if (id.nonEmpty) id else s"$earlier -> $later"
+}
+
+/** Conflict rules as data: a table (earlier class, later class) -> verdict.
+  *
+  * @param name
+  *   the value of the table property `interlock.policy`
+  * @param source
+  *   the document which the matrix is taken from
+  * @param classes
+  *   rows and columns of the matrix, in the document's order
+  * @param compaction
+  *   the class of OPTIMIZE, ZORDER, clustering and auto compaction
+  * @param isolation
+  *   Delta's isolation level for cells that are judged by files
+  * @param cells
+  *   the matrix, row by row
+  */
+final case class Policy(
+    name: String,
+    source: String,
+    classes: Seq[OperationClass],
+    compaction: OperationClass,
+    isolation: String,
+    cells: Seq[Cell]
+) {
+
+  private val byClasses = cells.map(cell => (cell.earlier, cell.later) -> cell).toMap
+
+  /** The cell of a pair; none where the policy does not know one of the two classes. */
+  def cell(earlier: OperationClass, later: OperationClass): Option[Cell] =
+    byClasses.get((earlier, later))
+
+  /** Whether the documents give such an operation on tables of this kind. */
+  def permits(operation: OperationClass): Boolean =
+    operation == OperationClass.Metadata || classes.contains(operation)
+
+  /** Whether a rebase of this policy maps rows, for which the table must support deletion vectors. */
+  def remapsRows: Boolean = cells.exists(cell => Verdict.needDeletionVectors(cell.verdict))
+}

@@ -1,0 +1,29 @@
+package io.interlock.spark
+
+import io.interlock.rules.{Policies, Policy}
+
+/** What Interlock knows about itself, as JSON: for the Python package and the lab. */
+object Inspect {
+  def version(): String = Handshake.jarVersion
+
+  /** An array of policies: name, source, classes in the order of rows and columns, the class of
+    * compactions, and the cells row by row.
+    */
+  def policiesJson(): String = Json.write(Policies.all.map(describe))
+
+  private def describe(policy: Policy): Map[String, Any] = Map(
+    "name" -> policy.name,
+    "source" -> policy.source,
+    "classes" -> policy.classes.map(_.name),
+    "compaction" -> policy.compaction.name,
+    "isolation" -> policy.isolation,
+    "cells" -> policy.cells.map(cell =>
+      Map(
+        "id" -> cell.id,
+        "earlier" -> cell.earlier.name,
+        "later" -> cell.later.name,
+        "verdict" -> cell.verdict.name
+      )
+    )
+  )
+}

@@ -1,0 +1,21 @@
+package io.interlock.spark
+
+import org.apache.spark.sql.SparkSessionExtensions
+
+/** Brings Interlock into a session: `spark.sql.extensions`, listed after Delta's own extension.
+  *
+  * Refuses a session that it cannot serve (see [[Handshake]]).
+  */
+final class InterlockExtension extends (SparkSessionExtensions => Unit) {
+  override def apply(extensions: SparkSessionExtensions): Unit = {
+    Handshake.check()
+    DeltaHook.install()
+    extensions.injectHintResolutionRule(_ => MarkTruncate)
+    extensions.injectResolutionRule(_ => ResolveTruncate)
+  }
+}
+
+/** Keeps Delta's classes out of [[InterlockExtension]], which must load where Delta is missing. */
+private object DeltaHook {
+  def install(): Unit = org.apache.spark.sql.delta.interlock.TransactionHook.install()
+}

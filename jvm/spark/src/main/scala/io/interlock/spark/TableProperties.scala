@@ -1,0 +1,143 @@
+package io.interlock.spark
+
+import java.util.Locale
+
+import io.interlock.rules.{Policies, Policy}
+import io.interlock.spark.errors.InterlockException
+
+/** The `interlock.*` table properties, and the Delta properties which a policy requires.
+  *
+  * Pure functions on property maps; the catalog calls them early, each transaction calls them for
+  * every change of a table's metadata.
+  */
+object TableProperties {
+  val PolicyKey = "interlock.policy"
+  val DefaultPolicyConf = "spark.interlock.defaultPolicy"
+  private val Known = Seq(PolicyKey)
+
+  private val RowTracking = "delta.enableRowTracking"
+  private val InCommitTimestamps = "delta.enableInCommitTimestamps"
+  private val DeletionVectors = "deletionVectors"
+  private val DeletionVectorsFeature = s"delta.feature.$DeletionVectors"
+
+  /** What Delta derives from a required property and loses in a REPLACE. */
+  private val Derived = Seq(
+    "delta.inCommitTimestampEnablementVersion",
+    "delta.inCommitTimestampEnablementTimestamp"
+  )
+
+  /** A table before a change of its metadata.
+    *
+    * @param replaced
+    *   whether the statement replaces the table's definition
+    * @param supports
+    *   names of the table features in its protocol
+    */
+  final case class Table(
+      properties: Map[String, String],
+      exists: Boolean,
+      replaced: Boolean,
+      supports: Set[String]
+  )
+
+  def named(properties: Map[String, String]): Option[String] = properties.get(PolicyKey)
+
+  /** @throws InterlockException
+    *   INTERLOCK_UNKNOWN_POLICY
+    */
+  def policyOf(properties: Map[String, String]): Option[Policy] =
+    named(properties).map(name =>
+      Policies.byName(name).getOrElse(throw InterlockException.unknownPolicy(name))
+    )
+
+  /** Refuses unknown `interlock.*` properties and unknown policies, naming the nearest right one. */
+  def check(properties: Map[String, String]): Unit = {
+    properties.keys
+      .filter(key => isOurs(key) && !Known.contains(key))
+      .foreach(key => throw InterlockException.unknownProperty(key, Known))
+    policyOf(properties)
+    ()
+  }
+
+  /** What a policy requires: row tracking and in-commit timestamps, and support for deletion
+    * vectors where its rebases map rows. Whether DML writes deletion vectors stays the user's choice.
+    */
+  def requiredBy(policy: Policy): Seq[(String, String)] =
+    Seq(RowTracking -> "true", InCommitTimestamps -> "true") ++
+      Option.when(policy.remapsRows)(DeletionVectorsFeature -> "supported")
+
+  /** The properties that a table gets when a statement proposes some.
+    *
+    * Interlock's properties and what they require are inherited from the table as it is, unless the
+    * statement sets them.
+    *
+    * @param default
+    *   the policy of new tables that name none
+    */
+  def complete(
+      table: Table,
+      proposed: Map[String, String],
+      default: Option[String]
+  ): Map[String, String] = {
+    val inherited = table.properties.filter { case (key, _) => isOurs(key) }
+    val own = inherited ++ proposed
+    val named =
+      if (table.exists || own.contains(PolicyKey)) own else own ++ default.map(PolicyKey -> _)
+    check(named)
+    policyOf(named).fold(named)(withRequired(table, named, _))
+  }
+
+  private def withRequired(
+      table: Table,
+      properties: Map[String, String],
+      policy: Policy
+  ): Map[String, String] = {
+    val isGoverned = this.named(table.properties).nonEmpty
+    val derived = table.properties.filter { case (key, _) => Derived.contains(key) }
+    requiredBy(policy).foldLeft(derived ++ properties) { case (all, (key, value)) =>
+      all.get(key) match {
+        case Some(set) if set.equalsIgnoreCase(value) => all
+        case Some(set) => throw InterlockException.requiredProperty(policy.name, key, value, set)
+        case None if isSupported(table, key) => all
+        case None if key == RowTracking && table.exists && !table.replaced && !isGoverned =>
+          throw InterlockException.policyNeedsAlter(policy.name)
+        case None => all + (key -> value)
+      }
+    }
+  }
+
+  private def isSupported(table: Table, key: String): Boolean =
+    key == DeletionVectorsFeature && table.exists && table.supports(DeletionVectors)
+
+  /** What an ALTER TABLE that sets a policy must set beside it.
+    *
+    * @param table
+    *   the properties that the table has
+    * @param set
+    *   those that the statement sets
+    */
+  def requiredByAlter(table: Map[String, String], set: Map[String, String]): Map[String, String] =
+    policyOf(set).fold(Map.empty[String, String]) { policy =>
+      requiredBy(policy).filter { case (key, value) =>
+        set.get(key).orElse(table.get(key)) match {
+          case None => true
+          case Some(is) if is.equalsIgnoreCase(value) => false
+          case Some(is) => throw InterlockException.requiredProperty(policy.name, key, value, is)
+        }
+      }.toMap
+    }
+
+  /** The properties after an UNSET of `keys`: the one statement that ends a policy. */
+  def unset(properties: Map[String, String], keys: Seq[String]): Map[String, String] = {
+    val left = properties -- keys.filter(isOurs)
+    policyOf(left).foreach { policy =>
+      requiredBy(policy).filter { case (key, _) => keys.contains(key) }.foreach {
+        case (key, value) =>
+          throw InterlockException.requiredProperty(policy.name, key, value, "unset")
+      }
+    }
+    left -- keys
+  }
+
+  private def isOurs(key: String): Boolean = key.toLowerCase(Locale.ROOT).startsWith("interlock.")
+}

@@ -1,0 +1,135 @@
+package io.interlock.spark.errors
+
+import scala.jdk.CollectionConverters._
+
+import io.delta.exceptions._
+import io.interlock.rules.{Conflict, ConflictKind, Policies, Policy}
+import io.interlock.spark.Json
+import org.apache.spark.SparkThrowable
+
+/** A commit that a policy rejected. Every such error is also the Delta exception of its kind, so
+  * that existing retry code goes on working.
+  */
+trait InterlockConflict extends Throwable with SparkThrowable {
+
+  /** The facts of the conflict as a JSON object. */
+  def conflictJson(): String
+
+  override def getSqlState: String = ErrorCatalogue.sqlState(getCondition)
+}
+
+/** @param message
+  *   the text of the condition with its parameters
+  */
+final private[errors] case class Rendered(
+    condition: String,
+    parameters: Map[String, String],
+    facts: Map[String, Any]
+) {
+  def message: String = ErrorCatalogue.message(condition, parameters)
+  def json: String = Json.write(
+    facts ++ Map("condition" -> condition, "sqlState" -> ErrorCatalogue.sqlState(condition))
+  )
+}
+
+final class ConcurrentAppendConflict private[errors] (rendered: Rendered)
+    extends ConcurrentAppendException(rendered.message)
+    with InterlockConflict {
+  override def getMessage: String = rendered.message
+  override def getErrorClass: String = rendered.condition
+  override def getMessageParameters: java.util.Map[String, String] = rendered.parameters.asJava
+  override def conflictJson(): String = rendered.json
+}
+
+final class ConcurrentDeleteReadConflict private[errors] (rendered: Rendered)
+    extends ConcurrentDeleteReadException(rendered.message)
+    with InterlockConflict {
+  override def getMessage: String = rendered.message
+  override def getErrorClass: String = rendered.condition
+  override def getMessageParameters: java.util.Map[String, String] = rendered.parameters.asJava
+  override def conflictJson(): String = rendered.json
+}
+
+final class ConcurrentDeleteDeleteConflict private[errors] (rendered: Rendered)
+    extends ConcurrentDeleteDeleteException(rendered.message)
+    with InterlockConflict {
+  override def getMessage: String = rendered.message
+  override def getErrorClass: String = rendered.condition
+  override def getMessageParameters: java.util.Map[String, String] = rendered.parameters.asJava
+  override def conflictJson(): String = rendered.json
+}
+
+final class ConcurrentWriteConflict private[errors] (rendered: Rendered)
+    extends ConcurrentWriteException(rendered.message)
+    with InterlockConflict {
+  override def getMessage: String = rendered.message
+  override def getErrorClass: String = rendered.condition
+  override def getMessageParameters: java.util.Map[String, String] = rendered.parameters.asJava
+  override def conflictJson(): String = rendered.json
+}
+
+/** Turns the facts of a conflict into the exception of its kind. */
+object Conflicts {
+  type ConflictException = org.apache.spark.sql.delta.DeltaConcurrentModificationException
+    with InterlockConflict
+
+  /** A FAIL of a policy's matrix. */
+  def byPolicy(conflict: Conflict): ConflictException = {
+    val facts = Map[String, Any](
+      "policy" -> conflict.policy,
+      "rule" -> conflict.rule,
+      "verdict" -> "FAIL",
+      "earlierClass" -> conflict.earlierClass.name,
+      "laterClass" -> conflict.laterClass.name,
+      "earlierOperation" -> conflict.earlierOperation,
+      "laterOperation" -> conflict.laterOperation,
+      "readVersion" -> conflict.readVersion,
+      "winnerVersion" -> conflict.winnerVersion,
+      "scope" -> conflict.scope,
+      "table" -> conflict.table
+    )
+    val parameters = facts.map { case (key, value) => key -> value.toString } - "verdict"
+    val others = Conflict.policiesThatAllow(conflict, Policies.all)
+    val advice =
+      if (others.isEmpty) "" else s", or under the policy ${others.mkString(" or ")}"
+    val rendered =
+      Rendered(conflict.kind.condition, parameters + ("otherPolicies" -> advice), facts)
+    conflict.kind match {
+      case ConflictKind.ConcurrentAppend => new ConcurrentAppendConflict(rendered)
+      case ConflictKind.ConcurrentDeleteRead => new ConcurrentDeleteReadConflict(rendered)
+      case ConflictKind.ConcurrentDeleteDelete => new ConcurrentDeleteDeleteConflict(rendered)
+    }
+  }
+
+  /** RESTORE, CLONE and CONVERT fail on any concurrent commit.
+    *
+    * @param cause
+    *   Delta's error
+    */
+  def concurrentWrite(
+      policy: Policy,
+      operation: String,
+      table: String,
+      readVersion: Long,
+      cause: Throwable
+  ): ConflictException = {
+    val parameters = Map(
+      "laterOperation" -> operation,
+      "table" -> table,
+      "readVersion" -> readVersion.toString,
+      "policy" -> policy.name
+    )
+    val facts = parameters ++ Map[String, Any](
+      "rule" -> "any concurrent commit",
+      "verdict" -> "FAIL",
+      "laterClass" -> "OVERWRITE",
+      "readVersion" -> readVersion,
+      "winnerVersion" -> (readVersion + 1),
+      "scope" -> "the whole table"
+    )
+    val conflict =
+      new ConcurrentWriteConflict(Rendered("INTERLOCK_CONCURRENT_WRITE", parameters, facts))
+    conflict.initCause(cause)
+    conflict
+  }
+}

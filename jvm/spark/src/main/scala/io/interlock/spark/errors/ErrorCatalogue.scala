@@ -1,0 +1,16 @@
+package io.interlock.spark.errors
+
+import org.apache.spark.ErrorClassesJsonReader
+
+/** Interlock's error conditions: `io/interlock/error-conditions.json`. */
+private[errors] object ErrorCatalogue {
+  private lazy val reader = new ErrorClassesJsonReader(
+    Seq(getClass.getResource("/io/interlock/error-conditions.json"))
+  )
+
+  /** The text of an error: `[CONDITION] what happened. Why. How to fix it.` */
+  def message(condition: String, parameters: Map[String, String]): String =
+    s"[$condition] ${reader.getErrorMessage(condition, parameters)} SQLSTATE: ${sqlState(condition)}"
+
+  def sqlState(condition: String): String = reader.getSqlState(condition)
+}

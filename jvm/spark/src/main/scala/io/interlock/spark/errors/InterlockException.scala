@@ -1,0 +1,79 @@
+package io.interlock.spark.errors
+
+import scala.jdk.CollectionConverters._
+
+import io.interlock.rules.{NearestName, Policies}
+import org.apache.spark.SparkThrowable
+
+/** An error in how Interlock is used: nothing was written. */
+final class InterlockException private (condition: String, parameters: Map[String, String])
+    extends RuntimeException(ErrorCatalogue.message(condition, parameters))
+    with SparkThrowable {
+  override def getCondition: String = condition
+  override def getErrorClass: String = condition
+  override def getSqlState: String = ErrorCatalogue.sqlState(condition)
+  override def getMessageParameters: java.util.Map[String, String] = parameters.asJava
+}
+
+object InterlockException {
+  def unknownPolicy(name: String): InterlockException = of(
+    "INTERLOCK_UNKNOWN_POLICY",
+    "policy" -> name,
+    "nearest" -> NearestName.of(name, Policies.names),
+    "policies" -> Policies.names.mkString(", ")
+  )
+
+  def unknownProperty(key: String, known: Seq[String]): InterlockException = of(
+    "INTERLOCK_UNKNOWN_PROPERTY",
+    "property" -> key,
+    "nearest" -> NearestName.of(key, known),
+    "properties" -> known.mkString(", ")
+  )
+
+  /** @param found
+    *   the contrary value, or "unset"
+    */
+  def requiredProperty(
+      policy: String,
+      key: String,
+      value: String,
+      found: String
+  ): InterlockException = of(
+    "INTERLOCK_REQUIRED_PROPERTY",
+    "policy" -> policy,
+    "property" -> key,
+    "value" -> value,
+    "found" -> found
+  )
+
+  def policyNeedsAlter(policy: String): InterlockException =
+    of("INTERLOCK_POLICY_NEEDS_ALTER", "policy" -> policy)
+
+  def operationNotSupported(operation: String, table: String, policy: String): InterlockException =
+    of(
+      "INTERLOCK_OPERATION_NOT_SUPPORTED",
+      "operation" -> operation,
+      "table" -> table,
+      "policy" -> policy
+    )
+
+  def notAPartitionColumn(column: String, table: String, columns: Seq[String]): InterlockException =
+    of(
+      "INTERLOCK_NOT_A_PARTITION_COLUMN",
+      "column" -> column,
+      "table" -> table,
+      "columns" -> (if (columns.isEmpty) "none" else columns.mkString(", "))
+    )
+
+  def tableGone(table: String, operation: Option[String]): InterlockException = of(
+    "INTERLOCK_TABLE_GONE",
+    "table" -> table,
+    "operation" -> operation.getOrElse("The statement")
+  )
+
+  def versionMismatch(found: String, install: String): InterlockException =
+    of("INTERLOCK_VERSION_MISMATCH", "found" -> found, "install" -> install)
+
+  private def of(condition: String, parameters: (String, String)*): InterlockException =
+    new InterlockException(condition, parameters.toMap)
+}

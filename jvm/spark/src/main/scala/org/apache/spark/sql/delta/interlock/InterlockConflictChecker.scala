@@ -1,0 +1,77 @@
+package org.apache.spark.sql.delta.interlock
+
+import io.interlock.rules._
+import io.interlock.spark.errors.Conflicts
+import org.apache.spark.sql.SparkSession
+import org.apache.spark.sql.delta._
+
+/** Delta's conflict check with the three checks on data files decided by a policy.
+  *
+  * Protocol, metadata, application transactions, domains, row ids and timestamps stay Delta's
+  * checks and come first.
+  */
+private[interlock] class InterlockConflictChecker(
+    spark: SparkSession,
+    info: CurrentTransactionInfo,
+    winner: WinningCommitSummary,
+    level: IsolationLevel,
+    attempt: PolicedAttempt,
+    table: String
+) extends ConflictChecker(spark, info, winner, level) {
+
+  private lazy val judged = attempt.asAttempt(currentTransactionInfo)
+  private lazy val judgedWinner = attempt.asWinner(winner)
+  private lazy val ruling = Judge.judge(attempt.policy, judgedWinner, judged)
+
+  /** The winner, where a cell of the policy let the attempt pass it. */
+  def passed: Option[PassedWinner] =
+    ruling.cell.map(cell => PassedWinner(winner.commitVersion, cell.label))
+
+  override protected def checkForAddedFilesThatShouldHaveBeenReadByCurrentTxn(): Unit =
+    ruling.verdict match {
+      case Verdict.Fail => throw Conflicts.byPolicy(conflict)
+      case Verdict.AsIs => ()
+      case Verdict.ReplaceLive =>
+        currentTransactionInfo = ReplaceLive.rebase(currentTransactionInfo, winner, judged.scope)
+      case _ => super.checkForAddedFilesThatShouldHaveBeenReadByCurrentTxn()
+    }
+
+  override protected def checkForDeletedFilesAgainstCurrentTxnReadFiles(): Unit =
+    if (judgedByFiles) super.checkForDeletedFilesAgainstCurrentTxnReadFiles()
+
+  override protected def checkForDeletedFilesAgainstCurrentTxnDeletedFiles(): Unit =
+    if (judgedByFiles) super.checkForDeletedFilesAgainstCurrentTxnDeletedFiles()
+
+  /** BY_FILES, and the verdicts whose rebase is not offered yet: Delta's checks keep them safe. */
+  private def judgedByFiles: Boolean =
+    !Set[Verdict](Verdict.AsIs, Verdict.ReplaceLive, Verdict.Fail)(ruling.verdict)
+
+  private def conflict: Conflict = Conflict(
+    kind = ConflictKind.of(
+      judgedWinner.operationClass,
+      attempt.operationClass,
+      winnerAddedData = winner.addedFiles.exists(_.dataChange),
+      winnerRemoved = winner.removedFiles.nonEmpty
+    ),
+    policy = attempt.policy.name,
+    rule = ruling.cell.fold("no cell")(_.label),
+    earlierClass = judgedWinner.operationClass,
+    laterClass = attempt.operationClass,
+    earlierOperation = winner.commitInfo.fold("an unnamed operation")(_.operation),
+    laterOperation = attempt.operation.name,
+    readVersion = info.readSnapshot.version,
+    winnerVersion = winner.commitVersion,
+    scope = scopeText,
+    table = table
+  )
+
+  /** The partitions that met, a few of them, or the whole table. */
+  private def scopeText: String = judgedWinner.changed match {
+    case ChangedScope.Partitions(values) =>
+      val met = values.filter(judged.scope.covers).map(partition =>
+        partition.toSeq.sorted.map { case (column, value) => s"$column=$value" }.mkString("/")
+      )
+      met.toSeq.sorted.take(3).mkString("", ", ", if (met.size > 3) ", ..." else "")
+    case _ => "the whole table"
+  }
+}

@@ -1,0 +1,273 @@
+package org.apache.spark.sql.delta.interlock
+
+import scala.collection.mutable
+import scala.util.Try
+
+import io.delta.storage.commit.Commit
+import io.interlock.rules.{OperationClass, Policy}
+import io.interlock.spark.TableProperties
+import io.interlock.spark.errors.{Conflicts, InterlockConflict, InterlockException}
+import org.apache.hadoop.fs.FileStatus
+import org.apache.spark.sql.catalyst.catalog.CatalogTable
+import org.apache.spark.sql.delta.DeltaOperations.{Operation, UnsetTableProperties}
+import org.apache.spark.sql.delta._
+import org.apache.spark.sql.delta.actions._
+import org.apache.spark.sql.delta.constraints.Constraint
+import org.apache.spark.sql.types.StructType
+import org.apache.spark.sql.{Dataset, SparkSession}
+
+/** A Delta transaction that commits under the policy of its table, and is Delta's own where the
+  * table has none.
+  *
+  * From statement to `N.json`: the statement writes its files (`writeFiles`), `commitImpl` decides
+  * its class, Delta prepares the actions, and if another commit took the version,
+  * `resolveConflicts` judges the attempt against each winner in order.
+  */
+class InterlockTransaction(
+    deltaLog: DeltaLog,
+    catalogTable: Option[CatalogTable],
+    snapshot: Snapshot
+) extends OptimisticTransaction(deltaLog, catalogTable, snapshot) {
+
+  private val staged = new StagedFiles(deltaLog)
+  private var attempt: Option[PolicedAttempt] = None
+
+  /** The policy that the table had when this transaction began to read it. */
+  private lazy val policy: Option[Policy] =
+    TableProperties.policyOf(snapshot.metadata.configuration)
+
+  // ---- table properties ----
+
+  private var replacing = false
+
+  override def updateMetadataForNewTable(metadata: Metadata): Unit = {
+    replacing = snapshot.version >= 0
+    super.updateMetadataForNewTable(metadata)
+  }
+
+  override protected def updateMetadataInternal(
+      proposed: Metadata,
+      ignoreDefaultProperties: Boolean
+  ): Unit = {
+    val table = TableProperties.Table(
+      properties = snapshot.metadata.configuration,
+      exists = snapshot.version >= 0,
+      replaced = replacing,
+      supports = snapshot.protocol.readerAndWriterFeatureNames
+    )
+    val default =
+      if (ignoreDefaultProperties) None
+      else spark.conf.getOption(TableProperties.DefaultPolicyConf)
+    val completed = TableProperties.complete(table, proposed.configuration, default)
+    warnOfIdentityColumns(proposed.schema, completed)
+    super.updateMetadataInternal(proposed.copy(configuration = completed), ignoreDefaultProperties)
+  }
+
+  private def warnOfIdentityColumns(schema: StructType, properties: Map[String, String]): Unit = {
+    val sets = TableProperties.named(properties)
+    if (
+      sets.nonEmpty && sets != TableProperties.named(snapshot.metadata.configuration) &&
+      ColumnWithDefaultExprUtils.hasIdentityColumn(schema)
+    )
+      logWarning(
+        s"$tableName has an identity column: every insert changes the table's metadata, so two " +
+          s"concurrent writers conflict whatever the policy ${sets.get} says."
+      )
+  }
+
+  /** CREATE TABLE LIKE sets the source's protocol after the metadata: features must not get lost. */
+  override def updateProtocol(protocol: Protocol): Unit =
+    super.updateProtocol(mergedProtocol(protocol))
+
+  private def mergedProtocol(protocol: Protocol): Protocol =
+    if (TableProperties.named(metadata.configuration).isEmpty) protocol
+    else newProtocol.fold(protocol)(protocol.merge(_))
+
+  // ---- commit ----
+
+  override def writeFiles(
+      data: Dataset[_],
+      options: Option[DeltaOptions],
+      isOptimize: Boolean,
+      constraints: Seq[Constraint]
+  ): Seq[FileAction] = {
+    val files = super.writeFiles(data, options, isOptimize, constraints)
+    if (policy.nonEmpty) staged.written(files)
+    files
+  }
+
+  override protected def commitImpl(
+      actions: Seq[Action],
+      op: Operation,
+      canSkipEmptyCommits: Boolean,
+      tags: Map[String, String]
+  ): Option[Long] = {
+    unsetProperties(op)
+    attempt = policyOfCommit(op).map(PolicedAttempt(_, op, actions, snapshot, spark))
+    attempt.fold(super.commitImpl(actions, op, canSkipEmptyCommits, tags)) { current =>
+      current.refuseUnlessPermitted(tableName)
+      try super.commitImpl(actions, op, canSkipEmptyCommits, tags ++ current.tags)
+      catch {
+        case conflict: DeltaConcurrentModificationException =>
+          afterConflict(current, actions, conflict)
+          throw conflict
+      }
+    }
+  }
+
+  /** The policy that a commit is judged by: the one the transaction read, or the one it sets. */
+  private def policyOfCommit(op: Operation): Option[Policy] = op match {
+    case _: DeltaOperations.SetTableProperties | _: UnsetTableProperties =>
+      TableProperties.policyOf(metadata.configuration)
+    case _ => policy.orElse(TableProperties.policyOf(metadata.configuration))
+  }
+
+  /** Interlock's properties survive every change of the metadata; only UNSET ends them. */
+  private def unsetProperties(op: Operation): Unit = op match {
+    case unset: UnsetTableProperties =>
+      newMetadata = newMetadata.map { changed =>
+        changed.copy(configuration = TableProperties.unset(changed.configuration, unset.propKeys))
+      }
+    case _ =>
+  }
+
+  /** Deletes what the failed statement staged; a compaction that Delta may retry keeps its files. */
+  private def afterConflict(
+      current: PolicedAttempt,
+      actions: Seq[Action],
+      conflict: DeltaConcurrentModificationException
+  ): Unit = {
+    val isFinal = conflict.isInstanceOf[InterlockConflict]
+    if (current.compacts && isFinal) FailedCompaction.remember(conflict)
+    if (!current.compacts || isFinal) staged.deleteAll(actions)
+  }
+
+  /** A commit without actions: an overwrite makes a version; the others are judged and make none. */
+  override protected def skipRecordingEmptyCommitAllowed(level: IsolationLevel): Boolean =
+    attempt match {
+      case None => super.skipRecordingEmptyCommitAllowed(level)
+      case Some(current) if current.operationClass == OperationClass.Overwrite => false
+      case Some(current) if current.operationClass == OperationClass.Metadata =>
+        super.skipRecordingEmptyCommitAllowed(level)
+      case Some(_) =>
+        checkForConflicts(getFirstAttemptVersion, emptyTransactionInfo, attemptNumber = 0, level)
+        true
+    }
+
+  private def emptyTransactionInfo: CurrentTransactionInfo = CurrentTransactionInfo(
+    txnId = txnId,
+    readPredicates = readPredicates.toArray(Array.empty[DeltaTableReadPredicate]).toVector,
+    readFiles = readFiles.toArray(Array.empty[AddFile]).toSet,
+    readWholeTable = readTheWholeTable,
+    readAppIds = readTxn.toSet,
+    metadata = metadata,
+    protocol = protocol,
+    actions = Nil,
+    readSnapshot = snapshot,
+    commitInfo = Some(commitInfo),
+    readRowIdHighWatermark =
+      RowId.extractHighWatermark(snapshot).getOrElse(RowId.MISSING_HIGH_WATER_MARK),
+    catalogTable = catalogTable,
+    domainMetadata = Nil,
+    op = attempt.get.operation
+  )
+
+  override protected def getIsolationLevelToUse(
+      preparedActions: Seq[Action],
+      op: Operation
+  ): IsolationLevel =
+    (super.getIsolationLevelToUse(preparedActions, op), attempt) match {
+      case (stock, Some(current)) if stock != SnapshotIsolation =>
+        IsolationLevel.fromString(current.policy.isolation)
+      case (stock, _) => stock
+    }
+
+  // ---- conflicts ----
+
+  override protected def resolveConflicts(
+      info: CurrentTransactionInfo,
+      firstWinningVersion: Long,
+      lastWinningVersion: Long,
+      conflictingCommitFiles: Seq[FileStatus],
+      level: IsolationLevel
+  ): CurrentTransactionInfo =
+    attempt.filter(_ => policy.nonEmpty).fold(
+      super.resolveConflicts(
+        info,
+        firstWinningVersion,
+        lastWinningVersion,
+        conflictingCommitFiles,
+        level
+      )
+    ) { current =>
+      val passed = mutable.ArrayBuffer.empty[PassedWinner]
+      val resolved = conflictingCommitFiles.foldLeft(info) { (before, file) =>
+        val winner = WinningCommitSummary.createFromFileStatus(deltaLog, file)
+        resolveAgainstWinningCommit(winner, firstWinningVersion, before).getOrElse {
+          val checker =
+            new InterlockConflictChecker(spark, before, winner, level, current, tableName)
+          val after = checker.checkConflictsAndValidateActions()
+          passed ++= checker.passed
+          after
+        }
+      }
+      PassedWinner.tag(resolved, passed.toSeq)
+    }
+
+  override def commitLarge(
+      session: SparkSession,
+      nonProtocolMetadataActions: Iterator[Action],
+      newProtocolOpt: Option[Protocol],
+      op: Operation,
+      context: Map[String, String],
+      metrics: Map[String, String]
+  ): (Long, Snapshot) =
+    try
+      super.commitLarge(
+        session,
+        nonProtocolMetadataActions,
+        newProtocolOpt.map(mergedProtocol),
+        op,
+        context,
+        metrics
+      )
+    catch {
+      case conflict: ConcurrentWriteException if policy.nonEmpty =>
+        throw Conflicts.concurrentWrite(
+          policy.get,
+          op.name,
+          tableName,
+          snapshot.version,
+          conflict
+        )
+    }
+
+  override protected def writeCommitFile(
+      attemptVersion: Long,
+      jsonActions: Iterator[String],
+      info: CurrentTransactionInfo
+  ): (Option[VersionChecksum], Commit, CurrentTransactionInfo) = {
+    if (attempt.nonEmpty && snapshot.version >= 0) refuseUnlessSameTable()
+    super.writeCommitFile(attemptVersion, jsonActions, info)
+  }
+
+  /** Refuses to write into the log of a table that was dropped, or dropped and created anew, while
+    * the statement ran. The last known commit file tells it; the table's id where it does not.
+    */
+  private def refuseUnlessSameTable(): Unit = {
+    val fs = logPath.getFileSystem(newDeltaHadoopConf())
+    val isSame = preCommitLogSegment.deltas.lastOption.exists { known =>
+      Try(fs.getFileStatus(known.getPath)).toOption
+        .exists(_.getModificationTime == known.getModificationTime)
+    }
+    if (
+      !isSame && deltaLog.update(catalogTableOpt = catalogTable).metadata.id != snapshot.metadata.id
+    ) {
+      staged.deleteAll(Nil)
+      throw InterlockException.tableGone(tableName, attempt.map(_.operation.name))
+    }
+  }
+
+  private def tableName: String =
+    catalogTable.fold(s"delta.`${dataPath.toUri.getPath}`")(_.identifier.unquotedString)
+}

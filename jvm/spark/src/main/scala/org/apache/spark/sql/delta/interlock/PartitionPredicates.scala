@@ -1,0 +1,79 @@
+package org.apache.spark.sql.delta.interlock
+
+import scala.util.Try
+
+import io.interlock.rules.ChangedScope.Partition
+import org.apache.spark.sql.SparkSession
+import org.apache.spark.sql.catalyst.InternalRow
+import org.apache.spark.sql.catalyst.analysis.UnresolvedAttribute
+import org.apache.spark.sql.catalyst.expressions._
+import org.apache.spark.sql.catalyst.plans.logical.{Filter, LocalRelation}
+import org.apache.spark.sql.delta.{DeltaColumnMapping, DeltaTableReadPredicate}
+import org.apache.spark.sql.types.StructType
+
+/** Evaluates predicates on partition values, without a Spark job. */
+final private[interlock] class PartitionPredicates(spark: SparkSession, partitions: StructType) {
+  private val columns = partitions.map(f => AttributeReference(f.name, f.dataType)())
+  private val resolver = spark.sessionState.conf.resolver
+
+  /** Whether a SQL predicate uses partition columns only and can be evaluated on their values. */
+  def usesPartitionsOnly(sql: String): Boolean = parse(sql).flatMap(resolve).nonEmpty
+
+  /** A SQL predicate that uses partition columns only. Raises where it cannot be evaluated. */
+  def ofSql(sql: String): Partition => Boolean = {
+    val predicate = parse(sql).flatMap(resolve).getOrElse(
+      throw new IllegalArgumentException(s"'$sql' is no predicate on partition columns.")
+    )
+    evaluate(predicate)
+  }
+
+  /** A predicate of a scan. One that cannot be decided (subqueries, non-deterministic functions,
+    * current time, predicates that Delta has already rewritten) selects every partition.
+    */
+  def ofRead(read: DeltaTableReadPredicate): Partition => Boolean =
+    Some(read).filter(_.shouldRewriteFilter).flatMap(r => resolve(r.partitionPredicate)) match {
+      case Some(predicate) =>
+        val decided = evaluate(predicate)
+        partition => Try(decided(partition)).getOrElse(true)
+      case None => _ => true
+    }
+
+  private def parse(sql: String): Option[Expression] =
+    Try(spark.sessionState.sqlParser.parseExpression(sql)).toOption
+
+  private def evaluate(predicate: Expression): Partition => Boolean = {
+    val interpreted = Predicate.createInterpreted(predicate)
+    partition => interpreted.eval(row(partition))
+  }
+
+  /** The predicate on the row of partition values; none where it needs anything else. */
+  private def resolve(predicate: Expression): Option[Expression] =
+    if (!predicate.deterministic || SubqueryExpression.hasSubquery(predicate)) None
+    else
+      Try {
+        val named = predicate.transform { case a: Attribute => column(a).getOrElse(a) }
+        val analyzed = spark.sessionState.analyzer
+          .execute(Filter(named, LocalRelation(columns)))
+          .asInstanceOf[Filter]
+        val evaluable = analyzed.condition.transform { case r: RuntimeReplaceable => r.replacement }
+        BindReferences.bindReference(evaluable, columns)
+      }.toOption.filter(e => e.resolved && !e.exists(_.isInstanceOf[Unevaluable]))
+
+  private def column(attribute: Attribute): Option[AttributeReference] = {
+    val name = attribute match {
+      case unresolved: UnresolvedAttribute => unresolved.nameParts.last
+      case other => other.name
+    }
+    columns.find(c => resolver(c.name, name))
+  }
+
+  private def row(partition: Partition): InternalRow =
+    InternalRow.fromSeq(partitions.map { field =>
+      val value = partition.getOrElse(DeltaColumnMapping.getPhysicalName(field), null)
+      Cast(
+        Literal(value),
+        field.dataType,
+        Some(spark.sessionState.conf.sessionLocalTimeZone)
+      ).eval()
+    })
+}

@@ -1,0 +1,175 @@
+package org.apache.spark.sql.delta.interlock
+
+import scala.util.Try
+
+import io.interlock.rules._
+import io.interlock.spark.errors.InterlockException
+import org.apache.spark.sql.SparkSession
+import org.apache.spark.sql.delta._
+import org.apache.spark.sql.delta.actions._
+import org.apache.spark.sql.delta.util.JsonUtils
+
+/** A commit under a policy: what it is, and how winners look to it.
+  *
+  * @param replaces
+  *   the partition predicate of an overwrite, as the statement wrote it
+  */
+final private[interlock] case class PolicedAttempt(
+    policy: Policy,
+    operation: DeltaOperations.Operation,
+    operationClass: OperationClass,
+    replaces: Option[String],
+    private val replacesDynamically: Boolean,
+    private val classifier: Classifier,
+    private val predicates: PartitionPredicates,
+    private val snapshot: Snapshot
+) {
+
+  def compacts: Boolean = OperationClass.compactions(operationClass)
+
+  /** What the history records of the attempt. */
+  def tags: Map[String, String] =
+    Map(CommitTags.Class -> operationClass.name, CommitTags.Policy -> policy.name) ++
+      replaces.map(CommitTags.Replaced -> _)
+
+  def refuseUnlessPermitted(table: String): Unit =
+    if (!policy.permits(operationClass))
+      throw InterlockException.operationNotSupported(operation.name, table, policy.name)
+
+  /** @param info
+    *   the transaction as it stands after the winners before the one to be judged
+    */
+  def asAttempt(info: CurrentTransactionInfo): Attempt = Attempt(operationClass, scope(info))
+
+  private def scope(info: CurrentTransactionInfo): AttemptScope = {
+    lazy val written = info.actions.collect {
+      case add: AddFile => add.partitionValues
+      case remove: RemoveFile if remove.partitionValues != null => remove.partitionValues
+    }.toSet
+    val isPartitioned = snapshot.metadata.partitionColumns.nonEmpty
+    operationClass match {
+      case _ if !isPartitioned => AttemptScope.WholeTable
+      case OperationClass.Append => AttemptScope.Partitions(written, Nil)
+      case OperationClass.Overwrite if replacesDynamically =>
+        AttemptScope.Partitions(written, Nil)
+      case OperationClass.Overwrite =>
+        replaces.fold[AttemptScope](AttemptScope.WholeTable) { predicate =>
+          AttemptScope.Partitions(written, Seq(predicates.ofSql(predicate)))
+        }
+      case _ if info.readWholeTable => AttemptScope.WholeTable
+      case _ => AttemptScope.Partitions(written, info.readPredicates.map(predicates.ofRead))
+    }
+  }
+
+  def asWinner(winner: WinningCommitSummary): Winner = {
+    val files = winner.addedFiles.map(add => Option(add.partitionValues)) ++
+      winner.removedFiles.map(remove => Option(remove.partitionValues))
+    Winner(
+      version = winner.commitVersion,
+      operationClass = classOf(winner),
+      changed = ChangedScope.of(snapshot.metadata.partitionColumns.nonEmpty, files)
+    )
+  }
+
+  /** The class in the winner's tags, or for foreign writers what their commit tells. */
+  private def classOf(winner: WinningCommitSummary): OperationClass =
+    winner.commitInfo
+      .flatMap(_.tags)
+      .flatMap(_.get(CommitTags.Class))
+      .flatMap(OperationClass.byName)
+      .getOrElse {
+        val (name, parameters) = winner.commitInfo.fold(("", Map.empty[String, String])) { info =>
+          (info.operation, Option(info.operationParameters).getOrElse(Map.empty))
+        }
+        classifier.classify(
+          PolicedAttempt.facts(name, PolicedAttempt.unquoted(parameters), winner.actions)
+        )
+      }
+}
+
+private[interlock] object PolicedAttempt {
+  def apply(
+      policy: Policy,
+      operation: DeltaOperations.Operation,
+      actions: Seq[Action],
+      snapshot: Snapshot,
+      spark: SparkSession
+  ): PolicedAttempt = {
+    val predicates = new PartitionPredicates(spark, snapshot.metadata.partitionSchema)
+    val classifier = new Classifier(predicates.usesPartitionsOnly, policy.compaction)
+    val parameters = operation.parameters.map { case (key, value) => key -> value.toString }
+    val described = facts(operation.name, parameters, actions)
+    val operationClass = classifier.classify(described)
+    val replaces =
+      described.parameter("predicate").filter(_ => operationClass == OperationClass.Overwrite)
+    new PolicedAttempt(
+      policy,
+      operation,
+      operationClass,
+      replaces,
+      replacesDynamically =
+        replaces.isEmpty && described.parameter("isDynamicPartitionOverwrite").contains("true"),
+      classifier,
+      predicates,
+      snapshot
+    )
+  }
+
+  /** A foreign commit's parameters: its strings are JSON, quoted and escaped. */
+  private def unquoted(parameters: Map[String, String]): Map[String, String] =
+    parameters.map { case (key, value) =>
+      key -> Option(value).fold("")(v => Try(JsonUtils.fromJson[String](v)).getOrElse(v))
+    }
+
+  private def facts(
+      name: String,
+      parameters: Map[String, String],
+      actions: Seq[Action]
+  ): OperationFacts = {
+    val files = actions.collect { case f: FileAction if !f.isInstanceOf[AddCDCFile] => f }
+    OperationFacts(
+      name,
+      parameters,
+      addsFiles = files.exists(_.isInstanceOf[AddFile]),
+      removesFiles = files.exists(_.isInstanceOf[RemoveFile]),
+      changesData = files.exists(_.dataChange)
+    )
+  }
+}
+
+/** Keys that Interlock writes into `commitInfo.tags`. */
+private[interlock] object CommitTags {
+  val Class = "interlock.class"
+  val Policy = "interlock.policy"
+  val Replaced = "interlock.replaced"
+  val RebasedOver = "interlock.rebasedOver"
+  val Rule = "interlock.rule"
+}
+
+/** A winner that met an attempt's scope and let it pass.
+  *
+  * @param rule
+  *   the policy's cell, by its label
+  */
+final private[interlock] case class PassedWinner(version: Long, rule: String)
+
+private[interlock] object PassedWinner {
+
+  /** Adds the winners to the tags of the commit, behind those of earlier rounds. */
+  def tag(info: CurrentTransactionInfo, passed: Seq[PassedWinner]): CurrentTransactionInfo =
+    if (passed.isEmpty) info
+    else {
+      def extended(tags: Map[String, String], key: String, values: Seq[String]) = {
+        val before = tags.get(key).toSeq.flatMap(_.split(','))
+        key -> (before ++ values).distinct.mkString(",")
+      }
+      info.copy(commitInfo = info.commitInfo.map { commit =>
+        val tags = commit.tags.getOrElse(Map.empty)
+        commit.copy(tags =
+          Some(tags +
+            extended(tags, CommitTags.RebasedOver, passed.map(_.version.toString)) +
+            extended(tags, CommitTags.Rule, passed.map(_.rule)))
+        )
+      })
+    }
+}

@@ -1,0 +1,61 @@
+"""Conflict policies for Delta tables, enforced where Spark commits.
+
+    spark = interlock.configure(SparkSession.builder).getOrCreate()
+
+Importing this package imports neither PySpark nor anything else that is heavy; the names below are
+loaded when they are first used.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING
+
+from interlock.artifacts import __version__, jar_path, maven_coordinates
+
+if TYPE_CHECKING:
+    from interlock.errors import (
+        ConcurrentAppendError,
+        ConcurrentDeleteDeleteError,
+        ConcurrentDeleteReadError,
+        ConcurrentTransactionError,
+        ConcurrentWriteError,
+        ConfigurationError,
+        ConfigurationWarning,
+        ConflictError,
+        InterlockError,
+        MetadataChangedError,
+        ProtocolChangedError,
+        VersionMismatchError,
+    )
+    from interlock.session import configure
+
+__all__ = [
+    "ConcurrentAppendError",
+    "ConcurrentDeleteDeleteError",
+    "ConcurrentDeleteReadError",
+    "ConcurrentTransactionError",
+    "ConcurrentWriteError",
+    "ConfigurationError",
+    "ConfigurationWarning",
+    "ConflictError",
+    "InterlockError",
+    "MetadataChangedError",
+    "ProtocolChangedError",
+    "VersionMismatchError",
+    "__version__",
+    "configure",
+    "jar_path",
+    "maven_coordinates",
+]
+
+
+def __getattr__(name: str) -> object:
+    if name not in __all__:
+        raise AttributeError(f"module 'interlock' has no attribute {name!r}")
+    module = import_module("interlock.session" if name == "configure" else "interlock.errors")
+    return getattr(module, name)
+
+
+def __dir__() -> list[str]:
+    return __all__

@@ -1,0 +1,37 @@
+"""What this wheel carries and what it fits: its version, its jar, the Spark and Delta it needs."""
+
+from __future__ import annotations
+
+from importlib.metadata import version
+from pathlib import Path
+
+__version__ = version("spark-interlock")
+
+SPARK_MINOR = "4.2"
+SCALA = "2.13"
+DELTA_VERSION = "4.4.0"
+DELTA_ARTIFACT = f"delta-spark_{SPARK_MINOR}_{SCALA}"
+DELTA_COORDINATES = f"io.delta:{DELTA_ARTIFACT}:{DELTA_VERSION}"
+ARTIFACT = f"interlock-spark_{SPARK_MINOR}_{SCALA}"
+JAR_NAME = f"{ARTIFACT}-{__version__}.jar"
+
+
+def jar_path() -> Path:
+    """Return the jar of the installed wheel, for `spark.jars` or `spark-submit --jars`.
+
+    An installation that carries no jar of its own version is a `ConfigurationError`.
+    """
+    path = Path(__file__).resolve().parent / "jars" / JAR_NAME
+    if not path.is_file():
+        from interlock.errors import ConfigurationError
+
+        raise ConfigurationError(
+            f"This installation of spark-interlock has no {JAR_NAME}: "
+            f"install it again (pip install --force-reinstall spark-interlock=={__version__})."
+        )
+    return path
+
+
+def maven_coordinates() -> str:
+    """Return the same jar's Maven coordinates, for `spark.jars.packages`."""
+    return f"io.interlock:{ARTIFACT}:{__version__}"

@@ -1,0 +1,23 @@
+"""The command `interlock`."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Sequence
+
+from interlock import __version__
+from interlock.commands import lab, policies
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run one command and return its exit status."""
+    parser = argparse.ArgumentParser(
+        prog="interlock", description="Conflict policies for Delta tables."
+    )
+    parser.add_argument("--version", action="version", version=f"interlock {__version__}")
+    commands = parser.add_subparsers(title="commands", metavar="COMMAND", required=True)
+    for command in (lab, policies):
+        command.add_to(commands)
+    arguments = parser.parse_args(argv)
+    status: int = arguments.run(arguments)
+    return status

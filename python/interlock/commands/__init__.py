@@ -1,0 +1,1 @@
+"""The commands of `interlock`, one module each: `add_to` declares it, `run` does it."""

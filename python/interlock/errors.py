@@ -1,0 +1,169 @@
+"""The errors that Interlock raises in Python.
+
+`ConflictError` is the root of every lost race, `InterlockError` of every wrong use. The conflict
+classes are also Delta's own classes of the same kind, so that `except
+delta.exceptions.ConcurrentAppendException` keeps catching them.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from interlock._stand_ins import (
+        ConcurrentAppendException,
+        ConcurrentDeleteDeleteException,
+        ConcurrentDeleteReadException,
+        ConcurrentTransactionException,
+        ConcurrentWriteException,
+        MetadataChangedException,
+        ProtocolChangedException,
+        PySparkException,
+    )
+else:
+    # PySpark and Delta's Python package are an extra of the distribution.
+    try:
+        from pyspark.errors import PySparkException
+    except ImportError:
+        from interlock._stand_ins import PySparkException
+    try:
+        from delta import exceptions as _delta
+    except ImportError:
+        from interlock import _stand_ins as _delta
+
+    ConcurrentAppendException = _delta.ConcurrentAppendException
+    ConcurrentDeleteDeleteException = _delta.ConcurrentDeleteDeleteException
+    ConcurrentDeleteReadException = _delta.ConcurrentDeleteReadException
+    ConcurrentTransactionException = _delta.ConcurrentTransactionException
+    ConcurrentWriteException = _delta.ConcurrentWriteException
+    MetadataChangedException = _delta.MetadataChangedException
+    ProtocolChangedException = _delta.ProtocolChangedException
+
+
+class _Error(PySparkException):
+    """An error with a condition of the catalogue, its SQLSTATE and its message."""
+
+    message: str = ""
+    condition: str | None = None
+    sqlstate: str | None = None
+
+    def __init__(
+        self, message: str, *, condition: str | None = None, sqlstate: str | None = None
+    ) -> None:
+        super().__init__(message=message, errorClass=condition, messageParameters={})
+        self.message = message
+        self.condition = condition
+        self.sqlstate = sqlstate
+
+    def getCondition(self) -> str | None:  # noqa: N802 - PySpark's own name
+        return self.condition
+
+    def getSqlState(self) -> str | None:  # noqa: N802
+        return self.sqlstate
+
+    def getMessage(self) -> str:  # noqa: N802
+        return self.message
+
+    def __str__(self) -> str:
+        return self.message
+
+
+class InterlockError(_Error):
+    """A statement, property or call that Interlock refuses, whoever else is writing."""
+
+
+class ConfigurationError(InterlockError):
+    """The session or the installation is not set up in a way that protects tables."""
+
+
+class VersionMismatchError(InterlockError):
+    """Two parts that do not fit together: wheel and jar, or Spark, or Delta."""
+
+
+class ConfigurationWarning(UserWarning):
+    """`interlock.configure` left a setting of the user's as it is."""
+
+
+class ConflictError(_Error):
+    """A job lost against one that committed earlier; nothing of it is visible.
+
+    Attributes are None where the error comes from one of Delta's own checks, which know less.
+
+    Attributes:
+        condition: the condition in the error catalogue
+        sqlstate: 2D521
+        policy: the table's conflict policy
+        rule: the cell of the policy that decided
+        earlier_class: operation class of the winner
+        later_class: operation class of the job that lost
+        earlier_operation: the winner's operation as the table's history names it
+        later_operation: the operation of the job that lost
+        read_version: the version that the losing job had read
+        winner_version: the version that the winner had made
+        scope: the partitions in which the two met
+        table: the table
+
+    """
+
+    policy: str | None = None
+    rule: str | None = None
+    earlier_class: str | None = None
+    later_class: str | None = None
+    earlier_operation: str | None = None
+    later_operation: str | None = None
+    read_version: int | None = None
+    winner_version: int | None = None
+    scope: str | None = None
+    table: str | None = None
+
+    def tell(self, conflict_json: str) -> None:
+        """Fill the attributes from the JSON text that the JVM's conflict exceptions carry."""
+        facts: Mapping[str, object] = json.loads(conflict_json)
+        for key, attribute in _CONFLICT_FIELDS.items():
+            setattr(self, attribute, facts.get(key))
+
+
+_CONFLICT_FIELDS = {
+    "condition": "condition",
+    "sqlState": "sqlstate",
+    "policy": "policy",
+    "rule": "rule",
+    "earlierClass": "earlier_class",
+    "laterClass": "later_class",
+    "earlierOperation": "earlier_operation",
+    "laterOperation": "later_operation",
+    "readVersion": "read_version",
+    "winnerVersion": "winner_version",
+    "scope": "scope",
+    "table": "table",
+}
+
+
+class ConcurrentAppendError(ConflictError, ConcurrentAppendException):
+    """The winner added data that the job should have seen."""
+
+
+class ConcurrentDeleteReadError(ConflictError, ConcurrentDeleteReadException):
+    """The winner removed data that the job had read."""
+
+
+class ConcurrentDeleteDeleteError(ConflictError, ConcurrentDeleteDeleteException):
+    """The winner removed data that the job removes as well, as two compactions do."""
+
+
+class ConcurrentWriteError(ConflictError, ConcurrentWriteException):
+    """Anything was committed beside a job that tolerates nothing: RESTORE, CLONE, CONVERT."""
+
+
+class ConcurrentTransactionError(ConflictError, ConcurrentTransactionException):
+    """Two streaming queries wrote with one checkpoint."""
+
+
+class MetadataChangedError(ConflictError, MetadataChangedException):
+    """The winner changed the schema, the properties or the policy of the table."""
+
+
+class ProtocolChangedError(ConflictError, ProtocolChangedException):
+    """The winner upgraded the table, or created it at the same place."""

@@ -1,0 +1,68 @@
+"""The conflict lab: the documents' cells, run live on real Spark and Delta.
+
+Which rules a table follows is read in the documents (`documents`), what must come of two jobs is
+worked out from them in plain Python (`model`), and what does come of them is seen on a table of
+three rows (`runner`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Literal
+
+from interlock.lab.cases import case_of
+from interlock.lab.documents import MATRICES, is_open
+from interlock.lab.example import Tables
+from interlock.lab.reader import independent_reader
+from interlock.lab.report import MatrixReport
+from interlock.lab.runner import CaseResult, run_case
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+DEFAULT_POLICIES = ("maxcompute_delta", "maxcompute_transactional")
+
+__all__ = ["DEFAULT_POLICIES", "MATRICES", "MatrixReport", "run"]
+
+
+def run(
+    spark: SparkSession,
+    folder: Path,
+    *,
+    policies: Collection[str] = DEFAULT_POLICIES,
+    cells: Collection[str] = (),
+    rules: Literal["policy", "stock"] = "policy",
+    deletion_vectors: Literal["on", "off"] = "on",
+    on_result: Callable[[CaseResult], object] = lambda result: None,
+) -> Iterator[MatrixReport]:
+    """Run the cells that are implemented and report them, matrix by matrix.
+
+    Args:
+        spark: a session with Interlock
+        folder: where tables are made
+        policies: whose matrices to run
+        cells: ids of the only cells to run; all if empty
+        rules: "stock" gives the tables no policy, and so shows what Delta does by itself
+        deletion_vectors: the tables' setting
+        on_result: is called after each cell
+
+    """
+    tables = Tables(spark, folder)
+    reader = independent_reader()
+    for policy in policies:
+        matrix = MATRICES[policy]
+        report = MatrixReport(matrix, policy if rules == "policy" else "stock Delta")
+        for cell in matrix.cells:
+            if is_open(cell) or (cells and cell.id not in cells):
+                continue
+            case = replace(
+                case_of(policy, cell),
+                policy=policy if rules == "policy" else None,
+                deletion_vectors=deletion_vectors,
+            )
+            result = run_case(spark, tables, case, reader=reader)
+            report.results[cell.id] = result
+            on_result(result)
+        yield report

@@ -1,0 +1,100 @@
+"""What the lab can run: two statements, a table, and what must come of it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+from interlock.lab import bodies
+from interlock.lab.documents import MATRICES, Cell
+from interlock.lab.example import PLAIN, Example
+from interlock.lab.model import Body, Class, Outcome, Rows, error_of, in_order, rows_after
+
+
+@dataclass(frozen=True)
+class Case:
+    """Two concurrent jobs and the documents' answer.
+
+    Attributes:
+        id: the document's name for it, such as D7 or P4, with a suffix for a variant
+        policy: the table's policy, None for stock Delta's behaviour
+        earlier: the statement that commits first
+        later: the statement that would commit second
+        outcome: what becomes of them
+        example: the table
+        deletion_vectors: the table's setting
+        sessions: 1 if both jobs share the session, 2 if each has one of its own
+        last_version: the table's version at the end, where it is not 4 for two jobs, 3 for one
+
+    """
+
+    id: str
+    policy: str | None
+    earlier: Body
+    later: Body
+    outcome: Outcome
+    example: Example = PLAIN
+    deletion_vectors: Literal["on", "off"] = "on"
+    sessions: Literal[1, 2] = 1
+    last_version: int | None = None
+
+    @property
+    def properties(self) -> dict[str, str]:
+        """Return the properties of its table."""
+        vectors = "true" if self.deletion_vectors == "on" else "false"
+        policy = {} if self.policy is None else {"interlock.policy": self.policy}
+        return {"delta.enableDeletionVectors": vectors, **policy}
+
+    @property
+    def rows(self) -> Rows:
+        """Return the rows that the table must have in the end."""
+        if self.outcome is Outcome.REFUSED:
+            return in_order(self.example.rows)
+        return rows_after(self.earlier, self.later, self.example.rows, self.outcome)
+
+    @property
+    def error(self) -> str | None:
+        """Name the class of `interlock.errors` that the later job must raise."""
+        return error_of(self.earlier, self.later) if self.outcome is Outcome.FAIL else None
+
+    @property
+    def history(self) -> dict[int, Rows]:
+        """Return the rows that each version from 1 on must have."""
+        states = [*self.example.history]
+        if self.outcome is not Outcome.REFUSED:
+            states.append(self.earlier.effect(self.example.rows))
+        if self.outcome is Outcome.BOTH:
+            states.append(self.rows)
+        states = states[: self.last_version]
+        return {version: in_order(rows) for version, rows in enumerate(states, start=1)}
+
+
+_EARLIER = {
+    Class.IO: bodies.overwrite((100, "x")),
+    Class.II: bodies.insert((10, "i")),
+    Class.UD: bodies.update(1, "U"),
+    Class.MIN: bodies.compact(Class.MIN),
+    Class.SFM: bodies.compact(Class.SFM),
+}
+_LATER = {
+    Class.IO: bodies.overwrite((200, "y")),
+    Class.II: bodies.insert((20, "j")),
+    Class.UD: bodies.delete(2),
+    Class.MIN: bodies.compact(Class.MIN),
+    Class.SFM: bodies.compact(Class.SFM),
+}
+
+
+def case_of(policy: str, cell: Cell) -> Case:
+    """Return the documents' own example of a cell."""
+    return Case(cell.id, policy, _EARLIER[cell.earlier], _LATER[cell.later], cell.outcome)
+
+
+def case(cell_id: str, policy: str = "") -> Case:
+    """Return the case of a cell by its id, such as D7; `policy` chooses among two with one id."""
+    for matrix in MATRICES.values():
+        if policy in ("", matrix.policy):
+            for cell in matrix.cells:
+                if cell.id == cell_id:
+                    return case_of(matrix.policy, cell)
+    raise KeyError(cell_id)

@@ -1,0 +1,147 @@
+"""Runs a case on real Spark and Delta and compares what it sees with what must be."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from interlock.errors import InterlockError
+from interlock.lab.cases import Case
+from interlock.lab.example import Tables, latest_version, sql_name
+from interlock.lab.model import Body, Class, Outcome, Rows, in_order
+from interlock.lab.race import Job, race
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+Reader = Callable[[Path], Rows]
+
+
+@dataclass(frozen=True)
+class CaseResult:
+    """What came of a case.
+
+    Attributes:
+        case: what was run
+        seen: the outcome on real Spark and Delta
+        error: the class of the later job's error
+        rows: the table's rows at the end
+        problems: every difference from what must be, as sentences; none if all is right
+        seconds: how long it took
+
+    """
+
+    case: Case
+    seen: Outcome
+    error: str | None
+    rows: Rows
+    problems: tuple[str, ...]
+    seconds: float
+
+    @property
+    def ok(self) -> bool:
+        """Tell whether everything was as it must be."""
+        return not self.problems
+
+
+def run_case(
+    spark: SparkSession, tables: Tables, case: Case, *, reader: Reader | None = None
+) -> CaseResult:
+    """Run `case` on a table of its own.
+
+    Args:
+        spark: a session with Interlock
+        tables: where tables are made
+        case: what to run
+        reader: reads a table's latest rows without Spark, as a second opinion
+
+    """
+    start = time.monotonic()
+    path = tables.fresh(case.example, case.properties)
+    if case.outcome is Outcome.REFUSED:
+        seen, error, problems = _run_refused(spark, path, case)
+    else:
+        seen, error, problems = _run_race(spark, path, case)
+    history = _rows_by_version(spark, path)
+    problems.extend(_check_history(case, history))
+    if reader is not None and in_order(reader(path)) != case.rows:
+        problems.append(f"another reader sees {show(in_order(reader(path)))}")
+    rows = history[max(history)]
+    return CaseResult(case, seen, error, rows, tuple(problems), time.monotonic() - start)
+
+
+def _run_race(spark: SparkSession, path: Path, case: Case) -> tuple[Outcome, str | None, list[str]]:
+    jobs = [_job(spark, path, case, name) for name in ("earlier", "later")]
+    earlier, later = race(spark, *jobs, latest_version=lambda: latest_version(path))
+    problems = []
+    if earlier.error is not None:
+        problems.append(f"the earlier job failed: {_first_line(earlier.error)}")
+    if not later.held:
+        problems.append("the later job never came to a commit")
+    seen = Outcome.BOTH if later.ok else Outcome.FAIL
+    error = None if later.error is None else type(later.error).__name__
+    if seen is not case.outcome:
+        why = "" if later.error is None else f": {_first_line(later.error)}"
+        problems.append(f"must be {case.outcome.value}, is {seen.value}{why}")
+    elif error != case.error:
+        problems.append(f"the later job must raise {case.error}, raises {error}")
+    return seen, error, problems
+
+
+def _job(spark: SparkSession, path: Path, case: Case, name: str) -> Job:
+    body: Body = case.earlier if name == "earlier" else case.later
+    sql = body.sql.format(t=sql_name(path))
+    session = spark if case.sessions == 1 else spark.newSession()
+    return Job(name, lambda session: session.sql(sql), session)
+
+
+def _run_refused(
+    spark: SparkSession, path: Path, case: Case
+) -> tuple[Outcome, str | None, list[str]]:
+    """Run the statement which this kind of table does not offer, all alone."""
+    body = case.earlier if case.earlier.kind is Class.UD else case.later
+    try:
+        spark.sql(body.sql.format(t=sql_name(path)))
+    except InterlockError as error:
+        return Outcome.REFUSED, type(error).__name__, []
+    except Exception as error:
+        return Outcome.FAIL, type(error).__name__, [f"not refused, but: {_first_line(error)}"]
+    return Outcome.BOTH, None, ["must be refused, is not"]
+
+
+def _rows_by_version(spark: SparkSession, path: Path) -> dict[int, Rows]:
+    """Read all versions from 1 on in one query."""
+    versions = range(1, latest_version(path) + 1)
+    query = " UNION ALL ".join(
+        f"SELECT {version} AS version, * FROM {sql_name(path)} VERSION AS OF {version}"
+        for version in versions
+    )
+    found: dict[int, list[tuple[object, ...]]] = {version: [] for version in versions}
+    for version, *row in spark.sql(query).collect():
+        found[version].append(tuple(row))
+    return {version: in_order(tuple(rows)) for version, rows in found.items()}
+
+
+def _check_history(case: Case, found: dict[int, Rows]) -> Iterable[str]:
+    expected = case.history
+    if len(found) != len(expected):
+        yield f"the last version must be {max(expected)}, is {max(found)}"
+    for version in expected.keys() & found.keys():
+        if found[version] != expected[version]:
+            yield (
+                f"version {version} must be {show(expected[version])}, is {show(found[version])}"
+            )
+    if found[max(found)] != case.rows:
+        yield f"rows must be {show(case.rows)}, are {show(found[max(found)])}"
+
+
+def show(rows: Rows) -> str:
+    """Write rows as the documents do: {1a, 2b}."""
+    return "{" + ", ".join("".join(map(str, row)) for row in rows) + "}"
+
+
+def _first_line(error: Exception) -> str:
+    return f"{type(error).__name__}: {(str(error).splitlines() or [''])[0]}"

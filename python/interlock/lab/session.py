@@ -1,0 +1,15 @@
+"""Settings that suit tables of three rows on a laptop."""
+
+from __future__ import annotations
+
+SMALL_SESSION = {
+    "spark.master": "local[2]",
+    "spark.driver.memory": "1g",
+    # Two cores compile less and collect in one thread.
+    "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
+    "spark.ui.enabled": "false",
+    "spark.ui.showConsoleProgress": "false",
+    "spark.sql.shuffle.partitions": "2",
+    "spark.sql.codegen.wholeStage": "false",
+    "spark.databricks.delta.snapshotPartitions": "1",
+}

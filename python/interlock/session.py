@@ -1,0 +1,195 @@
+"""`configure`: adds Interlock to a Spark session that is about to be built."""
+
+from __future__ import annotations
+
+import os
+import re
+import warnings
+from pathlib import PurePosixPath
+from typing import TYPE_CHECKING, Any
+
+from interlock import artifacts, conversion
+from interlock.errors import ConfigurationError, ConfigurationWarning, VersionMismatchError
+from interlock.settings import Settings, running_in_spark
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+DELTA_EXTENSION = "io.delta.sql.DeltaSparkSessionExtension"
+DELTA_CATALOG = "org.apache.spark.sql.delta.catalog.DeltaCatalog"
+EXTENSION = "io.interlock.spark.InterlockExtension"
+CATALOG = "io.interlock.spark.InterlockCatalog"
+
+_JARS = "spark.jars"
+_PACKAGES = "spark.jars.packages"
+_EXTENSIONS = "spark.sql.extensions"
+_CATALOG = "spark.sql.catalog.spark_catalog"
+_VERSION = "spark.interlock.version"
+
+
+def configure(builder: SparkSession.Builder) -> SparkSession.Builder:
+    """Add Interlock and Delta to the session that `builder` builds, and return the builder.
+
+    Appends to the user's jars, packages and extensions and keeps their order; a value that the user
+    set to something else stays, with a `ConfigurationWarning`. Settings made on the builder after
+    this call replace what it appended, so it goes last (and after
+    `delta.configure_spark_with_delta_pip`, which replaces the packages).
+
+    Calling it twice changes nothing more. Parts that do not fit together are a
+    `VersionMismatchError`, a process that can no longer be configured is a `ConfigurationError`.
+    """
+    _check_pyspark()
+    settings = Settings(builder)
+    if _is_connect(settings):
+        _warn_about_connect(settings)
+    if _is_remote_server(settings):
+        return builder
+    if running_in_spark():
+        _check_running_spark()
+    else:
+        _add_delta(settings)
+        _add_interlock(settings)
+    _add_extensions(settings)
+    _set_unless_other(settings, _CATALOG, CATALOG, replaceable=(DELTA_CATALOG,))
+    _set_unless_other(settings, _VERSION, artifacts.__version__)
+    conversion.install()
+    return builder
+
+
+def _check_pyspark() -> None:
+    import pyspark
+
+    minor = artifacts.SPARK_MINOR
+    if ".".join(pyspark.__version__.split(".")[:2]) != minor:
+        raise VersionMismatchError(
+            f"Interlock {artifacts.__version__} works with PySpark {minor}, and this is PySpark "
+            f"{pyspark.__version__}: pip install 'pyspark=={minor}.*'."
+        )
+
+
+def _add_delta(settings: Settings) -> None:
+    """Ask for Delta's package, unless the user brings Delta as a package or as a jar."""
+    packages = [item for item in settings.items(_PACKAGES) if _artifact(item).startswith("delta-")]
+    for package in packages:
+        if "delta-spark" in package and package != artifacts.DELTA_COORDINATES:
+            _refuse_version(package, _PACKAGES, artifacts.DELTA_COORDINATES)
+    jars = [name for name in map(_file_name, settings.items(_JARS)) if "delta-spark" in name]
+    for jar in jars:
+        if re.search(r"delta-spark_[\d.]+_[\d.]+-[\d.]+\.jar$", jar) and not jar.endswith(
+            f"{artifacts.DELTA_ARTIFACT}-{artifacts.DELTA_VERSION}.jar"
+        ):
+            _refuse_version(jar, _JARS, f"{artifacts.DELTA_ARTIFACT}-{artifacts.DELTA_VERSION}.jar")
+    if not jars and not any("delta-spark" in package for package in packages):
+        settings.append(_PACKAGES, [artifacts.DELTA_COORDINATES])
+
+
+def _add_interlock(settings: Settings) -> None:
+    """Add this wheel's jar, unless the user lists the same artifact already."""
+    listed = False
+    for package in settings.items(_PACKAGES):
+        if _artifact(package).startswith("interlock-spark"):
+            listed = True
+            if package != artifacts.maven_coordinates():
+                _refuse_version(package, _PACKAGES, artifacts.maven_coordinates())
+    for jar in map(_file_name, settings.items(_JARS)):
+        if jar.startswith("interlock-spark"):
+            listed = True
+            if jar != artifacts.JAR_NAME:
+                _refuse_version(jar, _JARS, artifacts.JAR_NAME)
+    if not listed:
+        settings.append(_JARS, [str(artifacts.jar_path())])
+
+
+def _artifact(coordinates: str) -> str:
+    return coordinates.split(":")[1] if coordinates.count(":") >= 2 else coordinates
+
+
+def _file_name(uri: str) -> str:
+    return PurePosixPath(uri).name
+
+
+def _refuse_version(found: str, key: str, right: str) -> None:
+    raise VersionMismatchError(
+        f"Interlock {artifacts.__version__} needs {right}, but {key} lists {found}: "
+        f"list {right} in its place, or leave it out."
+    )
+
+
+def _add_extensions(settings: Settings) -> None:
+    """Add Delta's extension and ours; Delta's own statements break if ours stands before it."""
+    found = settings.items(_EXTENSIONS)
+    if EXTENSION in found and DELTA_EXTENSION not in found[: found.index(EXTENSION)]:
+        found.remove(EXTENSION)
+        settings.set(_EXTENSIONS, ",".join(found))
+    settings.append(_EXTENSIONS, [DELTA_EXTENSION, EXTENSION])
+
+
+def _set_unless_other(
+    settings: Settings, key: str, value: str, *, replaceable: tuple[str, ...] = ()
+) -> None:
+    found = settings.value(key)
+    if found is None or found in replaceable:
+        settings.set(key, value)
+    elif found != value:
+        warnings.warn(
+            f"{key} stays {found}, as you set it; Interlock would set {value}.",
+            ConfigurationWarning,
+            stacklevel=3,
+        )
+
+
+def _check_running_spark() -> None:
+    """Refuse a Spark process that already runs without what can only be given at its start."""
+    from pyspark import SparkContext
+
+    context = SparkContext._active_spark_context
+    if context is not None:
+        if EXTENSION not in context.getConf().get(_EXTENSIONS, ""):
+            raise ConfigurationError(
+                "A Spark session without Interlock is running in this process: "
+                "stop it first (spark.stop()), or configure it before its getOrCreate()."
+            )
+        return
+    SparkContext._ensure_initialized()
+    jvm: Any = SparkContext._jvm
+    loadable = jvm.org.apache.spark.util.Utils.classIsLoadable
+    if not loadable(EXTENSION):
+        raise ConfigurationError(
+            "Spark runs in this process already, as under spark-submit, and takes no more jars: "
+            f"start it with --jars {artifacts.jar_path()} --packages {artifacts.DELTA_COORDINATES}."
+        )
+    if not loadable(DELTA_EXTENSION):
+        raise VersionMismatchError(
+            "Delta is not on the class path of the Spark that is running: "
+            f"start it with --packages {artifacts.DELTA_COORDINATES}."
+        )
+
+
+def _is_connect(settings: Settings) -> bool:
+    mode = settings.value("spark.api.mode") or os.environ.get("SPARK_API_MODE", "")
+    return bool(_remote(settings)) or mode.lower() == "connect"
+
+
+def _remote(settings: Settings) -> str:
+    return settings.value("spark.remote") or os.environ.get("SPARK_REMOTE", "")
+
+
+def _is_remote_server(settings: Settings) -> bool:
+    return _remote(settings).startswith("sc://")
+
+
+def _warn_about_connect(settings: Settings) -> None:
+    message = (
+        "This builder makes a Spark Connect session, "
+        "where conflicts arrive as exceptions of Spark Connect and not as interlock.errors."
+    )
+    if _is_remote_server(settings):
+        message += (
+            " Nothing was added to it: Interlock's jar, extensions and catalog belong to the"
+            f" configuration of its server ({_JARS}, {_EXTENSIONS}, {_CATALOG})."
+        )
+    warnings.warn(
+        message,
+        ConfigurationWarning,
+        stacklevel=3,
+    )

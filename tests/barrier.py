@@ -1,0 +1,77 @@
+"""A barrier that a running query meets inside its own data.
+
+`PhaseGate` holds the transactions of a thread that the test owns. Where Spark owns the thread (a
+micro-batch), or where another transaction of the thread is wanted than the first, the query itself
+waits: a column passes through a function that asks the test, over a local socket, to go on. Delta
+starts a statement's transaction before it runs the query, so what commits meanwhile is a winner.
+"""
+
+from __future__ import annotations
+
+import socket
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+WAIT_SECONDS = 60
+
+
+class Barrier:
+    """Where rows wait until the test lets them pass; `passing` is the function for a UDF."""
+
+    def __init__(self) -> None:
+        self._server = socket.create_server(("127.0.0.1", 0))
+        self._arrived = threading.Event()
+        self._opened = threading.Event()
+        threading.Thread(target=self._serve, daemon=True).start()
+
+    @property
+    def passing(self) -> Callable[[int], int]:
+        """Return a function that gives its argument back once the barrier is open."""
+        port: int = self._server.getsockname()[1]
+        patience = WAIT_SECONDS
+
+        def wait(value: int) -> int:  # runs in Spark's Python workers, which lack this module
+            import socket
+
+            with socket.create_connection(("127.0.0.1", port), timeout=patience) as connection:
+                connection.recv(1)
+            return value
+
+        return wait
+
+    def await_arrival(self) -> None:
+        """Wait until a row stands at the barrier."""
+        assert self._arrived.wait(WAIT_SECONDS), "no row came to the barrier"
+
+    def open(self) -> None:
+        """Let all rows pass, those that come later too."""
+        self._opened.set()
+
+    def close(self) -> None:
+        self.open()
+        self._server.close()
+
+    def _serve(self) -> None:
+        while True:
+            try:
+                connection, _ = self._server.accept()
+            except OSError:  # closed
+                return
+            threading.Thread(target=self._let_pass, args=(connection,), daemon=True).start()
+
+    def _let_pass(self, connection: socket.socket) -> None:
+        self._arrived.set()
+        self._opened.wait(WAIT_SECONDS)
+        with connection:
+            connection.sendall(b".")
+
+
+@contextmanager
+def barrier() -> Iterator[Barrier]:
+    """Make a barrier that is open and gone in the end, whatever happens."""
+    made = Barrier()
+    try:
+        yield made
+    finally:
+        made.close()

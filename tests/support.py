@@ -1,0 +1,130 @@
+"""What tests share: tables, how to read them, and races.
+
+Tables are made by `make_table`, read by `rows` (Spark) and `deltalake_rows` (a reader that shares no
+code with Spark), and their logs by `latest_version`, `commit` and `tags`.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from interlock.lab.example import latest_version as _latest_version
+from interlock.lab.example import sql_name
+from interlock.lab.model import Rows, in_order
+from interlock.lab.race import Job, JobResult, race, run_in_order
+from interlock.lab.reader import independent_reader
+from pyspark.sql import SparkSession
+
+
+@dataclass(frozen=True)
+class Table:
+    """A Delta table by path; `str(table)` is its name in SQL."""
+
+    path: Path
+
+    def __str__(self) -> str:
+        return sql_name(self.path)
+
+
+def make_table(
+    spark: SparkSession,
+    path: Path,
+    *,
+    policy: str | None = "maxcompute_delta",
+    columns: str = "(id INT, v STRING) USING delta",
+    properties: dict[str, str] | None = None,
+    statements: tuple[str, ...] = (
+        "INSERT INTO {t} VALUES (1, 'a'), (2, 'b')",
+        "INSERT INTO {t} VALUES (3, 'c')",
+    ),
+) -> Table:
+    """Create a table at `path`: by default the documents' example, {1a, 2b, 3c} at version 2."""
+    table = Table(path)
+    wanted = dict(properties or {})
+    if policy is not None:
+        wanted["interlock.policy"] = policy
+    listed = ", ".join(f"'{key}' = '{value}'" for key, value in wanted.items())
+    clause = f"TBLPROPERTIES ({listed})" if wanted else ""
+    spark.sql(f"CREATE TABLE {table} {columns} {clause}")
+    for statement in statements:
+        spark.sql(statement.format(t=table))
+    return table
+
+
+def rows(spark: SparkSession, table: Table | str, *, version: int | None = None) -> Rows:
+    """Read all rows with Spark, in order; at an earlier version if one is given."""
+    at = "" if version is None else f" VERSION AS OF {version}"
+    found = spark.sql(f"SELECT * FROM {table}{at}").collect()
+    return in_order(tuple(tuple(row) for row in found))
+
+
+def deltalake_rows(table: Table) -> Rows:
+    """Read all rows with `deltalake`, in order."""
+    reader = independent_reader()
+    assert reader is not None
+    return in_order(reader(table.path))
+
+
+def versions(table: Table) -> list[int]:
+    """List the versions in the table's log."""
+    return sorted(int(f.stem) for f in (table.path / "_delta_log").glob("[0-9]*.json"))
+
+
+def latest_version(table: Table) -> int:
+    return _latest_version(table.path)
+
+
+def commit(table: Table, version: int) -> list[dict[str, Any]]:
+    """Read the actions of one version."""
+    text = (table.path / "_delta_log" / f"{version:020}.json").read_text(encoding="utf-8")
+    return [json.loads(line) for line in text.splitlines()]
+
+
+def commit_info(table: Table, version: int) -> dict[str, Any]:
+    info: dict[str, Any] = next(
+        a["commitInfo"] for a in commit(table, version) if "commitInfo" in a
+    )
+    return info
+
+
+def tags(table: Table, version: int) -> dict[str, str]:
+    """Return the tags of one version's commitInfo, where Interlock writes what it did."""
+    return commit_info(table, version).get("tags") or {}
+
+
+def live_files(table: Table) -> set[str]:
+    """Replay the whole log and return the paths of the files that are live in the end."""
+    live: set[str] = set()
+    for version in versions(table):
+        actions = commit(table, version)
+        live -= {action["remove"]["path"] for action in actions if "remove" in action}
+        live |= {action["add"]["path"] for action in actions if "add" in action}
+    return live
+
+
+def sql_job(statement: str, *, session: SparkSession | None = None, name: str = "") -> Job:
+    """Make a job of one SQL statement."""
+    return Job(name or statement, lambda spark: spark.sql(statement), session)
+
+
+def sql_race(
+    spark: SparkSession, table: Table, earlier: str, later: str
+) -> tuple[JobResult, JobResult]:
+    """Run two statements from one version, `{t}` in them being the table; the first commits first."""
+    jobs = [sql_job(statement.format(t=table)) for statement in (earlier, later)]
+    return race(spark, *jobs, latest_version=lambda: latest_version(table))
+
+
+def sql_run_in_order(spark: SparkSession, table: Table, *statements: str) -> tuple[JobResult, ...]:
+    """Run any number of statements from one version; they commit in the order given."""
+    jobs = [sql_job(statement.format(t=table)) for statement in statements]
+    return run_in_order(spark, jobs, latest_version=lambda: latest_version(table))
+
+
+def python_job(name: str, run: Callable[[SparkSession], object]) -> Job:
+    """Make a job of Python code."""
+    return Job(name, run)

@@ -1,0 +1,167 @@
+"""`interlock.configure` adds to what the user set, and says what it leaves alone."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import warnings
+from pathlib import Path
+
+import interlock
+import pytest
+from interlock import session as interlock_session
+from interlock import settings as interlock_settings
+from pyspark.sql import SparkSession
+
+DELTA = "io.delta:delta-spark_4.2_2.13:4.4.0"
+DELTA_EXTENSION = "io.delta.sql.DeltaSparkSessionExtension"
+EXTENSION = "io.interlock.spark.InterlockExtension"
+CATALOG = "io.interlock.spark.InterlockCatalog"
+
+
+@pytest.fixture(autouse=True)
+def no_spark_yet(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """As in a process that has not started Spark, whatever other tests did, without defaults."""
+    monkeypatch.setattr(interlock_session, "running_in_spark", lambda: False)
+    monkeypatch.setattr(interlock_settings, "running_in_spark", lambda: False)
+    monkeypatch.setenv("SPARK_CONF_DIR", str(tmp_path))
+
+
+def options(settings: dict[str, str] | None = None) -> dict[str, str]:
+    """Configure a builder with `settings` and return all its options."""
+    builder = SparkSession.builder.config(map=dict(settings or {}))
+    return dict(interlock.configure(builder)._options)
+
+
+def test_a_fresh_builder_gets_everything() -> None:
+    assert options() == {
+        "spark.jars": str(interlock.jar_path()),
+        "spark.jars.packages": DELTA,
+        "spark.sql.extensions": f"{DELTA_EXTENSION},{EXTENSION}",
+        "spark.sql.catalog.spark_catalog": CATALOG,
+        "spark.interlock.version": interlock.__version__,
+    }
+
+
+def test_configuring_twice_changes_nothing_more() -> None:
+    builder = SparkSession.builder
+    once = dict(interlock.configure(builder)._options)
+    assert dict(interlock.configure(builder)._options) == once
+
+
+def test_it_appends_to_lists_and_keeps_their_order() -> None:
+    found = options(
+        {
+            "spark.jars": "/z.jar, /a.jar",
+            "spark.jars.packages": "org.z:z:1,org.a:a:1",
+            "spark.sql.extensions": "z.Extension,a.Extension",
+        }
+    )
+    assert found["spark.jars"] == f"/z.jar,/a.jar,{interlock.jar_path()}"
+    assert found["spark.jars.packages"] == f"org.z:z:1,org.a:a:1,{DELTA}"
+    expected = f"z.Extension,a.Extension,{DELTA_EXTENSION},{EXTENSION}"
+    assert found["spark.sql.extensions"] == expected
+
+
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        (DELTA_EXTENSION, f"{DELTA_EXTENSION},{EXTENSION}"),
+        (f"{DELTA_EXTENSION},z.Z", f"{DELTA_EXTENSION},z.Z,{EXTENSION}"),
+        (f"{DELTA_EXTENSION},{EXTENSION},z.Z", f"{DELTA_EXTENSION},{EXTENSION},z.Z"),
+        (EXTENSION, f"{DELTA_EXTENSION},{EXTENSION}"),
+        (f"{EXTENSION},{DELTA_EXTENSION}", f"{DELTA_EXTENSION},{EXTENSION}"),
+    ],
+)
+def test_the_extension_comes_after_deltas(before: str, after: str) -> None:
+    assert options({"spark.sql.extensions": before})["spark.sql.extensions"] == after
+
+
+def test_delta_is_not_asked_for_twice() -> None:
+    assert options({"spark.jars.packages": DELTA})["spark.jars.packages"] == DELTA
+    by_jar = options({"spark.jars": "/lib/delta-spark_4.2_2.13-4.4.0.jar"})
+    assert "spark.jars.packages" not in by_jar
+
+
+@pytest.mark.parametrize(
+    ("key", "value"),
+    [
+        ("spark.jars.packages", "io.delta:delta-spark_4.1_2.13:4.1.0"),
+        ("spark.jars", "/lib/delta-spark_4.2_2.13-4.4.1.jar"),
+        ("spark.jars", "/lib/interlock-spark_4.2_2.13-0.0.1.jar"),
+        ("spark.jars.packages", "io.interlock:interlock-spark_4.2_2.13:0.0.1"),
+    ],
+)
+def test_another_version_is_refused_with_what_to_list(key: str, value: str) -> None:
+    name = value.rsplit("/", 1)[-1]
+    with pytest.raises(interlock.VersionMismatchError, match=name) as caught:
+        options({key: value})
+    assert "in its place" in str(caught.value)
+
+
+def test_the_users_own_interlock_is_taken() -> None:
+    by_package = options({"spark.jars.packages": interlock.maven_coordinates()})
+    assert "spark.jars" not in by_package
+    jar = f"/lib/{interlock.jar_path().name}"
+    assert options({"spark.jars": jar})["spark.jars"] == jar
+
+
+def test_deltas_catalog_is_replaced_by_the_one_that_extends_it() -> None:
+    delta = "org.apache.spark.sql.delta.catalog.DeltaCatalog"
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        found = options({"spark.sql.catalog.spark_catalog": delta})
+    assert found["spark.sql.catalog.spark_catalog"] == CATALOG
+
+
+def test_another_catalog_stays_and_a_warning_says_so() -> None:
+    builder = SparkSession.builder.config("spark.sql.catalog.spark_catalog", "my.Catalog")
+    with pytest.warns(interlock.ConfigurationWarning, match=r"stays my\.Catalog"):
+        interlock.configure(builder)
+    assert builder._options["spark.sql.catalog.spark_catalog"] == "my.Catalog"
+
+
+def test_spark_defaults_count_as_set_by_the_user(tmp_path: Path) -> None:
+    (tmp_path / "spark-defaults.conf").write_text(
+        "# ours\nspark.sql.extensions   z.Extension\nspark.jars=/z.jar\n", encoding="utf-8"
+    )
+    found = options()
+    assert found["spark.sql.extensions"] == f"z.Extension,{DELTA_EXTENSION},{EXTENSION}"
+    assert found["spark.jars"] == f"/z.jar,{interlock.jar_path()}"
+
+
+def test_another_pyspark_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("pyspark.__version__", "4.1.1")
+    with pytest.raises(interlock.VersionMismatchError, match=r"pip install 'pyspark==4\.2\.\*'"):
+        options()
+
+
+def test_a_connect_builder_is_told_what_is_missing() -> None:
+    builder = SparkSession.builder.remote("sc://example.invalid")
+    with pytest.warns(interlock.ConfigurationWarning, match="configuration of its server"):
+        interlock.configure(builder)
+    assert set(builder._options) == {"spark.remote"}
+
+
+def test_the_jar_is_the_one_of_this_version() -> None:
+    assert interlock.jar_path().name == f"interlock-spark_4.2_2.13-{interlock.__version__}.jar"
+    assert interlock.maven_coordinates() == (
+        f"io.interlock:interlock-spark_4.2_2.13:{interlock.__version__}"
+    )
+
+
+def test_importing_interlock_imports_nothing_heavy() -> None:
+    code = "import interlock, sys; print(*{m.split('.')[0] for m in sys.modules})"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert not {"pyspark", "delta", "numpy", "pandas", "py4j"} & set(done.stdout.split())
+
+
+def test_a_running_session_without_interlock_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    class Context:
+        def getConf(self) -> dict[str, str]:  # noqa: N802
+            return {}
+
+    monkeypatch.setattr(interlock_session, "running_in_spark", lambda: True)
+    monkeypatch.setattr("pyspark.SparkContext._active_spark_context", Context())
+    with pytest.raises(interlock.ConfigurationError, match="stop it first"):
+        options()

@@ -1,0 +1,26 @@
+"""Print the pinned requirements of all extras in pyproject.toml, one per line.
+
+The set-up needs them before the first wheel can be built: the launcher that builds the jar comes
+out of pyspark's own jars.
+"""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+if sys.version_info >= (3, 11):
+    import tomllib
+else:
+    from pip._vendor import tomli as tomllib
+
+
+def main() -> None:
+    """Print every requirement of every extra."""
+    text = Path(__file__).parent.parent.joinpath("pyproject.toml").read_text(encoding="utf-8")
+    extras = tomllib.loads(text)["project"]["optional-dependencies"]
+    print("\n".join(requirement for extra in extras.values() for requirement in extra))
+
+
+if __name__ == "__main__":
+    main()
