@@ -92,7 +92,7 @@ lazy val copyIntoPythonPackage = Def.task {
   val jar = (Compile / packageBin).value
   val jars = (ThisBuild / baseDirectory).value / "python" / "interlock" / "jars"
   val target = jars / jar.getName
-  IO.delete((jars * "*.jar").get().filterNot(_ == target))
+  IO.delete((jars * "*.jar").get()) // never overwritten in place: a running JVM may have it open
   IO.copyFile(jar, target, preserveLastModified = true)
   target
 }

@@ -4,21 +4,26 @@ import java.util.{Collections, Map => JMap}
 
 import org.apache.spark.SparkContext
 import org.apache.spark.api.plugin.{DriverPlugin, ExecutorPlugin, PluginContext, SparkPlugin}
+import org.apache.spark.internal.Logging
 
 /** The one-line way in: `spark.plugins=org.apache.spark.interlock.InterlockPlugin`.
   *
   * Appends Delta's and Interlock's session extensions to those that are configured and sets the
-  * session catalog, unless the user has set another. Lives below `org.apache.spark` to reach the
-  * configuration of the starting context.
+  * session catalog, unless the user has set one that is not Delta's. Lives below `org.apache.spark`
+  * to reach the configuration of the starting context.
   */
 final class InterlockPlugin extends SparkPlugin {
-  override def driverPlugin(): DriverPlugin = new DriverPlugin {
+  import InterlockPlugin._
+
+  override def driverPlugin(): DriverPlugin = new DriverPlugin with Logging {
     override def init(sc: SparkContext, context: PluginContext): JMap[String, String] = {
-      val conf = sc.conf
-      val configured = conf.get(InterlockPlugin.Extensions, "").split(',').map(_.trim)
-      val all = configured.filter(_.nonEmpty) ++ InterlockPlugin.Ours
-      conf.set(InterlockPlugin.Extensions, all.distinct.mkString(","))
-      conf.setIfMissing(InterlockPlugin.Catalog, "io.interlock.spark.InterlockCatalog")
+      val configured = sc.conf.get(Extensions, "").split(',').map(_.trim).filter(_.nonEmpty)
+      sc.conf.set(Extensions, (configured ++ OurExtensions).distinct.mkString(","))
+      sc.conf.getOption(Catalog) match {
+        case None | Some(DeltaCatalog) => sc.conf.set(Catalog, OurCatalog)
+        case Some(OurCatalog) =>
+        case Some(other) => logWarning(s"$Catalog stays $other; Interlock would set $OurCatalog.")
+      }
       Collections.emptyMap()
     }
   }
@@ -29,5 +34,8 @@ final class InterlockPlugin extends SparkPlugin {
 private object InterlockPlugin {
   val Extensions = "spark.sql.extensions"
   val Catalog = "spark.sql.catalog.spark_catalog"
-  val Ours = Seq("io.delta.sql.DeltaSparkSessionExtension", "io.interlock.spark.InterlockExtension")
+  val DeltaCatalog = "org.apache.spark.sql.delta.catalog.DeltaCatalog"
+  val OurCatalog = "io.interlock.spark.InterlockCatalog"
+  val OurExtensions =
+    Seq("io.delta.sql.DeltaSparkSessionExtension", "io.interlock.spark.InterlockExtension")
 }

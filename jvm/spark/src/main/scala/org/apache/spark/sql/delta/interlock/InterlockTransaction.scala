@@ -149,12 +149,14 @@ class InterlockTransaction(
       case Some(current) if current.operationClass == OperationClass.Overwrite => false
       case Some(current) if current.operationClass == OperationClass.Metadata =>
         super.skipRecordingEmptyCommitAllowed(level)
-      case Some(_) =>
-        checkForConflicts(getFirstAttemptVersion, emptyTransactionInfo, attemptNumber = 0, level)
+      case Some(current) =>
+        val info = withoutActions(current)
+        checkForConflicts(getFirstAttemptVersion, info, attemptNumber = 0, level)
         true
     }
 
-  private def emptyTransactionInfo: CurrentTransactionInfo = CurrentTransactionInfo(
+  /** What this transaction read, for a check that is followed by no commit. */
+  private def withoutActions(current: PolicedAttempt) = CurrentTransactionInfo(
     txnId = txnId,
     readPredicates = readPredicates.toArray(Array.empty[DeltaTableReadPredicate]).toVector,
     readFiles = readFiles.toArray(Array.empty[AddFile]).toSet,
@@ -169,7 +171,7 @@ class InterlockTransaction(
       RowId.extractHighWatermark(snapshot).getOrElse(RowId.MISSING_HIGH_WATER_MARK),
     catalogTable = catalogTable,
     domainMetadata = Nil,
-    op = attempt.get.operation
+    op = current.operation
   )
 
   override protected def getIsolationLevelToUse(

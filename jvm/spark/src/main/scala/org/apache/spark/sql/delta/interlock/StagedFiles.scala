@@ -2,7 +2,7 @@ package org.apache.spark.sql.delta.interlock
 
 import java.net.URI
 
-import scala.collection.mutable
+import scala.collection.concurrent.TrieMap
 import scala.util.Try
 
 import org.apache.hadoop.fs.Path
@@ -17,10 +17,11 @@ import org.apache.spark.sql.delta.actions._
   * vectors, RESTORE and CLONE add live files again.
   */
 final private[interlock] class StagedFiles(deltaLog: DeltaLog) extends Logging {
-  private val written = mutable.Set.empty[Path]
+  private val paths = TrieMap.empty[Path, Unit]
 
+  /** Notes what `writeFiles` returned; compactions call it from several threads. */
   def written(files: Seq[FileAction]): Unit =
-    written ++= files.map(file => absolute(file.path))
+    paths ++= files.map(file => absolute(file.path) -> (()))
 
   /** Deletes them, best effort: what cannot be deleted is left to VACUUM.
     *
@@ -29,10 +30,10 @@ final private[interlock] class StagedFiles(deltaLog: DeltaLog) extends Logging {
     */
   def deleteAll(actions: Seq[Action]): Unit = {
     val fs = deltaLog.dataPath.getFileSystem(deltaLog.newDeltaHadoopConf())
-    (written ++ newDeletionVectors(actions)).foreach { path =>
+    (paths.keySet ++ newDeletionVectors(actions)).foreach { path =>
       Try(fs.delete(path, false)).failed.foreach(logWarning(s"Left to VACUUM: $path", _))
     }
-    written.clear()
+    paths.clear()
   }
 
   private def newDeletionVectors(actions: Seq[Action]): Set[Path] = {
