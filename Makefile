@@ -21,7 +21,7 @@ PYTHON_SOURCES := $(shell find python/interlock \( -name __pycache__ -o -name ja
 	-o -print)
 
 .DELETE_ON_ERROR:
-.PHONY: help setup prerequisites jar wheel demo lab test check soak bench format clean
+.PHONY: help setup prerequisites jar wheel demo lab test check soak bench docs format clean
 
 help: ## list the targets
 	@sed -n 's/^\([a-z]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 8
@@ -101,6 +101,9 @@ soak: setup ## the full product of cells and settings
 
 bench: setup ## overhead against stock Delta, side by side
 	$(RUN) integration/bench_overhead.py
+
+docs: ## write the generated pages of the documentation
+	@$(PYTHON) -m tools.docs
 
 format: setup ## put all sources into their format
 	$(SBT) format < /dev/null

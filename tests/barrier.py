@@ -17,7 +17,7 @@ WAIT_SECONDS = 60
 
 
 class Barrier:
-    """Where rows wait until the test lets them pass; `passing` is the function for a UDF."""
+    """Where rows wait until the test lets them pass."""
 
     def __init__(self) -> None:
         self._server = socket.create_server(("127.0.0.1", 0))
@@ -25,17 +25,17 @@ class Barrier:
         self._opened = threading.Event()
         threading.Thread(target=self._serve, daemon=True).start()
 
-    @property
-    def passing(self) -> Callable[[int], int]:
-        """Return a function that gives its argument back once the barrier is open."""
+    def passing(self, at: int) -> Callable[[int], int]:
+        """Return a function that gives its argument back, for `at` once the barrier is open."""
         port: int = self._server.getsockname()[1]
         patience = WAIT_SECONDS
 
         def wait(value: int) -> int:  # runs in Spark's Python workers, which lack this module
             import socket
 
-            with socket.create_connection(("127.0.0.1", port), timeout=patience) as connection:
-                connection.recv(1)
+            if value == at:
+                with socket.create_connection(("127.0.0.1", port), timeout=patience) as connection:
+                    connection.recv(1)
             return value
 
         return wait

@@ -1,21 +1,26 @@
 """What tests share: tables, how to read them, and races.
 
-Tables are made by `make_table`, read by `rows` (Spark) and `deltalake_rows` (a reader that shares no
-code with Spark), and their logs by `latest_version`, `commit` and `tags`.
+Tables are made by `make_table`, read by `rows` (Spark) and `deltalake_rows` (a reader that shares
+no code with Spark), and their logs by `latest_version`, `commit` and `tags`.
 """
 
 from __future__ import annotations
 
 import json
+import shutil
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 from interlock.lab.example import latest_version as _latest_version
 from interlock.lab.example import sql_name
 from interlock.lab.model import Rows, in_order
-from interlock.lab.race import Job, JobResult, race, run_in_order
+from interlock.lab.race import Job as Job
+from interlock.lab.race import JobResult as JobResult
+from interlock.lab.race import race as race
+from interlock.lab.race import run_in_order as run_in_order
 from interlock.lab.reader import independent_reader
 from pyspark.sql import SparkSession
 
@@ -43,16 +48,29 @@ def make_table(
     ),
 ) -> Table:
     """Create a table at `path`: by default the documents' example, {1a, 2b, 3c} at version 2."""
-    table = Table(path)
     wanted = dict(properties or {})
     if policy is not None:
         wanted["interlock.policy"] = policy
     listed = ", ".join(f"'{key}' = '{value}'" for key, value in wanted.items())
-    clause = f"TBLPROPERTIES ({listed})" if wanted else ""
-    spark.sql(f"CREATE TABLE {table} {columns} {clause}")
+    create = f"CREATE TABLE {{t}} {columns}" + (f" TBLPROPERTIES ({listed})" if wanted else "")
+    _make(spark, Table(path), (create, *statements))
+    return Table(path)
+
+
+def _make(spark: SparkSession, table: Table, statements: tuple[str, ...]) -> None:
+    """Run `statements`, or copy the table that they made before in this run."""
+    if statements in _MADE:
+        shutil.copytree(_MADE[statements], table.path, dirs_exist_ok=True)
+        return
     for statement in statements:
         spark.sql(statement.format(t=table))
-    return table
+    copy = Path(_FOLDER.name, str(len(_MADE)))
+    shutil.copytree(table.path, copy)
+    _MADE[statements] = copy
+
+
+_FOLDER = TemporaryDirectory(prefix="interlock-tests-")
+_MADE: dict[tuple[str, ...], Path] = {}
 
 
 def rows(spark: SparkSession, table: Table | str, *, version: int | None = None) -> Rows:
@@ -62,11 +80,11 @@ def rows(spark: SparkSession, table: Table | str, *, version: int | None = None)
     return in_order(tuple(tuple(row) for row in found))
 
 
-def deltalake_rows(table: Table) -> Rows:
-    """Read all rows with `deltalake`, in order."""
+def deltalake_rows(table: Table, *, version: int | None = None) -> Rows:
+    """Read all rows with `deltalake`, in order; at an earlier version if one is given."""
     reader = independent_reader()
     assert reader is not None
-    return in_order(reader(table.path))
+    return in_order(reader(table.path, latest_version(table) if version is None else version))
 
 
 def versions(table: Table) -> list[int]:
@@ -114,7 +132,7 @@ def sql_job(statement: str, *, session: SparkSession | None = None, name: str = 
 def sql_race(
     spark: SparkSession, table: Table, earlier: str, later: str
 ) -> tuple[JobResult, JobResult]:
-    """Run two statements from one version, `{t}` in them being the table; the first commits first."""
+    """Race two statements, `{t}` in them being the table; `earlier` commits first."""
     jobs = [sql_job(statement.format(t=table)) for statement in (earlier, later)]
     return race(spark, *jobs, latest_version=lambda: latest_version(table))
 

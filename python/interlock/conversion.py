@@ -8,8 +8,9 @@ code which catches what it caught before goes on working.
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from interlock import errors
 
@@ -31,6 +32,17 @@ _USAGE_CLASSES: dict[str | None, type[errors.InterlockError]] = {
     "INTERLOCK_VERSION_MISMATCH": errors.VersionMismatchError,
 }
 _LONGEST_CHAIN = 20
+_PYTHON_NAME = "interlock.errors."
+
+
+class _Seen(NamedTuple):
+    """An error as it was converted, without the traceback that would keep frames alive."""
+
+    kind: type[errors._Error]
+    facts: dict[str, Any]
+
+
+_recent: deque[_Seen] = deque(maxlen=50)
 
 
 def install() -> None:
@@ -55,13 +67,29 @@ def _converted(throwable: Any, stock: CapturedException) -> Any:
         kind = _kind(cause, names)
         if kind is None:
             continue
-        error = _both(kind, stock, cause)
-        error.message = cause.getMessage() or ""
-        if isinstance(error, errors.ConflictError) and names[0].startswith(_OURS):
-            error.tell(cause.conflictJson())
-        else:
-            error.condition, error.sqlstate = cause.getCondition(), cause.getSqlState()
-        return error
+        facts = {"message": cause.getMessage() or "", **_facts(cause, names)}
+        _recent.append(_Seen(kind, facts))
+        return _both(kind, stock, facts, cause)
+    return _from_python(throwable, stock)
+
+
+def _facts(throwable: Any, names: tuple[str, ...]) -> dict[str, Any]:
+    """Read the attributes of a conflict of ours, or what any error of Spark's can tell."""
+    if names[0].startswith(_OURS) and _USAGE not in names:
+        return errors.conflict_facts(throwable.conflictJson())
+    return {"condition": throwable.getCondition(), "sqlstate": throwable.getSqlState()}
+
+
+def _from_python(throwable: Any, stock: CapturedException) -> Any:
+    """Recognise an error of ours that a Python callback, as in foreachBatch, let through.
+
+    The JVM keeps only its text. The error itself went through here before, in this process.
+    """
+    text = str(stock)
+    if _PYTHON_NAME in text:
+        for seen in reversed(_recent):
+            if seen.facts["message"] in text:
+                return _both(seen.kind, stock, seen.facts, throwable)
     return stock
 
 
@@ -90,14 +118,20 @@ def _class_names(throwable: Any) -> tuple[str, ...]:
     return tuple(names)
 
 
-def _both(kind: type[errors._Error], stock: CapturedException, cause: Any) -> errors._Error:
+def _both(
+    kind: type[errors._Error], stock: CapturedException, facts: dict[str, Any], cause: Any
+) -> errors._Error:
     """Make an instance of `kind` that is also what `stock` is and knows what `stock` knows."""
     from pyspark.errors.exceptions.captured import CapturedException, UnknownException
 
     if isinstance(stock, UnknownException):  # PySpark would show the Java exception instead
         stock = CapturedException(origin=cause)
-    names = {"__module__": kind.__module__, "__doc__": kind.__doc__}
-    both: type[errors._Error] = type(kind.__name__, (kind, type(stock)), names)
+    body = {
+        "__module__": kind.__module__,
+        "__doc__": kind.__doc__,
+        "__str__": type(stock).__str__,  # shows the JVM's stack trace to those who ask for it
+    }
+    both: type[errors._Error] = type(kind.__name__, (kind, type(stock)), body)
     error = both.__new__(both)
-    error.__dict__.update(stock.__dict__)
+    error.__dict__.update(stock.__dict__, **facts)
     return error

@@ -118,12 +118,6 @@ class ConflictError(_Error):
     scope: str | None = None
     table: str | None = None
 
-    def tell(self, conflict_json: str) -> None:
-        """Fill the attributes from the JSON text that the JVM's conflict exceptions carry."""
-        facts: Mapping[str, object] = json.loads(conflict_json)
-        for key, attribute in _CONFLICT_FIELDS.items():
-            setattr(self, attribute, facts.get(key))
-
 
 _CONFLICT_FIELDS = {
     "condition": "condition",
@@ -139,6 +133,12 @@ _CONFLICT_FIELDS = {
     "scope": "scope",
     "table": "table",
 }
+
+
+def conflict_facts(conflict_json: str) -> dict[str, object]:
+    """Return a conflict's attributes from the JSON text that the JVM's exceptions carry."""
+    facts: Mapping[str, object] = json.loads(conflict_json)
+    return {attribute: facts.get(key) for key, attribute in _CONFLICT_FIELDS.items()}
 
 
 class ConcurrentAppendError(ConflictError, ConcurrentAppendException):

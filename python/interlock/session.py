@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from interlock import artifacts, conversion
 from interlock.errors import ConfigurationError, ConfigurationWarning, VersionMismatchError
-from interlock.settings import Settings, running_in_spark
+from interlock.settings import Settings, running_in_spark, spark_has_jar
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -68,51 +68,32 @@ def _check_pyspark() -> None:
 
 
 def _add_delta(settings: Settings) -> None:
-    """Ask for Delta's package, unless the user brings Delta as a package or as a jar."""
-    packages = [item for item in settings.items(_PACKAGES) if _artifact(item).startswith("delta-")]
-    for package in packages:
-        if "delta-spark" in package and package != artifacts.DELTA_COORDINATES:
-            _refuse_version(package, _PACKAGES, artifacts.DELTA_COORDINATES)
-    jars = [name for name in map(_file_name, settings.items(_JARS)) if "delta-spark" in name]
-    for jar in jars:
-        if re.search(r"delta-spark_[\d.]+_[\d.]+-[\d.]+\.jar$", jar) and not jar.endswith(
-            f"{artifacts.DELTA_ARTIFACT}-{artifacts.DELTA_VERSION}.jar"
-        ):
-            _refuse_version(jar, _JARS, f"{artifacts.DELTA_ARTIFACT}-{artifacts.DELTA_VERSION}.jar")
-    if not jars and not any("delta-spark" in package for package in packages):
+    """Ask for Delta's package, unless the user, or the Spark installation, brings Delta."""
+    jar = f"{artifacts.DELTA_ARTIFACT}-{artifacts.DELTA_VERSION}.jar"
+    listed = _lists(settings, "delta-spark", artifacts.DELTA_COORDINATES, jar)
+    if not listed and not spark_has_jar("delta-spark"):
         settings.append(_PACKAGES, [artifacts.DELTA_COORDINATES])
 
 
 def _add_interlock(settings: Settings) -> None:
     """Add this wheel's jar, unless the user lists the same artifact already."""
-    listed = False
-    for package in settings.items(_PACKAGES):
-        if _artifact(package).startswith("interlock-spark"):
-            listed = True
-            if package != artifacts.maven_coordinates():
-                _refuse_version(package, _PACKAGES, artifacts.maven_coordinates())
-    for jar in map(_file_name, settings.items(_JARS)):
-        if jar.startswith("interlock-spark"):
-            listed = True
-            if jar != artifacts.JAR_NAME:
-                _refuse_version(jar, _JARS, artifacts.JAR_NAME)
-    if not listed:
+    if not _lists(settings, "interlock-spark", artifacts.maven_coordinates(), artifacts.JAR_NAME):
         settings.append(_JARS, [str(artifacts.jar_path())])
 
 
-def _artifact(coordinates: str) -> str:
-    return coordinates.split(":")[1] if coordinates.count(":") >= 2 else coordinates
-
-
-def _file_name(uri: str) -> str:
-    return PurePosixPath(uri).name
-
-
-def _refuse_version(found: str, key: str, right: str) -> None:
-    raise VersionMismatchError(
-        f"Interlock {artifacts.__version__} needs {right}, but {key} lists {found}: "
-        f"list {right} in its place, or leave it out."
-    )
+def _lists(settings: Settings, artifact: str, package: str, jar: str) -> bool:
+    """Tell whether the user lists an artifact, and refuse another version than the right one."""
+    listed = False
+    for key, right in ((_PACKAGES, package), (_JARS, jar)):
+        for name in (PurePosixPath(item).name for item in settings.items(key)):
+            if artifact in name:
+                listed = True
+                if re.search(r"\d", name) and not name.endswith(right):
+                    raise VersionMismatchError(
+                        f"Interlock {artifacts.__version__} needs {right}, but {key} lists {name}: "
+                        f"list {right} in its place, or leave it out."
+                    )
+    return listed
 
 
 def _add_extensions(settings: Settings) -> None:

@@ -59,6 +59,13 @@ def running_in_spark() -> bool:
     return SparkContext._jvm is not None or "PYSPARK_GATEWAY_PORT" in os.environ
 
 
+def spark_has_jar(prefix: str) -> bool:
+    """Tell whether the Spark installation itself has a jar whose name starts so."""
+    from pyspark.find_spark_home import _find_spark_home
+
+    return any(Path(_find_spark_home(), "jars").glob(f"{prefix}*.jar"))
+
+
 def _spark_defaults() -> dict[str, str]:
     """Read `spark-defaults.conf` where Spark's launcher is going to read it."""
     from pyspark.find_spark_home import _find_spark_home

@@ -23,7 +23,9 @@ def add_to(commands: Any) -> None:
         "what is seen with what must be. Exit status 1 if any cell is wrong.",
     )
     parser.add_argument("--policy", action="append", choices=sorted(MATRICES), help="only this one")
-    parser.add_argument("--cell", nargs="+", default=[], metavar="ID", help="only these, as D7")
+    parser.add_argument(
+        "--cell", nargs="+", default=[], metavar="ID", type=str.upper, help="only these, as D7"
+    )
     parser.add_argument("--stock", action="store_true", help="on tables without a policy")
     parser.add_argument("--deletion-vectors", choices=("on", "off"), default="on")
     parser.add_argument("--json", action="store_true", help="print JSON")

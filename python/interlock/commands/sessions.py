@@ -2,16 +2,36 @@
 
 from __future__ import annotations
 
+import os
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from tempfile import TemporaryDirectory
+from tempfile import TemporaryDirectory, TemporaryFile
 from typing import TYPE_CHECKING
 
 from interlock.lab.session import SMALL_SESSION
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
+
+
+@contextmanager
+def _quiet_start() -> Iterator[None]:
+    """Keep what Spark and its package resolver say on standard error; show it if they fail."""
+    sys.stderr.flush()
+    shown = os.dup(2)
+    with TemporaryFile() as kept:
+        os.dup2(kept.fileno(), 2)
+        try:
+            yield
+        except BaseException:
+            kept.seek(0)
+            os.write(shown, kept.read())
+            raise
+        finally:
+            os.dup2(shown, 2)
+            os.close(shown)
 
 
 @contextmanager
@@ -24,7 +44,8 @@ def small_session() -> Iterator[tuple[SparkSession, Path]]:
     with TemporaryDirectory(prefix="interlock-") as folder:
         builder = SparkSession.builder.appName("interlock").config(map=dict(SMALL_SESSION))
         builder = builder.config("spark.sql.warehouse.dir", f"{folder}/warehouse")
-        spark = configure(builder).getOrCreate()
+        with _quiet_start():
+            spark = configure(builder).getOrCreate()
         spark.sparkContext.setLogLevel("OFF")
         try:
             yield spark, Path(folder)

@@ -16,7 +16,8 @@ INSERT_FROM_SELF = Body(
 
 def overwrite(*new: Row) -> Body:
     """INSERT OVERWRITE of the whole table."""
-    return Body(Class.IO, f"INSERT OVERWRITE {{t}} VALUES {_values(new)}", effect=lambda rows: new)
+    source = f"VALUES {_values(new)}" if new else "SELECT 1, '' WHERE 1 = 0"
+    return Body(Class.IO, f"INSERT OVERWRITE {{t}} {source}", effect=lambda rows: new)
 
 
 def insert(*new: Row) -> Body:
@@ -71,6 +72,19 @@ def overwrite_partition(p: int, *new: Row) -> Body:
         f"INSERT OVERWRITE {{t}} PARTITION (p = {p}) {source}",
         effect=lambda rows: _without(_in_partition(p))(rows) + new,
         scope=_in_partition(p),
+    )
+
+
+def overwrite_dynamically(*new: Row) -> Body:
+    """INSERT OVERWRITE of the partitions that `new` has rows for, as Spark's dynamic mode does."""
+    partitions = {row[2] for row in new}
+    source = f"VALUES {_values(new)}" if new else "SELECT 1, '', 1 WHERE 1 = 0"
+    return Body(
+        Class.IO,
+        f"INSERT OVERWRITE {{t}} {source}",
+        effect=lambda rows: _without(lambda row: row[2] in partitions)(rows) + new,
+        scope=lambda row: row[2] in partitions,
+        settings=(("spark.sql.sources.partitionOverwriteMode", "dynamic"),),
     )
 
 

@@ -48,6 +48,7 @@ class Body:
         scope: for IO, which rows it replaces
         adds_files: whether it adds files, so that a later job misses data (rather than reads
             data that is gone)
+        settings: the session's settings under which it runs
 
     """
 
@@ -56,6 +57,7 @@ class Body:
     effect: Callable[[Rows], Rows] = lambda rows: rows
     scope: Callable[[Row], bool] = lambda row: True
     adds_files: bool = True
+    settings: tuple[tuple[str, str], ...] = ()
 
 
 def rows_after(earlier: Body, later: Body, start: Rows, outcome: Outcome) -> Rows:

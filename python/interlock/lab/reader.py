@@ -10,13 +10,13 @@ from interlock.lab.runner import Reader
 
 
 def independent_reader() -> Reader | None:
-    """Return a reader of a table's latest rows, None where `deltalake` is not installed."""
+    """Return a reader of any version of a table, None where `deltalake` is not installed."""
     return _rows if find_spec("deltalake") else None
 
 
-def _rows(path: Path) -> Rows:
+def _rows(path: Path, version: int) -> Rows:
     from deltalake import DeltaTable, QueryBuilder
 
-    query = QueryBuilder().register("t", DeltaTable(str(path)))
+    query = QueryBuilder().register("t", DeltaTable(str(path), version=version))
     found = query.execute("SELECT * FROM t").read_all()
     return tuple(zip(*(column.to_pylist() for column in found.columns), strict=True))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -17,7 +18,7 @@ from interlock.lab.race import Job, race
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-Reader = Callable[[Path], Rows]
+Reader = Callable[[Path, int], Rows]
 
 
 @dataclass(frozen=True)
@@ -56,7 +57,8 @@ def run_case(
         spark: a session with Interlock
         tables: where tables are made
         case: what to run
-        reader: reads a table's latest rows without Spark, as a second opinion
+        reader: reads a version of a table without Spark. With one, Spark reads the last version and
+            the reader all of them; without, Spark reads all
 
     """
     start = time.monotonic()
@@ -65,11 +67,14 @@ def run_case(
         seen, error, problems = _run_refused(spark, path, case)
     else:
         seen, error, problems = _run_race(spark, path, case)
-    history = _rows_by_version(spark, path)
-    problems.extend(_check_history(case, history))
-    if reader is not None and in_order(reader(path)) != case.rows:
-        problems.append(f"another reader sees {show(in_order(reader(path)))}")
-    rows = history[max(history)]
+    last = latest_version(path)
+    rows = _rows(spark, path)
+    if rows != case.rows:
+        problems.append(f"rows must be {show(case.rows)}, are {show(rows)}")
+    if last != max(case.history):
+        problems.append(f"the last version must be {max(case.history)}, is {last}")
+    read: Reader = reader or partial(_rows, spark)
+    problems.extend(_check_history(case.history, lambda version: read(path, version), last))
     return CaseResult(case, seen, error, rows, tuple(problems), time.monotonic() - start)
 
 
@@ -94,7 +99,9 @@ def _run_race(spark: SparkSession, path: Path, case: Case) -> tuple[Outcome, str
 def _job(spark: SparkSession, path: Path, case: Case, name: str) -> Job:
     body: Body = case.earlier if name == "earlier" else case.later
     sql = body.sql.format(t=sql_name(path))
-    session = spark if case.sessions == 1 else spark.newSession()
+    session = spark if case.sessions == 1 and not body.settings else spark.newSession()
+    for key, value in body.settings:
+        session.conf.set(key, value)
     return Job(name, lambda session: session.sql(sql), session)
 
 
@@ -112,30 +119,18 @@ def _run_refused(
     return Outcome.BOTH, None, ["must be refused, is not"]
 
 
-def _rows_by_version(spark: SparkSession, path: Path) -> dict[int, Rows]:
-    """Read all versions from 1 on in one query."""
-    versions = range(1, latest_version(path) + 1)
-    query = " UNION ALL ".join(
-        f"SELECT {version} AS version, * FROM {sql_name(path)} VERSION AS OF {version}"
-        for version in versions
-    )
-    found: dict[int, list[tuple[object, ...]]] = {version: [] for version in versions}
-    for version, *row in spark.sql(query).collect():
-        found[version].append(tuple(row))
-    return {version: in_order(tuple(rows)) for version, rows in found.items()}
+def _rows(spark: SparkSession, path: Path, version: int | None = None) -> Rows:
+    at = "" if version is None else f" VERSION AS OF {version}"
+    query = spark.sql(f"SELECT * FROM {sql_name(path)}{at}")
+    return in_order(tuple(tuple(row) for row in query.collect()))
 
 
-def _check_history(case: Case, found: dict[int, Rows]) -> Iterable[str]:
-    expected = case.history
-    if len(found) != len(expected):
-        yield f"the last version must be {max(expected)}, is {max(found)}"
-    for version in expected.keys() & found.keys():
-        if found[version] != expected[version]:
-            yield (
-                f"version {version} must be {show(expected[version])}, is {show(found[version])}"
-            )
-    if found[max(found)] != case.rows:
-        yield f"rows must be {show(case.rows)}, are {show(found[max(found)])}"
+def _check_history(
+    expected: dict[int, Rows], read: Callable[[int], Rows], last: int
+) -> Iterable[str]:
+    for version, rows in expected.items():
+        if version <= last and (found := in_order(read(version))) != rows:
+            yield f"version {version} must be {show(rows)}, is {show(found)}"
 
 
 def show(rows: Rows) -> str:

@@ -9,7 +9,10 @@ SMALL_SESSION = {
     "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
     "spark.ui.enabled": "false",
     "spark.ui.showConsoleProgress": "false",
+    "spark.sql.leafNodeDefaultParallelism": "1",  # VALUES makes one file, as in the documents
     "spark.sql.shuffle.partitions": "2",
+    # Three rows are read before code for them would be compiled.
     "spark.sql.codegen.wholeStage": "false",
+    "spark.sql.codegen.factoryMode": "NO_CODEGEN",
     "spark.databricks.delta.snapshotPartitions": "1",
 }

@@ -9,6 +9,7 @@ import org.apache.spark.sql.connector.catalog.{Identifier, StagedTable, Table, T
 import org.apache.spark.sql.connector.expressions.Transform
 import org.apache.spark.sql.delta.catalog.{DeltaCatalog, DeltaTableV2}
 import org.apache.spark.sql.delta.sources.DeltaSourceUtils
+import org.apache.spark.sql.delta.tablefeatures.DropFeature
 import org.apache.spark.sql.types.StructType
 import org.apache.spark.sql.util.CaseInsensitiveStringMap
 
@@ -18,6 +19,7 @@ import org.apache.spark.sql.util.CaseInsensitiveStringMap
   * fails before it writes anything, and ALTER TABLE sets beside a policy what the policy requires.
   */
 class InterlockCatalog extends DeltaCatalog {
+  import InterlockCatalog._
 
   override def initialize(name: String, options: CaseInsensitiveStringMap): Unit = {
     Handshake.check()
@@ -66,21 +68,40 @@ class InterlockCatalog extends DeltaCatalog {
   }
 
   private def checkEarly(properties: util.Map[String, String]): Unit =
-    if (Option(properties.get("provider")).exists(DeltaSourceUtils.isDeltaDataSourceName))
-      TableProperties.check(properties.asScala.toMap)
+    if (Option(properties.get("provider")).exists(DeltaSourceUtils.isDeltaDataSourceName)) {
+      val (options, own) = properties.asScala.toMap.partition(_._1.startsWith(OptionPrefix))
+      WriterOptions.refuse(options.keys.map(_.stripPrefix(OptionPrefix)))
+      TableProperties.check(own)
+    }
 
   override def alterTable(ident: Identifier, changes: TableChange*): Table = {
     val set = changes.collect { case change: SetProperty => change.property -> change.value }.toMap
-    val required: Map[String, String] =
-      if (!set.keys.exists(_.toLowerCase.startsWith("interlock."))) Map.empty
+    val drops = changes.collect { case change: DropFeature => change.featureName }
+    val beside: Map[String, String] =
+      if (drops.isEmpty && !set.keys.exists(TableProperties.isOurs)) Map.empty
       else
         loadTable(ident) match {
-          case table: DeltaTableV2 =>
-            TableProperties.check(set)
-            TableProperties.requiredByAlter(table.properties().asScala.toMap, set)
+          case table: DeltaTableV2 => besideAlter(table.properties().asScala.toMap, set, drops)
           case _ => Map.empty
         }
-    val beside = required.map { case (key, value) => TableChange.setProperty(key, value) }
-    super.alterTable(ident, changes ++ beside: _*)
+    val added = beside.map { case (key, value) => TableChange.setProperty(key, value) }
+    super.alterTable(ident, changes ++ added: _*)
   }
+
+  /** What an ALTER TABLE must set beside what it says. */
+  private def besideAlter(
+      table: Map[String, String],
+      set: Map[String, String],
+      drops: Seq[String]
+  ): Map[String, String] = {
+    TableProperties.check(set)
+    TableProperties.policyOf(table).foreach(TableProperties.refuseDrop(_, drops))
+    TableProperties.requiredByAlter(table, set)
+  }
+}
+
+private object InterlockCatalog {
+
+  /** Spark hands options over as properties of this prefix. */
+  val OptionPrefix = "option."
 }

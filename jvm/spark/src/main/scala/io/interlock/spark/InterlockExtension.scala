@@ -12,6 +12,7 @@ final class InterlockExtension extends (SparkSessionExtensions => Unit) {
     DeltaHook.install()
     extensions.injectHintResolutionRule(_ => MarkTruncate)
     extensions.injectResolutionRule(_ => ResolveTruncate)
+    extensions.injectCheckRule(_ => WriterOptions)
   }
 }
 

@@ -127,6 +127,17 @@ object TableProperties {
       }.toMap
     }
 
+  /** Refuses to drop table features which the policy requires.
+    *
+    * @param features
+    *   their names, as DROP FEATURE names them
+    */
+  def refuseDrop(policy: Policy, features: Seq[String]): Unit =
+    for {
+      name <- features
+      (key, value) <- requiredBy(policy) if key.equalsIgnoreCase(s"delta.feature.$name")
+    } throw InterlockException.requiredProperty(policy.name, key, value, "dropped")
+
   /** The properties after an UNSET of `keys`: the one statement that ends a policy. */
   def unset(properties: Map[String, String], keys: Seq[String]): Map[String, String] = {
     val left = properties -- keys.filter(isOurs)
@@ -139,5 +150,5 @@ object TableProperties {
     left -- keys
   }
 
-  private def isOurs(key: String): Boolean = key.toLowerCase(Locale.ROOT).startsWith("interlock.")
+  def isOurs(key: String): Boolean = key.toLowerCase(Locale.ROOT).startsWith("interlock.")
 }

@@ -30,8 +30,11 @@ object InterlockException {
     "properties" -> known.mkString(", ")
   )
 
+  def propertyAsOption(key: String): InterlockException =
+    of("INTERLOCK_PROPERTY_AS_OPTION", "property" -> key)
+
   /** @param found
-    *   the contrary value, or "unset"
+    *   the contrary value, "unset" or "dropped"
     */
   def requiredProperty(
       policy: String,
@@ -65,11 +68,14 @@ object InterlockException {
       "columns" -> (if (columns.isEmpty) "none" else columns.mkString(", "))
     )
 
-  def tableGone(table: String, operation: Option[String]): InterlockException = of(
-    "INTERLOCK_TABLE_GONE",
-    "table" -> table,
-    "operation" -> operation.getOrElse("The statement")
-  )
+  /** @param cause
+    *   the failure that the missing table led to
+    */
+  def tableGone(table: String, operation: String, cause: Throwable): InterlockException = {
+    val gone = of("INTERLOCK_TABLE_GONE", "table" -> table, "operation" -> operation)
+    gone.initCause(cause)
+    gone
+  }
 
   def versionMismatch(found: String, install: String): InterlockException =
     of("INTERLOCK_VERSION_MISMATCH", "found" -> found, "install" -> install)

@@ -1,7 +1,10 @@
 package org.apache.spark.sql.delta.interlock
 
+import java.io.FileNotFoundException
+
 import scala.collection.mutable
 import scala.util.Try
+import scala.util.control.NonFatal
 
 import io.delta.storage.commit.Commit
 import io.interlock.rules.{OperationClass, Policy}
@@ -55,9 +58,7 @@ class InterlockTransaction(
       replaced = replacing,
       supports = snapshot.protocol.readerAndWriterFeatureNames
     )
-    val default =
-      if (ignoreDefaultProperties) None
-      else spark.conf.getOption(TableProperties.DefaultPolicyConf)
+    val default = spark.conf.getOption(TableProperties.DefaultPolicyConf)
     val completed = TableProperties.complete(table, proposed.configuration, default)
     warnOfIdentityColumns(proposed.schema, completed)
     super.updateMetadataInternal(proposed.copy(configuration = completed), ignoreDefaultProperties)
@@ -105,14 +106,29 @@ class InterlockTransaction(
     unsetProperties(op)
     attempt = policyOfCommit(op).map(PolicedAttempt(_, op, actions, snapshot, spark))
     attempt.fold(super.commitImpl(actions, op, canSkipEmptyCommits, tags)) { current =>
-      current.refuseUnlessPermitted(tableName)
-      try super.commitImpl(actions, op, canSkipEmptyCommits, tags ++ current.tags)
-      catch {
+      try {
+        current.refuseUnlessPermitted(tableName)
+        TableProperties.refuseDrop(current.policy, droppedFeature(op).toSeq)
+        super.commitImpl(actions, op, canSkipEmptyCommits, tags ++ current.tags)
+      } catch {
+        // Hooks that run after the commit may fail as well: then the files are live.
+        case afterwards: Throwable if committed.nonEmpty => throw afterwards
+        case refused: InterlockException =>
+          staged.deleteAll(actions)
+          throw refused
         case conflict: DeltaConcurrentModificationException =>
           afterConflict(current, actions, conflict)
           throw conflict
+        case NonFatal(error) if snapshot.version >= 0 && !isSameTable =>
+          staged.deleteAll(actions)
+          throw InterlockException.tableGone(tableName, op.name, error)
       }
     }
+  }
+
+  private def droppedFeature(op: Operation): Option[String] = op match {
+    case drop: DeltaOperations.DropTableFeature => Some(drop.featureName)
+    case _ => None
   }
 
   /** The policy that a commit is judged by: the one the transaction read, or the one it sets. */
@@ -249,25 +265,21 @@ class InterlockTransaction(
       jsonActions: Iterator[String],
       info: CurrentTransactionInfo
   ): (Option[VersionChecksum], Commit, CurrentTransactionInfo) = {
-    if (attempt.nonEmpty && snapshot.version >= 0) refuseUnlessSameTable()
+    if (attempt.nonEmpty && snapshot.version >= 0 && !isSameTable)
+      throw new FileNotFoundException(s"$logPath is no longer the log of $tableName.")
     super.writeCommitFile(attemptVersion, jsonActions, info)
   }
 
-  /** Refuses to write into the log of a table that was dropped, or dropped and created anew, while
-    * the statement ran. The last known commit file tells it; the table's id where it does not.
+  /** Whether the table was not dropped, nor dropped and created anew, while the statement ran. The
+    * last known commit file tells it; the table's id where it does not.
     */
-  private def refuseUnlessSameTable(): Unit = {
+  private def isSameTable: Boolean = {
     val fs = logPath.getFileSystem(newDeltaHadoopConf())
-    val isSame = preCommitLogSegment.deltas.lastOption.exists { known =>
-      Try(fs.getFileStatus(known.getPath)).toOption
-        .exists(_.getModificationTime == known.getModificationTime)
-    }
-    if (
-      !isSame && deltaLog.update(catalogTableOpt = catalogTable).metadata.id != snapshot.metadata.id
-    ) {
-      staged.deleteAll(Nil)
-      throw InterlockException.tableGone(tableName, attempt.map(_.operation.name))
-    }
+    def isLogSame = preCommitLogSegment.deltas.lastOption.exists(known =>
+      fs.getFileStatus(known.getPath).getModificationTime == known.getModificationTime
+    )
+    def idNow = deltaLog.update(catalogTableOpt = catalogTable).metadata.id
+    Try(isLogSame).getOrElse(false) || Try(idNow).toOption.contains(snapshot.metadata.id)
   }
 
   private def tableName: String =

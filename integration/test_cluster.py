@@ -1,0 +1,104 @@
+"""A real standalone cluster: one master, two workers, and drivers that write one table."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from interlock.demo.flights import Landing, Year
+from interlock.demo.jobs import DemoJob
+from interlock.demo.replay import Replay
+from interlock.demo.schedule import schedule
+from interlock.demo.warehouse import Table
+
+from integration.cluster import standalone_cluster
+from integration.demo_process import deltalake_totals, jobs_of, run_demo
+from tests.driver_process import Answer, DriverProcess, driver_processes
+
+SETTINGS = {
+    "spark.driver.host": "127.0.0.1",
+    "spark.driver.memory": "800m",
+    "spark.executor.memory": "500m",
+}
+
+
+@pytest.fixture(scope="module")
+def master(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    with standalone_cluster(tmp_path_factory.mktemp("cluster"), workers=2) as url:
+        yield url
+
+
+def test_two_drivers_write_one_table(master: str, tmp_path: Path) -> None:
+    """Jobs of the demo in pairs: the later is held in one driver, the earlier runs in the other."""
+    year = Year.load(days=3)
+    landing = Landing(tmp_path / "landing")
+    loaded = landing.first_load(year.loaded)
+    jobs = {job.name: job for planned in schedule(year, landing) for job in planned.jobs}
+    table, replay = Table(tmp_path / "flights"), Replay(loaded.frame)
+
+    one_core_each = {**SETTINGS, "spark.master": master, "spark.cores.max": "1"}
+    with driver_processes(tmp_path, "interlock", "interlock", settings=one_core_each) as drivers:
+        created = drivers[0].run(table.creation("maxcompute_delta", loaded))
+        assert created.error is None, created.message
+
+        def race(earlier: str, later: str) -> Answer:
+            return run_pair(drivers, table, replay, jobs[earlier], jobs[later])
+
+        assert race("MERGE into May", "DELETE in Feb").error is None
+        assert tags(table) == {"interlock.class": "MUTATE"}
+
+        assert race("INSERT INTO Nov (late)", "INSERT OVERWRITE of Nov").error is None
+        assert tags(table) == {
+            "interlock.class": "OVERWRITE",
+            "interlock.rebasedOver": "3",
+            "interlock.rule": "D6",
+        }
+        drivers.reverse()
+        lost = race("INSERT INTO Dec (EWR)", "INSERT INTO Dec (JFK)")
+        assert (lost.error, lost.rule, lost.winner_version) == ("ConcurrentAppendError", "D7", 5)
+
+        assert race("OPTIMIZE of Sep", "INSERT INTO Sep (late)").error is None
+        assert tags(table)["interlock.rule"] == "D17"
+
+    assert table.version == 7
+    assert list(deltalake_totals(table.path).differences(replay.totals)) == []
+
+
+def run_pair(
+    drivers: list[DriverProcess], table: Table, replay: Replay, earlier: DemoJob, later: DemoJob
+) -> Answer:
+    """Run two jobs from one version of the table; returns how the later ended."""
+    first, second = drivers
+    second.hold(later.sql(table.sql))
+    done = first.run(earlier.sql(table.sql))
+    assert done.error is None, done.message
+    ended = second.open()
+    replay.round([earlier, later] if ended.error is None else [earlier])
+    return ended
+
+
+def tags(table: Table) -> dict[str, str]:
+    """Return the tags of the latest commit that say what came of it."""
+    found: dict[str, str] = table.commit_info(table.version)["tags"]
+    return {
+        key: value
+        for key, value in found.items()
+        if key in ("interlock.class", "interlock.rebasedOver", "interlock.rule")
+    }
+
+
+def test_the_demo_runs_on_it(master: str, tmp_path: Path) -> None:
+    kept = tmp_path / "kept"
+    settings = [f"{key}={value}" for key, value in SETTINGS.items()]
+    options = [option for setting in settings for option in ("--conf", setting)]
+    done = run_demo(
+        *("--master", master, *options, "--days", "2", "--keep", str(kept)),
+        *("--rounds", "6", "--runs", "maxcompute_delta"),
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert jobs_of(done.stdout)["INSERT OVERWRITE of Sep"] == [
+        ["OVERWRITE", "0", "ok", "3", "1,2", "D16,D6"]
+    ]
+    assert done.stdout.rstrip().endswith("jobs lost: 1 of 4 on maxcompute_delta")
+    assert f"{deltalake_totals(kept / 'maxcompute_delta').rows:,} rows" in done.stdout

@@ -1,0 +1,123 @@
+"""The demo as a user starts it, and its replay on a few rows."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pandas as pd
+import pytest
+from interlock.demo.__main__ import main
+from interlock.demo.flights import Batch
+from interlock.demo.jobs import Delete, DemoJob, Insert, Merge, Optimize, Overwrite, Update, Where
+from interlock.demo.replay import Replay
+
+from integration.demo_process import deltalake_totals, jobs_of, run_demo
+
+RUNS = ("stock", "maxcompute_delta", "maxcompute_transactional")
+
+
+def test_the_demo_tells_the_policies_apart(tmp_path: Path) -> None:
+    kept = tmp_path / "kept"
+    done = run_demo("--days", "3", "--rounds", "2", "3", "4", "--keep", str(kept))
+    assert done.returncode == 0, done.stdout + done.stderr
+
+    jobs = jobs_of(done.stdout)
+    assert len(jobs) == 8
+    assert [cells[2] for cells in jobs["INSERT INTO Dec (LGA)"]] == ["ok", "LOST", "ok"]
+    stock, delta, transactional = jobs["INSERT OVERWRITE of Nov"]
+    assert stock == ["-", "3", "LOST", "-", "-", "ConcurrentAppendException"]
+    assert delta == ["OVERWRITE", "1", "ok", "3", "2", "D6"]
+    assert transactional == ["OVERWRITE", "3", "ok", "5", "4", "T5"]
+    assert jobs["INSERT INTO Oct (late)"][1][-1] == "D2, ConcurrentAppend"
+
+    assert "DIFFERS" not in done.stdout
+    assert done.stdout.splitlines()[-1].endswith(
+        "jobs lost: 2 of 8 on stock Delta, 4 of 8 on maxcompute_delta, "
+        "1 of 8 on maxcompute_transactional"
+    )
+    assert max(map(len, done.stdout.splitlines())) <= 120
+    told = re.findall(r"the table holds ([\d,]+) rows", done.stdout)
+    assert told == [f"{deltalake_totals(kept / run).rows:,}" for run in RUNS]
+
+
+def test_a_table_that_differs_from_its_replay_ends_the_demo_with_1(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("interlock.demo.pipeline.run_demo", lambda folder, **_: False)
+    assert main([]) == 1
+
+
+def test_its_folder_goes_away_even_if_it_fails(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    def fail(folder: Path, **_: object) -> bool:
+        assert folder.parent == tmp_path
+        (folder / "landing").mkdir()
+        raise RuntimeError("no Spark")
+
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    monkeypatch.setattr("interlock.demo.pipeline.run_demo", fail)
+    with pytest.raises(RuntimeError, match="no Spark"):
+        main([])
+    assert list(tmp_path.iterdir()) == []
+
+
+def flights(*rows: tuple[int, str, int, float]) -> pd.DataFrame:
+    columns = ["month", "carrier", "flight", "arr_delay"]
+    frame = pd.DataFrame(rows, columns=columns).assign(time_hour="h", tailnum="N1")
+    return frame.assign(dep_delay=0.0, air_time=60.0, distance=100)
+
+
+def batch(*rows: tuple[int, str, int, float]) -> Batch:
+    return Batch(Path("unused"), flights(*rows))
+
+
+LOADED = flights((1, "UA", 1, 5.0), (1, "AA", 2, 6.0), (2, "UA", 3, 7.0))
+LATE = Insert("late", batch((1, "UA", 4, 1.0)))
+UNITED = Where(1, "carrier", "UA")
+
+
+@pytest.mark.parametrize(
+    ("jobs", "rows", "delays"),
+    [
+        pytest.param([LATE, Optimize("o", 1)], 4, 19, id="an INSERT adds, OPTIMIZE does nothing"),
+        pytest.param(
+            [LATE, Overwrite("w", 1, batch((1, "AA", 9, 2.0)))],
+            2,
+            9,
+            id="an OVERWRITE replaces what it never read",
+        ),
+        pytest.param(
+            [LATE, Update("u", UNITED, 10)], 4, 29, id="an UPDATE changes only what it read"
+        ),
+        pytest.param([LATE, Delete("d", UNITED)], 3, 14, id="a DELETE removes only what it read"),
+        pytest.param(
+            [Overwrite("w", 1, batch((1, "UA", 9, 2.0))), Update("u", UNITED, 10)],
+            2,
+            9,
+            id="an UPDATE does not bring back what it read",
+        ),
+        pytest.param(
+            [Merge("m", 1, batch((1, "UA", 1, 50.0), (1, "UA", 4, 3.0)))],
+            4,
+            66,
+            id="a MERGE changes and adds",
+        ),
+    ],
+)
+def test_replay(jobs: list[DemoJob], rows: int, delays: int) -> None:
+    replay = Replay(LOADED)
+    replay.round(jobs)
+    months = replay.totals.months.values()
+    assert (sum(month[0] for month in months), sum(month[2] for month in months)) == (rows, delays)
+
+
+def test_replay_says_where_a_table_differs() -> None:
+    one, other = Replay(LOADED), Replay(LOADED)
+    one.round([LATE])
+    assert list(one.totals.differences(one.totals)) == []
+    (difference,) = one.totals.differences(other.totals)
+    assert difference.startswith("month 1: (3, 0, 12, 180, 300) and not (2, 0, 11, 120, 200)")
+    one.round([LATE])
+    assert one.totals.twice == 1

@@ -1,0 +1,144 @@
+"""The commands that `docs/ways-in.md` gives, run as they stand there, in processes of their own."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.support import Table, deltalake_rows, tags
+
+WAYS_IN = Path(__file__).parent.parent / "docs" / "ways-in.md"
+SCALA_PACKAGE = "--packages io.delta:delta-spark_4.2_2.13:4.4.0"
+TABLE = """
+CREATE TABLE t (id INT, v STRING) USING delta
+TBLPROPERTIES ('interlock.policy' = 'maxcompute_delta');
+INSERT INTO t VALUES (1, 'a'), (2, 'b');
+TRUNCATE TABLE t;
+INSERT OVERWRITE t VALUES (3, 'c');
+"""
+JOB = f"""
+import interlock
+from pyspark.sql import SparkSession
+
+spark = interlock.configure(SparkSession.builder).getOrCreate()
+for statement in '''{TABLE}'''.strip().strip(";").split(";"):
+    spark.sql(statement)
+try:
+    spark.sql("ALTER TABLE t SET TBLPROPERTIES ('interlock.policy' = 'maxcompute_dleta')")
+except interlock.InterlockError as error:
+    print("refused:", error.getCondition())
+"""
+PLAIN_JOB = """
+from pyspark.sql import SparkSession
+
+SparkSession.builder.getOrCreate().sql("SELECT 1")
+print("started")
+"""
+
+
+@pytest.fixture
+def commands() -> dict[str, str]:
+    """The shell commands of the page by the program they start."""
+    blocks = re.findall(r"```sh\n(.*?)```", WAYS_IN.read_text(encoding="utf-8"), re.DOTALL)
+    text = "".join(blocks).replace("\\\n", " ")
+    jar, *starts = text.strip().splitlines()
+    assert jar.startswith("JAR=")
+    return {start.split()[0]: f"{jar}\n{start}" for start in starts}
+
+
+@pytest.fixture(autouse=True)
+def small_sessions(tmp_path: Path) -> None:
+    """Defaults for all processes: little memory, and everything below the test's folder."""
+    (tmp_path / "spark-defaults.conf").write_text(
+        f"""
+        spark.master                             local[1]
+        spark.driver.memory                      700m
+        spark.driver.extraJavaOptions            -XX:TieredStopAtLevel=1 -XX:+UseSerialGC
+        spark.ui.enabled                         false
+        spark.sql.warehouse.dir                  {tmp_path}/warehouse
+        spark.sql.catalogImplementation          in-memory
+        spark.databricks.delta.snapshotPartitions 1
+        """,
+        encoding="utf-8",
+    )
+
+
+def run(folder: Path, command: str) -> subprocess.CompletedProcess[str]:
+    environment = {
+        **os.environ,
+        "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}",
+        "PYSPARK_PYTHON": sys.executable,
+        "SPARK_CONF_DIR": str(folder),
+    }
+    return subprocess.run(
+        ["bash", "-ec", command],
+        cwd=folder,
+        env=environment,
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        timeout=240,
+        check=False,
+    )
+
+
+def check_table(folder: Path) -> None:
+    """The TRUNCATE is a version of Interlock's, and each commit bears its tags."""
+    table = Table(folder / "warehouse" / "t")
+    assert deltalake_rows(table) == ((3, "c"),)
+    classes = [tags(table, version).get("interlock.class") for version in (1, 2, 3)]
+    assert classes == ["APPEND", "OVERWRITE", "OVERWRITE"]
+
+
+def test_spark_submit(tmp_path: Path, commands: dict[str, str]) -> None:
+    (tmp_path / "job.py").write_text(JOB, encoding="utf-8")
+    done = run(tmp_path, commands["spark-submit"])
+    assert done.returncode == 0, done.stderr
+    assert "refused: INTERLOCK_UNKNOWN_POLICY" in done.stdout
+    check_table(tmp_path)
+
+
+def test_spark_sql_with_the_plugin(tmp_path: Path, commands: dict[str, str]) -> None:
+    assert "InterlockPlugin" in commands["spark-sql"]
+    unknown = "ALTER TABLE t SET TBLPROPERTIES ('interlock.policy' = 'maxcompute_dleta');"
+    (tmp_path / "job.sql").write_text(TABLE + unknown, encoding="utf-8")
+    done = run(tmp_path, commands["spark-sql"])
+    assert done.returncode != 0
+    assert "[INTERLOCK_UNKNOWN_POLICY]" in done.stderr
+    assert "Did you mean 'maxcompute_delta'?" in done.stderr
+    check_table(tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("change", "sentence"),
+    [
+        pytest.param(
+            ("--conf", "--conf spark.interlock.version=0.0.9 --conf"),
+            r"Interlock cannot start with the Python package spark-interlock 0\.0\.9 beside this "
+            r"jar of version [\d.]+: install spark-interlock==[\d.]+, or use the jar that the "
+            r"package brings\.",
+            id="a wheel of another version",
+        ),
+        pytest.param(
+            (SCALA_PACKAGE, ""),
+            r"Interlock cannot start with no Delta jar: install "
+            r"io\.delta:delta-spark_4\.2_2\.13:4\.4\.0\.",
+            id="no Delta jar",
+        ),
+    ],
+)
+def test_parts_that_do_not_fit_are_refused(
+    tmp_path: Path, commands: dict[str, str], change: tuple[str, str], sentence: str
+) -> None:
+    (tmp_path / "job.py").write_text(PLAIN_JOB, encoding="utf-8")
+    before, after = change
+    assert before in commands["spark-submit"]
+    done = run(tmp_path, commands["spark-submit"].replace(before, after, 1))
+    assert done.returncode != 0
+    assert "started" not in done.stdout
+    assert re.search(sentence, done.stderr + done.stdout)

@@ -1,0 +1,22 @@
+package io.interlock.spark
+
+import io.interlock.spark.errors.InterlockException
+import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan
+import org.apache.spark.sql.execution.datasources.SaveIntoDataSourceCommand
+
+/** Refuses `interlock.*` properties given as options of a DataFrame writer, which never become
+  * properties of a table.
+  */
+object WriterOptions extends (LogicalPlan => Unit) {
+
+  /** Checks the plan of `df.write.save(path)`; the catalog checks `saveAsTable`. */
+  override def apply(plan: LogicalPlan): Unit = plan match {
+    case save: SaveIntoDataSourceCommand => refuse(save.options.keys)
+    case _ =>
+  }
+
+  def refuse(options: Iterable[String]): Unit =
+    options.find(TableProperties.isOurs).foreach { key =>
+      throw InterlockException.propertyAsOption(key)
+    }
+}

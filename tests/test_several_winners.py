@@ -1,0 +1,177 @@
+"""Three jobs: the last is judged against every commit in between; its rewrites compose (trap 9)."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from interlock.errors import ConcurrentAppendError, ConcurrentDeleteReadError, ConflictError
+from pyspark.sql import SparkSession
+
+from tests.support import (
+    Table,
+    deltalake_rows,
+    latest_version,
+    make_table,
+    python_job,
+    race,
+    rows,
+    sql_job,
+    tags,
+    versions,
+)
+
+INSERT = "INSERT INTO {t} VALUES (10, 'i')"
+UPDATE = "UPDATE {t} SET v = 'U' WHERE id = 1"
+DELETE = "DELETE FROM {t} WHERE id <= 2"
+OVERWRITE = "INSERT OVERWRITE {t} VALUES (100, 'x')"
+LAST_OVERWRITE = "INSERT OVERWRITE {t} VALUES (200, 'y')"
+OPTIMIZE = "OPTIMIZE {t}"
+START = ((1, "a"), (2, "b"), (3, "c"))
+
+
+def last_of(
+    spark: SparkSession, table: Table, winners: tuple[str, ...], last: str
+) -> Exception | None:
+    """Run `winners` in turn while `last`, which read version 2, stands at its commit."""
+
+    def run_winners(session: SparkSession) -> None:
+        for winner in winners:
+            session.sql(winner.format(t=table))
+
+    first, held = race(spark, python_job("winners", run_winners), sql_job(last.format(t=table)))
+    assert first.error is None
+    assert held.held
+    return held.error
+
+
+@pytest.mark.parametrize(
+    ("vectors", "winners", "rules"),
+    [
+        pytest.param("false", (INSERT, OVERWRITE), "D6,D1", id="insert-overwrite"),
+        pytest.param("true", (UPDATE, INSERT), "D11,D6", id="update-insert"),
+        pytest.param("true", (OPTIMIZE, UPDATE, DELETE), "D16,D11", id="optimize-update-delete"),
+        pytest.param(
+            "false", (OPTIMIZE, UPDATE, INSERT), "D16,D11,D6", id="optimize-update-insert"
+        ),
+        pytest.param("true", (OVERWRITE, "TRUNCATE TABLE {t}"), "D1", id="overwrite-truncate"),
+    ],
+)
+def test_an_overwrite_replaces_what_all_of_them_left(
+    spark: SparkSession, table_path: Path, vectors: str, winners: tuple[str, ...], rules: str
+) -> None:
+    properties = {"delta.enableDeletionVectors": vectors}
+    table = make_table(spark, table_path, properties=properties)
+    assert last_of(spark, table, winners, LAST_OVERWRITE) is None
+    passed = [str(3 + n) for n in range(len(winners))]
+    assert latest_version(table) == 3 + len(winners)
+    assert rows(spark, table) == deltalake_rows(table) == ((200, "y"),)
+    assert tags(table, latest_version(table)) == {
+        "interlock.class": "OVERWRITE",
+        "interlock.policy": "maxcompute_delta",
+        "interlock.rebasedOver": ",".join(passed),
+        "interlock.rule": rules,
+    }
+    assert rows(spark, table, version=2) == START
+
+
+@pytest.mark.parametrize(
+    ("policy", "winners", "last", "rules", "expected"),
+    [
+        (
+            "maxcompute_transactional",
+            (OPTIMIZE, INSERT),
+            "INSERT INTO {t} VALUES (20, 'j')",
+            "T14,T6",
+            (*START, (10, "i"), (20, "j")),
+        ),
+        (
+            "maxcompute_transactional",
+            (UPDATE, OVERWRITE),
+            "INSERT INTO {t} SELECT id + 20, v FROM {t} WHERE id = 3",
+            "T10,T2",
+            ((100, "x"), (23, "c")),
+        ),
+    ],
+    ids=["insert-T14-T6", "self-reading-insert-T10-T2"],
+)
+def test_the_others_commit_as_they_are(
+    spark: SparkSession,
+    table_path: Path,
+    policy: str,
+    winners: tuple[str, ...],
+    last: str,
+    rules: str,
+    expected: tuple[tuple[object, ...], ...],
+) -> None:
+    table = make_table(spark, table_path, policy=policy)
+    assert last_of(spark, table, winners, last) is None
+    assert rows(spark, table) == deltalake_rows(table) == tuple(sorted(expected, key=repr))
+    assert tags(table, 5)["interlock.rebasedOver"] == "3,4"
+    assert tags(table, 5)["interlock.rule"] == rules
+
+
+@pytest.mark.parametrize(
+    ("policy", "winners", "last", "rule", "winner", "error"),
+    [
+        pytest.param(
+            "maxcompute_delta",
+            (OPTIMIZE, INSERT),
+            "INSERT INTO {t} VALUES (20, 'j')",
+            "D7",
+            4,
+            ConcurrentAppendError,
+            id="the-second-fails-it",
+        ),
+        pytest.param(
+            "maxcompute_transactional",
+            (INSERT, OPTIMIZE),
+            "DELETE FROM {t} WHERE id = 2",
+            "T7",
+            3,
+            ConcurrentAppendError,
+            id="both-would-and-the-first-is-named",
+        ),
+        pytest.param(
+            "maxcompute_delta",
+            (INSERT, "TRUNCATE TABLE {t}"),
+            OPTIMIZE,
+            "D4",
+            4,
+            ConcurrentDeleteReadError,
+            id="a-compaction-passes-one-and-fails-the-other",
+        ),
+    ],
+)
+def test_one_fail_fails_the_job(
+    spark: SparkSession,
+    table_path: Path,
+    policy: str,
+    winners: tuple[str, ...],
+    last: str,
+    rule: str,
+    winner: int,
+    error: type[ConflictError],
+) -> None:
+    table = make_table(spark, table_path, policy=policy)
+    lost = last_of(spark, table, winners, last)
+    assert isinstance(lost, error)
+    assert (lost.rule, lost.read_version, lost.winner_version) == (rule, 2, winner)
+    assert versions(table) == [0, 1, 2, 3, 4]
+
+
+def test_winners_of_other_partitions_leave_no_trace(spark: SparkSession, table_path: Path) -> None:
+    """Only the winner that met the job's partition is named."""
+    table = make_table(
+        spark,
+        table_path,
+        columns="(id INT, v STRING, p INT) USING delta PARTITIONED BY (p)",
+        statements=("INSERT INTO {t} VALUES (1, 'a', 1)", "INSERT INTO {t} VALUES (2, 'b', 2)"),
+    )
+    winners = ("INSERT INTO {t} VALUES (3, 'c', 2)", "INSERT INTO {t} VALUES (4, 'd', 1)")
+    last = "INSERT OVERWRITE {t} PARTITION (p = 1) VALUES (200, 'y')"
+    assert last_of(spark, table, winners, last) is None
+    assert tags(table, 5)["interlock.rebasedOver"] == "4"
+    assert tags(table, 5)["interlock.rule"] == "D6"
+    expected = ((2, "b", 2), (200, "y", 1), (3, "c", 2))
+    assert rows(spark, table) == deltalake_rows(table) == expected
