@@ -6,7 +6,8 @@ import os
 import subprocess
 import threading
 from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import AbstractContextManager, ExitStack, contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from queue import Empty, SimpleQueue
 
@@ -18,9 +19,28 @@ _PACKAGE = "org.apache.spark.deploy"
 _LOCAL = ("--host", "127.0.0.1", "--port", "0", "--webui-port", "0")
 
 
+@dataclass(frozen=True)
+class Cluster:
+    """A running cluster.
+
+    Attributes:
+        master: the master's URL
+        workers: the folder of each worker
+
+    """
+
+    master: str
+    workers: tuple[Path, ...]
+
+    @property
+    def executors(self) -> list[int]:
+        """Count the executors that each worker has run."""
+        return [len(list(worker.glob("app-*/*"))) for worker in self.workers]
+
+
 @contextmanager
-def standalone_cluster(folder: Path, *, workers: int = 2) -> Iterator[str]:
-    """Start a cluster of one core and 700 MB for each worker; gives the master's URL.
+def standalone_cluster(folder: Path, *, workers: int) -> Iterator[Cluster]:
+    """Start a cluster with one core and 700 MB for each worker.
 
     Args:
         folder: where the processes work and leave their logs
@@ -32,19 +52,11 @@ def standalone_cluster(folder: Path, *, workers: int = 2) -> Iterator[str]:
             _daemon(folder / "master", f"{_PACKAGE}.master.Master", *_LOCAL)
         )
         url = "spark://" + master.await_line("Starting Spark master at spark://")
-        started = [
-            processes.enter_context(
-                _daemon(
-                    folder / f"worker-{number}",
-                    *(f"{_PACKAGE}.worker.Worker", *_LOCAL, "-c", "1", "-m", "700m"),
-                    *("-d", str(folder / f"worker-{number}"), url),
-                )
-            )
-            for number in range(workers)
-        ]
-        for worker in started:
-            worker.await_line("Successfully registered with master")
-        yield url
+        folders = tuple(folder / f"worker-{number}" for number in range(workers))
+        started = [processes.enter_context(_worker(worker, url)) for worker in folders]
+        for process in started:
+            process.await_line("Successfully registered with master")
+        yield Cluster(url, folders)
 
 
 class _Daemon:
@@ -100,6 +112,11 @@ class _Daemon:
                 log.write(line)
                 log.flush()
                 self._lines.put(line)
+
+
+def _worker(folder: Path, master: str) -> AbstractContextManager[_Daemon]:
+    size = ("-c", "1", "-m", "700m", "-d", str(folder))
+    return _daemon(folder, f"{_PACKAGE}.worker.Worker", *_LOCAL, *size, master)
 
 
 @contextmanager

@@ -43,12 +43,13 @@ print("started")
 
 @pytest.fixture
 def commands() -> dict[str, str]:
-    """The shell commands of the page by the program they start."""
+    """The page's first command of each program, with the line that sets JAR."""
     blocks = re.findall(r"```sh\n(.*?)```", WAYS_IN.read_text(encoding="utf-8"), re.DOTALL)
-    text = "".join(blocks).replace("\\\n", " ")
-    jar, *starts = text.strip().splitlines()
-    assert jar.startswith("JAR=")
-    return {start.split()[0]: f"{jar}\n{start}" for start in starts}
+    lines = "".join(blocks).replace("\\\n", " ").splitlines()
+    jar = next(line for line in lines if line.startswith("JAR="))
+    programs = ("spark-submit", "spark-sql")
+    starts = {name: next(line for line in lines if line.startswith(name)) for name in programs}
+    return {name: f"{jar}\n{start}" for name, start in starts.items()}
 
 
 @pytest.fixture(autouse=True)

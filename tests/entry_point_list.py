@@ -60,6 +60,8 @@ def _line(way: str) -> Callable[..., Entry]:
 
 
 sql = _line("SQL")
+new_sql = _line("SQL, new tables")
+new = _line("DataFrames, new tables")
 v1 = _line("DataFrameWriter")
 v2 = _line("DataFrameWriterV2")
 api = _line("DeltaTable")
@@ -180,6 +182,24 @@ ENTRIES: tuple[Entry, ...] = (
         (*ALL, Z),
         settings=AUTO_COMPACT,
     ),
+    new_sql("CREATE TABLE {n} (id INT) USING delta", "CREATE TABLE", OVERWRITE),
+    new_sql(
+        "CREATE TABLE {n} USING delta AS SELECT * FROM {s}",
+        *("CREATE TABLE AS SELECT", OVERWRITE, Z),
+    ),
+    new_sql("CREATE TABLE {n} LIKE {t}", "CREATE TABLE", OVERWRITE),
+    new_sql("CREATE TABLE {n} SHALLOW CLONE {t}", "CLONE", UNTAGGED, *ALL),
+    new("df.write.format('delta').save(new)", "WRITE", APPEND, Z),
+    new(
+        "df.writeTo(f'delta.`{new}`').using('delta').create()",
+        "CREATE TABLE AS SELECT",
+        OVERWRITE,
+        Z,
+    ),
+    new(
+        "DeltaTable.create(spark).location(new).addColumns(df.schema).execute()",
+        *("CREATE TABLE", OVERWRITE),
+    ),
     v1("df.write.format('delta').mode('append').saveAsTable(t)", "WRITE", APPEND, *ALL, Z),
     v1("df.write.format('delta').mode('append').save(path)", "WRITE", APPEND, *ALL, Z),
     v1("df.write.insertInto(t)", "WRITE", APPEND, *ALL, Z),
@@ -188,7 +208,33 @@ ENTRIES: tuple[Entry, ...] = (
         "df.write.format('delta').mode('overwrite').saveAsTable(t)",
         *("CREATE OR REPLACE TABLE AS SELECT", OVERWRITE, Z),
     ),
+    v1(
+        "df.write.format('delta').mode('overwrite').option('partitionOverwriteMode', 'dynamic')"
+        ".partitionBy('p').saveAsTable(t)",
+        *("CREATE OR REPLACE TABLE AS SELECT", OVERWRITE, C, Z),
+    ),
+    v1(
+        "df.write.format('delta').mode('overwrite').option('replaceWhere', 'p = 1')"
+        ".partitionBy('p').saveAsTable(t)",
+        *("WRITE", OVERWRITE, C, Z),
+        replaced="p = 1",
+    ),
+    v1(
+        "df.write.format('delta').mode('overwrite').option('replaceWhere', 'id > 1')"
+        ".partitionBy('p').saveAsTable(t)",
+        *("WRITE", MUTATE, A, Z),
+    ),
+    v1(
+        "df.write.format('delta').mode('overwrite').option('replaceUsing', 'p')"
+        ".partitionBy('p').saveAsTable(t)",
+        *("WRITE", MUTATE, C, Z),
+    ),
     v1("df.write.insertInto(t, overwrite=True)", "WRITE", OVERWRITE, Z),
+    v1(
+        "df.write.mode('overwrite').option('replaceWhere', 'p = 1').insertInto(t)",
+        *("WRITE", OVERWRITE, Z),
+        note="Delta does not look at the option",
+    ),
     v1(
         "df.write.format('delta').mode('overwrite').option('replaceWhere', 'p = 1').save(path)",
         *("WRITE", OVERWRITE, C, Z),
@@ -200,7 +246,7 @@ ENTRIES: tuple[Entry, ...] = (
     ),
     v1(
         "df.write.format('delta').mode('overwrite')"
-        ".option('partitionOverwriteMode', 'dynamic').saveAsTable(t)",
+        ".option('partitionOverwriteMode', 'dynamic').save(path)",
         *("WRITE", OVERWRITE, C, Z),
     ),
     v1(
@@ -222,6 +268,11 @@ ENTRIES: tuple[Entry, ...] = (
     v2("df.writeTo(t).overwrite(col('p') == 1)", "WRITE", OVERWRITE, C, Z, replaced="(p = 1)"),
     v2("df.writeTo(t).overwrite(col('id') > 1)", "WRITE", MUTATE, A, Z),
     v2("df.writeTo(t).overwritePartitions()", "WRITE", OVERWRITE, C, Z),
+    v2(
+        "df.writeTo(t).using('delta').option('partitionOverwriteMode', 'dynamic')"
+        ".partitionedBy(col('p')).createOrReplace()",
+        *("CREATE OR REPLACE TABLE AS SELECT", OVERWRITE, Z),
+    ),
     v2(
         "df.writeTo(t).using('delta').createOrReplace()",
         *("CREATE OR REPLACE TABLE AS SELECT", OVERWRITE, Z),

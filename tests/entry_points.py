@@ -33,6 +33,7 @@ class Place:
         name: what SQL calls the table
         path: its folder
         source: the folder of a table without a policy, with the row that is to be written
+        new: where a table may be created
         checkpoint: a folder for a streaming query
 
     """
@@ -40,6 +41,7 @@ class Place:
     name: str
     path: Path
     source: Path
+    new: Path
     checkpoint: Path
 
 
@@ -49,8 +51,8 @@ class Entry:
 
     Attributes:
         way: the heading it stands under
-        code: a statement, in which `{t}` is the table, `{p}` the table by its path and `{s}` a
-            source by its path; or an expression in Python
+        code: a statement, in which `{t}` is the table, `{p}` the table by its path, `{s}` a source
+            and `{n}` a new table by their paths; or an expression in Python
         commits: operation and class of each version that it makes
         after: the rows afterwards
         replaced: the partition predicate in the tags of the last version
@@ -79,10 +81,15 @@ class Entry:
         return self.way.startswith("SQL")
 
     @property
+    def creates(self) -> bool:
+        """Tell whether it makes a table of its own."""
+        return self.way.endswith("new tables")
+
+    @property
     def shown(self) -> str:
         """Return the code as the docs show it."""
-        names = {"t": "t", "p": "delta.`/path`", "s": "delta.`/source`"}
-        return self.code.format(**names) if self.is_sql else self.code
+        paths = {"p": "delta.`/path`", "s": "delta.`/source`", "n": "delta.`/new`"}
+        return self.code.format(t="t", **paths) if self.is_sql else self.code
 
     def prepare(self, spark: SparkSession, place: Place) -> None:
         """Run the statements that come before."""
@@ -101,7 +108,8 @@ class Entry:
 
 
 def _tables(place: Place) -> dict[str, str]:
-    return {"t": place.name, "p": sql_name(place.path), "s": sql_name(place.source)}
+    paths = {"p": place.path, "s": place.source, "n": place.new}
+    return {"t": place.name, **{key: sql_name(path) for key, path in paths.items()}}
 
 
 def _python_names(spark: SparkSession, place: Place) -> dict[str, Any]:
@@ -113,6 +121,7 @@ def _python_names(spark: SparkSession, place: Place) -> dict[str, Any]:
         "df": spark.read.format("delta").load(str(place.source)),
         "t": place.name,
         "path": str(place.path),
+        "new": str(place.new),
         "table": DeltaTable.forPath(spark, str(place.path)),
         "DeltaTable": DeltaTable,
         "col": col,
@@ -152,7 +161,8 @@ and the partitions that an overwrite names as `interlock.replaced`. Delta writes
 without tags: they fail after any concurrent commit, and to later jobs they are an OVERWRITE.
 
 In the lines below `t` is a table's name, `path` its folder, `table` its `DeltaTable`, `df` a
-DataFrame and `stream` a streaming one with its columns. `p` is a partition column, `id` is none.
+DataFrame and `stream` a streaming one with its columns; `new` is an empty folder. `p` is a
+partition column, `id` is none. New tables get their policy from `spark.interlock.defaultPolicy`.
 """
 
 

@@ -54,7 +54,12 @@ RACES: tuple[tuple[Example, tuple[str, ...]], ...] = (
     (PLAIN, ("DELETE FROM {t} WHERE id = 77",)),
     (PARTITIONED, (TRUNCATE_PARTITION,)),
     (PLAIN, ("CREATE OR REPLACE TABLE {t} USING delta AS SELECT 1 AS id",)),
+    (PLAIN, ("CREATE OR REPLACE TABLE {t} (id INT) USING delta",)),
     (PLAIN, ("ALTER TABLE {t} SET TBLPROPERTIES ('delta.enableRowTracking' = 'true')",)),
+)
+
+WITH_VECTORS = tuple(
+    (PLAIN, race) for race in ((UPDATE, DELETE), (UPDATE, OVERWRITE), (OPTIMIZE, DELETE))
 )
 
 
@@ -66,8 +71,8 @@ def observe(spark: SparkSession, folder: Path) -> dict[str, Any]:
     """Run all of them; the result is data that two sessions can compare."""
     tables = Tables(spark, folder)
     found = {}
-    for vectors in ("false", "true"):
-        for example, statements in RACES:
+    for vectors, races in (("false", RACES), ("true", WITH_VECTORS)):
+        for example, statements in races:
             path = tables.fresh(example, {"delta.enableDeletionVectors": vectors})
             name = f"{name_of(example, statements)}, deletion vectors {vectors}"
             found[name] = _outcome(spark, Table(path), statements)
@@ -92,14 +97,15 @@ def _outcome(spark: SparkSession, table: Table, statements: tuple[str, ...]) -> 
 
 
 def _error(error: Exception | None) -> list[str] | None:
-    """Return the JVM's class and the condition of an error."""
+    """Return the class, as Delta's Python package or else the JVM calls it, and the condition."""
     if error is None:
         return None
-    thrown = getattr(error, "_origin", None) or getattr(error, "java_exception", None)
-    if thrown is None:
-        return [type(error).__name__, str(error)]
-    condition = re.search(r"\[([A-Z_.]+)\]", thrown.getMessage())
-    return [thrown.getClass().getName(), condition.group(1) if condition else ""]
+    names = [c.__name__ for c in type(error).__mro__ if c.__module__.startswith("delta.exceptions")]
+    if not names:
+        thrown = getattr(error, "_origin", None) or getattr(error, "java_exception", None)
+        names = [thrown.getClass().getName() if thrown is not None else type(error).__name__]
+    condition = re.search(r"\[([A-Z_.]+)\]", str(error))
+    return [names[0], condition.group(1) if condition else ""]
 
 
 def main(folder: Path) -> None:

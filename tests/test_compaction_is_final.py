@@ -80,7 +80,7 @@ class TestAfterACompactionOfOtherFiles:
         ("statement", "policy", "rule"),
         [
             (OPTIMIZE, "maxcompute_transactional", "T16"),
-            (OPTIMIZE, "maxcompute_delta", "D19"),
+            pytest.param(OPTIMIZE, "maxcompute_delta", "D19", marks=pytest.mark.soak),
             (REORG, "maxcompute_transactional", "T16"),
         ],
         ids=["optimize-T16", "optimize-D19", "reorg-T16"],
@@ -122,6 +122,7 @@ class TestAfterACompactionOfOtherFiles:
         assert len(live_files(table)) == 2
         assert rows(spark, table) == deltalake_rows(table) == expected
 
+    @pytest.mark.soak
     def test_without_a_policy_both_succeed(
         self,
         spark: SparkSession,

@@ -16,6 +16,8 @@ from tests.support import Table, make_table, tags, versions
 POLICY = "maxcompute_transactional"
 DEFAULT = {"spark.interlock.defaultPolicy": POLICY}
 
+numbers = itertools.count()
+
 NEW = (
     "spark.sql(f'CREATE TABLE {t} (id BIGINT) USING delta LOCATION \"{path}\"')",
     "spark.sql(f'CREATE TABLE {t} USING delta LOCATION \"{path}\" AS SELECT * FROM range(1)')",
@@ -61,9 +63,6 @@ def run(spark: SparkSession, code: str, path: Path, old: Table) -> None:
     }
     with set_for_now(spark, DEFAULT):
         exec(code, known)
-
-
-numbers = itertools.count()
 
 
 def create(spark: SparkSession, table: Table, properties: str = "'a' = 'b'") -> None:

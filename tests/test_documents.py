@@ -201,7 +201,7 @@ class TestDropAgainstARunningInsert:
         assert not spark.catalog.tableExists("going")
         assert not [file for file in table_path.rglob("*") if file.is_file()]
 
-    @pytest.mark.parametrize("new_versions", [2, 3])
+    @pytest.mark.parametrize("new_versions", [2, pytest.param(3, marks=pytest.mark.soak)])
     def test_a_table_created_again_is_untouched(
         self, spark: SparkSession, table_path: Path, new_versions: int
     ) -> None:

@@ -94,7 +94,9 @@ def test_variant(spark: SparkSession, tables: Tables, case: Case) -> None:
 @pytest.mark.soak
 @pytest.mark.parametrize("sessions", [1, 2], ids=["one-session", "two-sessions"])
 @pytest.mark.parametrize("deletion_vectors", ["on", "off"], ids=["vectors", "no-vectors"])
-@pytest.mark.parametrize("case", [*CELLS, *variants.ALL], ids=lambda case: case.id)
+@pytest.mark.parametrize(
+    "case", [*CELLS, *variants.PARTITIONS, *variants.STATEMENTS], ids=lambda case: case.id
+)
 def test_full_product(
     spark: SparkSession, tables: Tables, case: Case, deletion_vectors: str, sessions: int
 ) -> None:

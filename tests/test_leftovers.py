@@ -94,7 +94,14 @@ def check_all_versions(spark: SparkSession, table: Table, counts: tuple[int, ...
         pytest.param(
             "maxcompute_transactional", VECTORS, INSERT, "REORG TABLE {t} APPLY (PURGE)", id="reorg"
         ),
-        pytest.param("serializable", VECTORS, INSERT, DELETE, id="delete-judged-by-files"),
+        pytest.param(
+            "serializable",
+            VECTORS,
+            INSERT,
+            DELETE,
+            id="delete-judged-by-files",
+            marks=pytest.mark.soak,
+        ),
     ],
 )
 def test_a_statement_that_loses_leaves_nothing_and_takes_nothing(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 from dataclasses import dataclass
+from itertools import cycle
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +14,8 @@ from pyspark.sql import SparkSession
 
 from tests.properties import latest
 from tests.support import Table, make_table, versions
+
+numbers = itertools.count()
 
 WRONG = {
     "INTERLOCK_UNKNOWN_POLICY": ("interlock.policy", "maxcompute_dleta", "maxcompute_delta"),
@@ -88,9 +91,6 @@ def names(spark: SparkSession, tmp_path: Path) -> Names:
     return Names(f"new_{number}", tmp_path / "new", f"old_{number}", old.path)
 
 
-numbers = itertools.count()
-
-
 def check_refused(spark: SparkSession, names: Names, condition: str, run: Any) -> None:
     key, value, nearest = WRONG[condition]
     with pytest.raises(InterlockError) as caught:
@@ -106,8 +106,7 @@ def check_refused(spark: SparkSession, names: Names, condition: str, run: Any) -
     assert [path for path in left if path.is_file()] == []
 
 
-@pytest.mark.parametrize("condition", WRONG)
-@pytest.mark.parametrize("way", WAYS)
+@pytest.mark.parametrize(("way", "condition"), zip(WAYS, cycle(WRONG), strict=False))
 def test_sql_refuses(spark: SparkSession, names: Names, way: str, condition: str) -> None:
     def run(key: str, value: str) -> None:
         spark.sql(way.format(property=f"'{key}' = '{value}'", **names.of_sql()))
@@ -115,8 +114,7 @@ def test_sql_refuses(spark: SparkSession, names: Names, way: str, condition: str
     check_refused(spark, names, condition, run)
 
 
-@pytest.mark.parametrize("condition", WRONG)
-@pytest.mark.parametrize("way", PYTHON_WAYS)
+@pytest.mark.parametrize(("way", "condition"), zip(PYTHON_WAYS, cycle(WRONG), strict=False))
 def test_python_refuses(spark: SparkSession, names: Names, way: str, condition: str) -> None:
     from delta.tables import DeltaTable
 

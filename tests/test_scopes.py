@@ -37,12 +37,24 @@ PASSES, FAILS = True, False
     ("winner", "statement", "passes"),
     [
         pytest.param(WINNER, UPDATE + "`date` > '2010-01-01'", PASSES, id="dates-after"),
-        pytest.param(WINNER, UPDATE + "country = 'FR'", PASSES, id="another-country"),
         pytest.param(
-            WINNER, UPDATE + "country = 'DE' AND user_id = 2", FAILS, id="one-column-of-two"
+            WINNER, UPDATE + "country = 'FR'", PASSES, id="another-country", marks=pytest.mark.soak
+        ),
+        pytest.param(
+            WINNER,
+            UPDATE + "country = 'DE' AND user_id = 2",
+            FAILS,
+            id="one-column-of-two",
+            marks=pytest.mark.soak,
         ),
         pytest.param(NULL_WINNER, UPDATE + "`date` IS NULL", FAILS, id="both-the-null-partition"),
-        pytest.param(NULL_WINNER, UPDATE + "`date` <= '2010-01-01'", PASSES, id="null-is-no-date"),
+        pytest.param(
+            NULL_WINNER,
+            UPDATE + "`date` <= '2010-01-01'",
+            PASSES,
+            id="null-is-no-date",
+            marks=pytest.mark.soak,
+        ),
         pytest.param(WINNER, MERGE % "", FAILS, id="merge-on-columns"),
         pytest.param(
             WINNER,

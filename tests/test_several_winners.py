@@ -50,11 +50,23 @@ def last_of(
     [
         pytest.param("false", (INSERT, OVERWRITE), "D6,D1", id="insert-overwrite"),
         pytest.param("true", (UPDATE, INSERT), "D11,D6", id="update-insert"),
-        pytest.param("true", (OPTIMIZE, UPDATE, DELETE), "D16,D11", id="optimize-update-delete"),
+        pytest.param(
+            "true",
+            (OPTIMIZE, UPDATE, DELETE),
+            "D16,D11",
+            id="optimize-update-delete",
+            marks=pytest.mark.soak,
+        ),
         pytest.param(
             "false", (OPTIMIZE, UPDATE, INSERT), "D16,D11,D6", id="optimize-update-insert"
         ),
-        pytest.param("true", (OVERWRITE, "TRUNCATE TABLE {t}"), "D1", id="overwrite-truncate"),
+        pytest.param(
+            "true",
+            (OVERWRITE, "TRUNCATE TABLE {t}"),
+            "D1",
+            id="overwrite-truncate",
+            marks=pytest.mark.soak,
+        ),
     ],
 )
 def test_an_overwrite_replaces_what_all_of_them_left(

@@ -30,7 +30,6 @@ from tests.stock_races import (
 )
 from tests.support import Table, deltalake_rows, make_table, rows, tags, versions
 
-EXCEPTIONS = "io.delta.exceptions"
 DELTA = "org.apache.spark.sql.delta"
 OURS = f"{DELTA}.interlock.InterlockTransaction"
 ROOT = Path(__file__).parent.parent
@@ -67,10 +66,10 @@ def test_same_as_in_a_session_of_plain_delta(
 @pytest.mark.parametrize(
     ("example", "statements", "error", "made"),
     [
-        (PLAIN, (INSERT, OVERWRITE), f"{EXCEPTIONS}.ConcurrentAppendException", [3, None]),
+        (PLAIN, (INSERT, OVERWRITE), "ConcurrentAppendException", [3, None]),
         (PLAIN, (INSERT, INSERT), None, [3, 4]),
-        (PLAIN, (UPDATE, DELETE), f"{EXCEPTIONS}.ConcurrentAppendException", [3, None]),
-        (PLAIN, (TRUNCATE, TRUNCATE), f"{EXCEPTIONS}.ConcurrentDeleteReadException", [3, None]),
+        (PLAIN, (UPDATE, DELETE), "ConcurrentAppendException", [3, None]),
+        (PLAIN, (TRUNCATE, TRUNCATE), "ConcurrentDeleteReadException", [3, None]),
         (PARTITIONED, (TRUNCATE_PARTITION,), f"{DELTA}.DeltaAnalysisException", [None]),
         (EMPTY, (TRUNCATE,), None, [None]),
     ],

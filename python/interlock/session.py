@@ -49,6 +49,7 @@ def configure(builder: SparkSession.Builder) -> SparkSession.Builder:
     else:
         _add_delta(settings)
         _add_interlock(settings)
+        _ship_packages(builder)
     _add_extensions(settings)
     _set_unless_other(settings, _CATALOG, CATALOG, replaceable=(DELTA_CATALOG,))
     _set_unless_other(settings, _VERSION, artifacts.__version__)
@@ -94,6 +95,28 @@ def _lists(settings: Settings, artifact: str, package: str, jar: str) -> bool:
                         f"list {right} in its place, or leave it out."
                     )
     return listed
+
+
+def _ship_packages(builder: SparkSession.Builder) -> None:
+    """Let the builder's session send the jars of `spark.jars.packages` to its executors.
+
+    Spark's launcher adds them to `spark.jars` of the JVM, and PySpark then sets what the builder
+    says over it. So the session takes over the launcher's list before it is built.
+    """
+    build = builder.getOrCreate
+
+    def get_or_create() -> SparkSession:
+        from pyspark import SparkConf, SparkContext
+
+        settings = Settings(builder)
+        if not running_in_spark() and not _is_connect(settings):
+            options: dict[str, Any] = builder._options
+            SparkContext._ensure_initialized(conf=SparkConf().setAll(list(options.items())))
+            jvm: Any = SparkContext._jvm
+            settings.set(_JARS, jvm.System.getProperty(_JARS))
+        return build()
+
+    builder.getOrCreate = get_or_create  # type: ignore[method-assign]
 
 
 def _add_extensions(settings: Settings) -> None:

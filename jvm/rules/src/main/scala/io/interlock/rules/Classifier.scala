@@ -40,18 +40,21 @@ final class Classifier(selectsByPartition: String => Boolean, compaction: Operat
     case "UPDATE" | "DELETE" | "MERGE" => Mutate
     case "TRUNCATE" | "RESTORE" | "CLONE" | "CONVERT" => Overwrite
     case "OPTIMIZE" | "REORG" => compaction
-    case name if name.contains("REPLACE TABLE") || name.startsWith("CREATE TABLE") => Overwrite
+    case name if name.contains("REPLACE TABLE") || name.startsWith("CREATE TABLE") =>
+      overwrite(facts)
     case name if Classifier.maintenance(name) => Metadata
     case _ => byActions(facts)
   }
 
-  private def write(facts: OperationFacts): OperationClass = {
+  private def write(facts: OperationFacts): OperationClass =
+    if (facts.rearrangesOnly) compaction
+    else if (facts.parameter("mode").contains("Overwrite")) overwrite(facts)
+    else Append
+
+  private def overwrite(facts: OperationFacts): OperationClass = {
     val matchesRows =
       facts.parameters.contains("replaceOnCond") || facts.parameters.contains("replaceUsingCols")
-    if (facts.rearrangesOnly) compaction
-    else if (!facts.parameter("mode").contains("Overwrite")) Append
-    else if (matchesRows) Mutate
-    else if (facts.parameter("predicate").forall(selectsByPartition)) Overwrite
+    if (!matchesRows && facts.parameter("predicate").forall(selectsByPartition)) Overwrite
     else Mutate
   }
 

@@ -26,6 +26,7 @@ class ClassifierSuite extends munit.FunSuite {
   check(Mutate, "WRITE", "mode" -> "Overwrite", "predicate" -> "id = 1")
   check(Mutate, "WRITE", "mode" -> "Overwrite", "replaceUsingCols" -> "(id)")
   check(Mutate, "WRITE", "mode" -> "Overwrite", "replaceOnCond" -> "t.id = s.id")
+  check(Mutate, "CREATE OR REPLACE TABLE AS SELECT", "predicate" -> "id = 1")
   check(Append, "STREAMING UPDATE", "outputMode" -> "Append")
   check(Overwrite, "STREAMING UPDATE", "outputMode" -> "Complete")
   Seq("UPDATE", "DELETE", "MERGE").foreach(check(Mutate, _))

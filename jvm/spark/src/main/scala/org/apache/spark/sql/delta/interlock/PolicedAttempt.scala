@@ -99,21 +99,34 @@ private[interlock] object PolicedAttempt {
     val classifier = new Classifier(predicates.usesPartitionsOnly, policy.compaction)
     val parameters = operation.parameters.map { case (key, value) => key -> value.toString }
     val described = facts(operation.name, parameters, actions)
-    val operationClass = classifier.classify(described)
-    val replaces =
-      described.parameter("predicate").filter(_ => operationClass == OperationClass.Overwrite)
+    val dynamic = described.name == "WRITE" &&
+      snapshot.metadata.partitionColumns.nonEmpty &&
+      described.parameter("isDynamicPartitionOverwrite").contains("true")
+    val predicate = described.parameter("predicate")
+    val operationClass = classifier.classify(described) match {
+      case OperationClass.Overwrite
+          if predicate.isEmpty && !dynamic && !removesAll(actions, snapshot) =>
+        OperationClass.Mutate
+      case other => other
+    }
+    val replaces = predicate.filter(_ => operationClass == OperationClass.Overwrite)
     new PolicedAttempt(
       policy,
       operation,
       operationClass,
       replaces,
-      replacesDynamically =
-        replaces.isEmpty && described.parameter("isDynamicPartitionOverwrite").contains("true"),
+      replacesDynamically = replaces.isEmpty && dynamic,
       classifier,
       predicates,
       snapshot
     )
   }
+
+  /** Whether an overwrite that names no part of the table removes all of what it read. Some of
+    * Delta's writers replace only rows that match and do not say so in their operation.
+    */
+  private def removesAll(actions: Seq[Action], snapshot: Snapshot): Boolean =
+    snapshot.version < 0 || actions.count(_.isInstanceOf[RemoveFile]) == snapshot.numOfFiles
 
   /** A foreign commit's parameters: its strings are JSON, quoted and escaped. */
   private def unquoted(parameters: Map[String, String]): Map[String, String] =
