@@ -92,7 +92,7 @@ def test_class_in_the_history(spark: SparkSession, new_place: NewPlace, entry: E
     check(spark, entry, new_place(entry.start, policy), policy)
 
 
-@pytest.mark.parametrize("entry", of_class(COMPACTION)[::2], ids=identify)  # half of them
+@pytest.mark.parametrize("entry", of_class(COMPACTION)[::3], ids=identify)  # some of them
 def test_class_of_compactions_where_all_are_small_file_merges(
     spark: SparkSession, new_place: NewPlace, entry: Entry
 ) -> None:
@@ -100,7 +100,7 @@ def test_class_of_compactions_where_all_are_small_file_merges(
     check(spark, entry, new_place(entry.start, policy), policy)
 
 
-@pytest.mark.parametrize("entry", of_class(MUTATE)[::3], ids=identify)  # a third of them
+@pytest.mark.parametrize("entry", of_class(MUTATE)[::4], ids=identify)  # some of them
 def test_standard_tables_refuse_what_mutates(
     spark: SparkSession, new_place: NewPlace, entry: Entry
 ) -> None:

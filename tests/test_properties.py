@@ -77,9 +77,10 @@ class TestNewTables:
     def test_a_contrary_default_of_the_session_is_overruled(
         self, spark: SparkSession, table_path: Path
     ) -> None:
+        clause = policy_clause("serializable")
         off = {"spark.databricks.delta.properties.defaults.enableRowTracking": "false"}
         with set_for_now(spark, off):
-            spark.sql(f"CREATE TABLE {Table(table_path)} (id INT) {policy_clause('serializable')}")
+            spark.sql(f"CREATE TABLE {Table(table_path)} (id INT) USING delta {clause}")
         check_policy(Table(table_path), "serializable")
 
 

@@ -27,7 +27,6 @@ WAYS = (
     "CREATE TABLE {new} USING delta TBLPROPERTIES ({property}) AS SELECT 1 AS id",
     "CREATE TABLE IF NOT EXISTS {new} (id INT) USING delta TBLPROPERTIES ({property})",
     "CREATE TABLE {path} (id INT, v STRING) USING delta TBLPROPERTIES ({property})",
-    "CREATE TABLE {new} (id INT) USING delta OPTIONS ({property})",
     "CREATE TABLE {new} LIKE {old} TBLPROPERTIES ({property})",
     "CREATE TABLE {new} SHALLOW CLONE {old} TBLPROPERTIES ({property})",
     "CREATE TABLE {path} SHALLOW CLONE {old} TBLPROPERTIES ({property})",
@@ -51,9 +50,13 @@ PYTHON_WAYS = (
     "df.writeTo(new).using('delta').tableProperty(*property).create()",
     "df.writeTo(old).using('delta').tableProperty(*property).createOrReplace()",
     "df.writeTo(old).using('delta').tableProperty(*property).replace()",
-    "df.write.format('delta').option(*property).saveAsTable(new)",
-    "df.write.format('delta').option(*property).mode('overwrite').saveAsTable(old)",
-    "df.write.format('delta').option(*property).save(path)",
+)
+OPTION_WAYS = (
+    "spark.sql(f\"CREATE TABLE {new} (id INT) USING delta OPTIONS ('{key}' = '{value}')\")",
+    "df.write.format('delta').option(key, value).saveAsTable(new)",
+    "df.write.format('delta').option(key, value).mode('overwrite').saveAsTable(old)",
+    "df.write.format('delta').option(key, value).save(path)",
+    "df.write.format('delta').option(key, value).mode('append').save(old_path)",
 )
 
 
@@ -97,6 +100,10 @@ def check_refused(spark: SparkSession, names: Names, condition: str, run: Any) -
         run(key, value)
     assert caught.value.getCondition() == condition
     assert f"Did you mean '{nearest}'?" in str(caught.value)
+    check_nothing_left(spark, names)
+
+
+def check_nothing_left(spark: SparkSession, names: Names) -> None:
     old = Table(names.old_path)
     assert versions(old) == [0, 1, 2]
     assert latest(old).properties == {}
@@ -106,7 +113,7 @@ def check_refused(spark: SparkSession, names: Names, condition: str, run: Any) -
     assert [path for path in left if path.is_file()] == []
 
 
-@pytest.mark.parametrize(("way", "condition"), zip(WAYS, cycle(WRONG), strict=False))
+@pytest.mark.parametrize(("way", "condition"), list(zip(WAYS, cycle(WRONG), strict=False)))
 def test_sql_refuses(spark: SparkSession, names: Names, way: str, condition: str) -> None:
     def run(key: str, value: str) -> None:
         spark.sql(way.format(property=f"'{key}' = '{value}'", **names.of_sql()))
@@ -114,7 +121,7 @@ def test_sql_refuses(spark: SparkSession, names: Names, way: str, condition: str
     check_refused(spark, names, condition, run)
 
 
-@pytest.mark.parametrize(("way", "condition"), zip(PYTHON_WAYS, cycle(WRONG), strict=False))
+@pytest.mark.parametrize(("way", "condition"), list(zip(PYTHON_WAYS, cycle(WRONG), strict=False)))
 def test_python_refuses(spark: SparkSession, names: Names, way: str, condition: str) -> None:
     from delta.tables import DeltaTable
 
@@ -123,3 +130,14 @@ def test_python_refuses(spark: SparkSession, names: Names, way: str, condition: 
         eval(way, {**known, **names.of_python(), "property": (key, value)})
 
     check_refused(spark, names, condition, run)
+
+
+@pytest.mark.parametrize("value", ["maxcompute_delta", "maxcompute_dleta"])
+@pytest.mark.parametrize("way", OPTION_WAYS)
+def test_options_are_no_properties(spark: SparkSession, names: Names, way: str, value: str) -> None:
+    df = spark.sql("SELECT 1 AS id, 'a' AS v")
+    known = {"spark": spark, "df": df, "key": "interlock.policy", "value": value}
+    with pytest.raises(InterlockError) as caught:
+        exec(way, {**known, **names.of_python()})
+    assert caught.value.getCondition() == "INTERLOCK_PROPERTY_AS_OPTION"
+    check_nothing_left(spark, names)

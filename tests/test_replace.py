@@ -54,7 +54,16 @@ def replace(spark: SparkSession, code: str, table: Table) -> None:
     exec(code, {**known, "t": named(spark, table), "p": str(table), "path": str(table.path)})
 
 
-@pytest.mark.parametrize("code", [*REPLACING, *OVERWRITING])
+VARIATIONS = {REPLACING[2], REPLACING[4], REPLACING[-1], *OVERWRITING[2:]}
+
+
+@pytest.mark.parametrize(
+    "code",
+    [
+        pytest.param(code, marks=[pytest.mark.soak] if code in VARIATIONS else [])
+        for code in (*REPLACING, *OVERWRITING)
+    ],
+)
 def test_the_policy_stays(spark: SparkSession, table_path: Path, code: str) -> None:
     table = make_table(spark, table_path, policy=POLICY, properties=MINE)
     replace(spark, code, table)
@@ -65,7 +74,7 @@ def test_the_policy_stays(spark: SparkSession, table_path: Path, code: str) -> N
     assert rows(spark, table) == deltalake_rows(table) == expected_rows(code)
 
 
-@pytest.mark.parametrize("code", [REPLACING[1], REPLACING[3], REPLACING[6], *OVERWRITING[:3]])
+@pytest.mark.parametrize("code", [REPLACING[1], REPLACING[6], OVERWRITING[0]])
 def test_stock_drops_or_keeps_the_same_properties(
     spark: SparkSession, table_path: Path, code: str
 ) -> None:

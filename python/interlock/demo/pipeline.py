@@ -66,12 +66,11 @@ def _run(
     report: Report,
 ) -> RunResult:
     """Run the schedule on a new table."""
-    title = policy or "stock Delta"
     table = Table(folder / (policy or "stock"))
-    report.head(f"{title}: {_described(policy)}; loading {len(loaded.frame):,} flights")
+    report.head(f"{_described(policy)}; loading {len(loaded.frame):,} flights")
     spark.sql(table.creation(policy, loaded))
     run = run_schedule(
-        spark, table, rounds, Replay(loaded.frame), title=title, on_round=report.round
+        spark, table, rounds, Replay(loaded.frame), policy=policy, on_round=report.round
     )
     report.check(run)
     return run
@@ -79,5 +78,5 @@ def _run(
 
 def _described(policy: str | None) -> str:
     if policy is None:
-        return "a table without a policy, as in any session without Interlock"
-    return f"a table with 'interlock.policy' = '{policy}'"
+        return "stock Delta: a table without a policy, as in any session without Interlock"
+    return f"{policy}: a table with this policy"

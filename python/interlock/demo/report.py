@@ -23,6 +23,10 @@ _WHY_TWICE = """
 flights twice: a late INSERT INTO committed behind an INSERT OVERWRITE that had brought the same
 flights. The INSERT does what it says; rule D2 of maxcompute_delta is there to fail it."""
 
+_DELTAS_OWN = (
+    "LOST without a class: one of Delta's own checks failed the job, not a rule of the policy."
+)
+
 
 class Report:
     """Writes progress, tables and the summary to standard output."""
@@ -49,6 +53,8 @@ class Report:
 
     def check(self, run: RunResult) -> None:
         """Say whether the table holds what the replay says, and if not, where they differ."""
+        if run.lost_without_rule:
+            _print(_DELTAS_OWN)
         if run.ok:
             self.step(
                 f"the table holds {run.found.rows:,} rows: "

@@ -48,22 +48,33 @@ class RunResult:
     """What came of the schedule on one table.
 
     Attributes:
-        title: what the run is called
+        policy: the policy of the table, None for stock Delta
         outcomes: all jobs, in commit order
         found: what the table holds
         expected: what the replay says
 
     """
 
-    title: str
+    policy: str | None
     outcomes: tuple[Outcome, ...]
     found: Totals
     expected: Totals
 
     @property
+    def title(self) -> str:
+        """Return what the run is called."""
+        return self.policy or "stock Delta"
+
+    @property
     def lost(self) -> int:
         """Count the jobs that failed."""
         return sum(not outcome.ok for outcome in self.outcomes)
+
+    @property
+    def lost_without_rule(self) -> int:
+        """Count the jobs that failed under a policy, but not by it."""
+        failed = [outcome for outcome in self.outcomes if not outcome.ok]
+        return sum(self.policy is not None and job.operation_class is None for job in failed)
 
     @property
     def ok(self) -> bool:
@@ -77,7 +88,7 @@ def run_schedule(
     rounds: Sequence[Round],
     replay: Replay,
     *,
-    title: str,
+    policy: str | None,
     on_round: Callable[[Round, Sequence[Outcome]], None],
 ) -> RunResult:
     """Run all rounds on a table and compare it with the replay of the jobs that succeeded."""
@@ -87,7 +98,7 @@ def run_schedule(
         replay.round([outcome.job for outcome in ended if outcome.ok])
         on_round(current, ended)
         outcomes += ended
-    return RunResult(title, tuple(outcomes), table.totals(spark), replay.totals)
+    return RunResult(policy, tuple(outcomes), table.totals(spark), replay.totals)
 
 
 def run_round(spark: SparkSession, table: Table, current: Round) -> list[Outcome]:

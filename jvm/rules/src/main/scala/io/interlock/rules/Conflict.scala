@@ -23,12 +23,14 @@ final case class Conflict(
 
 object Conflict {
 
-  /** The policies of `known` under which this pair of classes does not always fail. */
+  /** The policies of `known` under which this pair of classes always succeeds. */
   def policiesThatAllow(conflict: Conflict, known: Seq[Policy]): Seq[String] =
     known.filter(_.name != conflict.policy).filter { policy =>
       val (earlier, later) = (in(policy, conflict.earlierClass), in(policy, conflict.laterClass))
-      policy.cell(earlier, later).exists(_.verdict != Verdict.Fail)
+      policy.cell(earlier, later).exists(cell => succeeds(cell.verdict))
     }.map(_.name)
+
+  private val succeeds = Set[Verdict](Verdict.AsIs, Verdict.ReplaceLive)
 
   /** The class that a compaction has under another policy. */
   private def in(policy: Policy, operation: OperationClass): OperationClass =

@@ -110,4 +110,24 @@ class JudgeSuite extends munit.FunSuite {
       "ConcurrentDeleteRead"
     )
   }
+
+  test("a conflict names the policies under which both jobs succeed") {
+    val conflict = Conflict(
+      ConflictKind.ConcurrentAppend,
+      policy = "maxcompute_delta",
+      rule = "D7",
+      earlierClass = Append,
+      laterClass = Append,
+      earlierOperation = "WRITE",
+      laterOperation = "WRITE",
+      readVersion = 2,
+      winnerVersion = 3,
+      scope = "the whole table",
+      table = "t"
+    )
+    val others = Seq("maxcompute_transactional", "maxcompute_standard")
+    assertEquals(Conflict.policiesThatAllow(conflict, Policies.all), others)
+    val update = conflict.copy(laterClass = Mutate)
+    assertEquals(Conflict.policiesThatAllow(update, Policies.all), Nil)
+  }
 }

@@ -17,8 +17,14 @@ object TableProperties {
 
   private val RowTracking = "delta.enableRowTracking"
   private val InCommitTimestamps = "delta.enableInCommitTimestamps"
-  private val DeletionVectors = "deletionVectors"
-  private val DeletionVectorsFeature = s"delta.feature.$DeletionVectors"
+  private val DeletionVectors = "delta.feature.deletionVectors"
+
+  /** The table feature behind each property that a policy may require. */
+  private val FeatureOf = Map(
+    RowTracking -> "rowTracking",
+    InCommitTimestamps -> "inCommitTimestamp",
+    DeletionVectors -> "deletionVectors"
+  )
 
   /** What Delta derives from a required property and loses in a REPLACE. */
   private val Derived = Seq(
@@ -64,7 +70,7 @@ object TableProperties {
     */
   def requiredBy(policy: Policy): Seq[(String, String)] =
     Seq(RowTracking -> "true", InCommitTimestamps -> "true") ++
-      Option.when(policy.remapsRows)(DeletionVectorsFeature -> "supported")
+      Option.when(policy.remapsRows)(DeletionVectors -> "supported")
 
   /** The properties that a table gets when a statement proposes some.
     *
@@ -107,7 +113,7 @@ object TableProperties {
   }
 
   private def isSupported(table: Table, key: String): Boolean =
-    key == DeletionVectorsFeature && table.exists && table.supports(DeletionVectors)
+    key == DeletionVectors && table.exists && table.supports(FeatureOf(key))
 
   /** What an ALTER TABLE that sets a policy must set beside it.
     *
@@ -135,8 +141,24 @@ object TableProperties {
   def refuseDrop(policy: Policy, features: Seq[String]): Unit =
     for {
       name <- features
-      (key, value) <- requiredBy(policy) if key.equalsIgnoreCase(s"delta.feature.$name")
+      (key, value) <- requiredBy(policy) if FeatureOf(key).equalsIgnoreCase(name)
     } throw InterlockException.requiredProperty(policy.name, key, value, "dropped")
+
+  /** Refuses properties that name a policy without the ones it requires. */
+  def refuseIncomplete(properties: Map[String, String]): Unit =
+    for {
+      policy <- policyOf(properties)
+      (key, value) <- requiredBy(policy) if key != DeletionVectors
+      found = properties.getOrElse(key, "unset") if !found.equalsIgnoreCase(value)
+    } throw InterlockException.requiredProperty(policy.name, key, value, found)
+
+  /** The properties after a RESTORE, which leaves Interlock's own as they are. */
+  def restored(
+      current: Map[String, String],
+      restored: Map[String, String]
+  ): Map[String, String] =
+    restored.filterNot { case (key, _) => isOurs(key) } ++
+      current.filter { case (key, _) => isOurs(key) }
 
   /** The properties after an UNSET of `keys`: the one statement that ends a policy. */
   def unset(properties: Map[String, String], keys: Seq[String]): Map[String, String] = {

@@ -1,7 +1,11 @@
 package io.interlock.spark
 
 import io.interlock.spark.errors.InterlockException
-import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan
+import org.apache.spark.sql.catalyst.plans.logical.{
+  CreateTableAsSelect,
+  LogicalPlan,
+  ReplaceTableAsSelect
+}
 import org.apache.spark.sql.execution.datasources.SaveIntoDataSourceCommand
 
 /** Refuses `interlock.*` properties given as options of a DataFrame writer, which never become
@@ -9,9 +13,11 @@ import org.apache.spark.sql.execution.datasources.SaveIntoDataSourceCommand
   */
 object WriterOptions extends (LogicalPlan => Unit) {
 
-  /** Checks the plan of `df.write.save(path)`; the catalog checks `saveAsTable`. */
+  /** Checks the plans of `df.write.save(path)` and `saveAsTable`; the catalog checks the rest. */
   override def apply(plan: LogicalPlan): Unit = plan match {
     case save: SaveIntoDataSourceCommand => refuse(save.options.keys)
+    case create: CreateTableAsSelect => refuse(create.writeOptions.keys)
+    case replace: ReplaceTableAsSelect => refuse(replace.writeOptions.keys)
     case _ =>
   }
 

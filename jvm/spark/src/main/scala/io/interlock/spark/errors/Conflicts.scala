@@ -91,7 +91,7 @@ object Conflicts {
     val parameters = facts.map { case (key, value) => key -> value.toString } - "verdict"
     val others = Conflict.policiesThatAllow(conflict, Policies.all)
     val advice =
-      if (others.isEmpty) "" else s", or under the policy ${others.mkString(" or ")}"
+      if (others.isEmpty) "" else s"; under ${others.mkString(" or ")} both jobs would succeed"
     val rendered =
       Rendered(conflict.kind.condition, parameters + ("otherPolicies" -> advice), facts)
     conflict.kind match {

@@ -109,6 +109,7 @@ class InterlockTransaction(
       try {
         current.refuseUnlessPermitted(tableName)
         TableProperties.refuseDrop(current.policy, droppedFeature(op).toSeq)
+        actions.collect { case m: Metadata => TableProperties.refuseIncomplete(m.configuration) }
         super.commitImpl(actions, op, canSkipEmptyCommits, tags ++ current.tags)
       } catch {
         // Hooks that run after the commit may fail as well: then the files are live.
@@ -239,7 +240,8 @@ class InterlockTransaction(
       op: Operation,
       context: Map[String, String],
       metrics: Map[String, String]
-  ): (Long, Snapshot) =
+  ): (Long, Snapshot) = {
+    keepPropertiesInRestore(op)
     try
       super.commitLarge(
         session,
@@ -259,6 +261,16 @@ class InterlockTransaction(
           conflict
         )
     }
+  }
+
+  private def keepPropertiesInRestore(op: Operation): Unit = op match {
+    case _: DeltaOperations.Restore =>
+      val current = snapshot.metadata.configuration
+      newMetadata = newMetadata.map { changed =>
+        changed.copy(configuration = TableProperties.restored(current, changed.configuration))
+      }
+    case _ =>
+  }
 
   override protected def writeCommitFile(
       attemptVersion: Long,
