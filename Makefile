@@ -94,7 +94,7 @@ test: setup ## checks and all tests but the soak
 	$(BIN)/ruff check --quiet
 	$(BIN)/ruff format --quiet --check
 	$(BIN)/mypy
-	$(RUN) -m pytest tests integration
+	$(RUN) -m pytest --numprocesses 2 --dist loadfile tests integration
 
 soak: setup ## the full product of cells and settings
 	$(RUN) -m pytest -m soak tests integration

@@ -1,6 +1,6 @@
 """Statements and races on tables without a policy, and what came of them.
 
-    python -m tests.stock_races FOLDER      # in a session of plain Delta; prints JSON
+    python -m tests.stock_races FOLDER quick|all      # in a session of plain Delta; prints JSON
 
 `test_stock_behaviour.py` observes the same in a session with Interlock.
 """
@@ -31,29 +31,34 @@ MERGE = (
     "MERGE INTO {t} t USING (SELECT 1 AS id) s ON t.id = s.id WHEN MATCHED THEN UPDATE SET v = 'M'"
 )
 
-RACES: tuple[tuple[Example, tuple[str, ...]], ...] = (
+Race = tuple[Example, tuple[str, ...]]
+
+QUICK: tuple[Race, ...] = (
     (PLAIN, (INSERT, OVERWRITE)),
     (PLAIN, (INSERT, INSERT)),
     (PLAIN, (INSERT, UPDATE)),
-    (PLAIN, (INSERT, MERGE)),
     (PLAIN, (INSERT, OPTIMIZE)),
+    (PLAIN, (UPDATE, DELETE)),
+    (PLAIN, (OPTIMIZE, OPTIMIZE)),
+    (EMPTY, (INSERT, TRUNCATE)),
+    (EMPTY, (TRUNCATE,)),
+    (PARTITIONED, (TRUNCATE_PARTITION,)),
+    (PLAIN, ("CREATE OR REPLACE TABLE {t} USING delta AS SELECT 1 AS id",)),
+)
+RACES: tuple[Race, ...] = (
+    *QUICK,
+    (PLAIN, (INSERT, MERGE)),
     (PLAIN, (INSERT, "INSERT INTO {t} SELECT * FROM {t}")),
     (PLAIN, (INSERT, "RESTORE TABLE {t} TO VERSION AS OF 1")),
     (PLAIN, (OVERWRITE, INSERT)),
-    (PLAIN, (UPDATE, DELETE)),
     (PLAIN, (UPDATE, OVERWRITE)),
     (PLAIN, (UPDATE, "UPDATE {t} SET v = 'V' WHERE id = 77")),
     (PLAIN, (OPTIMIZE, DELETE)),
-    (PLAIN, (OPTIMIZE, OPTIMIZE)),
     (PLAIN, (TRUNCATE, TRUNCATE)),
     (PLAIN, ("ALTER TABLE {t} SET TBLPROPERTIES ('a' = 'b')", INSERT)),
-    (EMPTY, (INSERT, TRUNCATE)),
     (PARTITIONED, ("DELETE FROM {t} WHERE p = 1", "UPDATE {t} SET v = 'U' WHERE p = 2")),
-    (EMPTY, (TRUNCATE,)),
     (EMPTY, ("INSERT OVERWRITE {t} SELECT 1, 'a' WHERE 1 = 0",)),
     (PLAIN, ("DELETE FROM {t} WHERE id = 77",)),
-    (PARTITIONED, (TRUNCATE_PARTITION,)),
-    (PLAIN, ("CREATE OR REPLACE TABLE {t} USING delta AS SELECT 1 AS id",)),
     (PLAIN, ("CREATE OR REPLACE TABLE {t} (id INT) USING delta",)),
     (PLAIN, ("ALTER TABLE {t} SET TBLPROPERTIES ('delta.enableRowTracking' = 'true')",)),
 )
@@ -67,11 +72,12 @@ def name_of(example: Example, statements: tuple[str, ...]) -> str:
     return f"{example.name}: {' -> '.join(statements)}"
 
 
-def observe(spark: SparkSession, folder: Path) -> dict[str, Any]:
-    """Run all of them; the result is data that two sessions can compare."""
+def observe(spark: SparkSession, folder: Path, *, which: str) -> dict[str, Any]:
+    """Run the "quick" ones or all; the result is data that two sessions can compare."""
     tables = Tables(spark, folder)
     found = {}
-    for vectors, races in (("false", RACES), ("true", WITH_VECTORS)):
+    quick, every = (("false", QUICK),), (("false", RACES), ("true", WITH_VECTORS))
+    for vectors, races in quick if which == "quick" else every:
         for example, statements in races:
             path = tables.fresh(example, {"delta.enableDeletionVectors": vectors})
             name = f"{name_of(example, statements)}, deletion vectors {vectors}"
@@ -108,7 +114,7 @@ def _error(error: Exception | None) -> list[str] | None:
     return [names[0], condition.group(1) if condition else ""]
 
 
-def main(folder: Path) -> None:
+def main(folder: Path, which: str) -> None:
     import interlock
 
     spark = (
@@ -123,9 +129,9 @@ def main(folder: Path) -> None:
         .getOrCreate()
     )
     spark.sparkContext.setLogLevel("OFF")
-    print(json.dumps(observe(spark, folder / "tables")))
+    print(json.dumps(observe(spark, folder / "tables", which=which)))
     spark.stop()
 
 
 if __name__ == "__main__":
-    main(Path(sys.argv[1]))
+    main(Path(sys.argv[1]), sys.argv[2])

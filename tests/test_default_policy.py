@@ -87,7 +87,9 @@ def test_new_tables_get_it(spark: SparkSession, table_path: Path, old: Table, co
     assert tags(table, max(versions(table)))["interlock.policy"] == POLICY
 
 
-@pytest.mark.parametrize("code", EXISTING)
+@pytest.mark.parametrize(
+    "code", [*EXISTING[:2], *(pytest.param(code, marks=pytest.mark.soak) for code in EXISTING[2:])]
+)
 def test_existing_tables_do_not(
     spark: SparkSession, table_path: Path, old: Table, code: str
 ) -> None:

@@ -124,7 +124,7 @@ def test_a_jar_of_another_version_is_refused(spark: SparkSession, tmp_path: Path
     session = spark.newSession()
     session.conf.set("spark.interlock.version", "0.0.1")
     with pytest.raises(interlock.VersionMismatchError, match="install"):
-        make_table(session, tmp_path)
+        session.sql(f"CREATE TABLE delta.`{tmp_path}/table` (id INT) USING delta")
 
 
 class SlowStream:

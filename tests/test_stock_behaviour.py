@@ -37,30 +37,28 @@ WAIT_SECONDS = 60
 EXAMPLE = ((1, "a"), (2, "b"), (3, "c"))
 
 
-@pytest.fixture(scope="module")
-def plain(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Future[Any]]:
-    """What a session of plain Delta, in a process of its own, makes of the same races."""
-    command = [sys.executable, "-m", "tests.stock_races", str(tmp_path_factory.mktemp("plain"))]
-
-    def run() -> Any:
-        done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
-        assert done.returncode == 0, done.stderr
-        return json.loads(done.stdout.splitlines()[-1])
-
-    with ThreadPoolExecutor(max_workers=1) as thread:
-        yield thread.submit(run)
-
-
+@pytest.mark.parametrize("which", ["quick", pytest.param("all", marks=pytest.mark.soak)])
 def test_same_as_in_a_session_of_plain_delta(
-    spark: SparkSession, plain: Future[Any], tmp_path: Path
+    spark: SparkSession, tmp_path: Path, which: str
 ) -> None:
-    ours = json.loads(json.dumps(observe(spark, tmp_path)))
-    stock = plain.result()
+    with ThreadPoolExecutor(max_workers=1) as thread:
+        plain = thread.submit(in_plain_delta, tmp_path / "plain", which)
+        ours = json.loads(json.dumps(observe(spark, tmp_path / "ours", which=which)))
+        stock = plain.result()
     assert ours.keys() == stock.keys()
     assert {name: found for name, found in ours.items() if found != stock[name]} == {
         name: found for name, found in stock.items() if found != ours[name]
     }
     assert "interlock" not in json.dumps([found["tags"] for found in ours.values()])
+
+
+def in_plain_delta(folder: Path, which: str) -> Any:
+    """What a session of plain Delta, in a process of its own, makes of the same races."""
+    folder.mkdir()
+    command = [sys.executable, "-m", "tests.stock_races", str(folder), which]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    return json.loads(done.stdout.splitlines()[-1])
 
 
 @pytest.mark.parametrize(

@@ -8,16 +8,30 @@ import io.interlock.rules.OperationClass._
   *   the operation's name in the table's history
   * @param parameters
   *   the operation's parameters, strings without quotes
+  * @param removesAll
+  *   whether it removes every file that it found in the table, asked of overwrites only, since to
+  *   count files may cost; true where nobody knows
+  * @param partitioned
+  *   whether the table is
   */
 final case class OperationFacts(
     name: String,
     parameters: Map[String, String],
     addsFiles: Boolean,
     removesFiles: Boolean,
-    changesData: Boolean
+    changesData: Boolean,
+    removesAll: () => Boolean,
+    partitioned: Boolean
 ) {
 
   def parameter(key: String): Option[String] = parameters.get(key).filter(_.nonEmpty)
+
+  /** Whether an overwrite replaces the partitions it writes. A REPLACE TABLE never does, except
+    * where `saveAsTable` of a V1 writer is recorded as one.
+    */
+  def replacesDynamically: Boolean = partitioned &&
+    parameter("isDynamicPartitionOverwrite").contains("true") &&
+    (name == "WRITE" || parameter("isV1SaveAsTableOverwrite").contains("true"))
 
   /** Whether it moves rows between files and changes none. */
   def rearrangesOnly: Boolean = (addsFiles || removesFiles) && !changesData
@@ -51,11 +65,17 @@ final class Classifier(selectsByPartition: String => Boolean, compaction: Operat
     else if (facts.parameter("mode").contains("Overwrite")) overwrite(facts)
     else Append
 
+  /** An overwrite that names no part of the table but keeps files replaces only rows that match:
+    * some of Delta's writers do so without saying it.
+    */
   private def overwrite(facts: OperationFacts): OperationClass = {
     val matchesRows =
       facts.parameters.contains("replaceOnCond") || facts.parameters.contains("replaceUsingCols")
-    if (!matchesRows && facts.parameter("predicate").forall(selectsByPartition)) Overwrite
-    else Mutate
+    facts.parameter("predicate") match {
+      case _ if matchesRows => Mutate
+      case Some(predicate) => if (selectsByPartition(predicate)) Overwrite else Mutate
+      case None => if (facts.replacesDynamically || facts.removesAll()) Overwrite else Mutate
+    }
   }
 
   private def byActions(facts: OperationFacts): OperationClass =

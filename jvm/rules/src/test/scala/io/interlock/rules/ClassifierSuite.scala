@@ -5,18 +5,19 @@ import io.interlock.rules.OperationClass._
 class ClassifierSuite extends munit.FunSuite {
   private val classifier = new Classifier(_.startsWith("p "), MergeSmallFiles)
 
+  private def facts(name: String, parameters: (String, String)*) = OperationFacts(
+    name,
+    parameters.toMap,
+    addsFiles = true,
+    removesFiles = true,
+    changesData = true,
+    removesAll = () => true,
+    partitioned = true
+  )
+
   private def check(expected: OperationClass, name: String, parameters: (String, String)*): Unit =
     test(s"$name ${parameters.mkString(" ")} is $expected") {
-      assertEquals(
-        classifier.classify(OperationFacts(
-          name,
-          parameters.toMap,
-          addsFiles = true,
-          removesFiles = true,
-          changesData = true
-        )),
-        expected
-      )
+      assertEquals(classifier.classify(facts(name, parameters: _*)), expected)
     }
 
   check(Append, "WRITE", "mode" -> "Append")
@@ -51,8 +52,9 @@ class ClassifierSuite extends munit.FunSuite {
     test(
       s"an unknown operation that adds $adds removes $removes changes data $changes is $expected"
     ) {
-      val facts = OperationFacts("MYSTERY", Map.empty, adds, removes, changes)
-      assertEquals(classifier.classify(facts), expected)
+      val found =
+        facts("MYSTERY").copy(addsFiles = adds, removesFiles = removes, changesData = changes)
+      assertEquals(classifier.classify(found), expected)
     }
 
   unknown(Metadata, adds = false, removes = false, changes = false)
@@ -60,8 +62,29 @@ class ClassifierSuite extends munit.FunSuite {
   unknown(Append, adds = true, removes = false, changes = true)
   unknown(Mutate, adds = true, removes = true, changes = true)
 
+  private val overwrite = facts("WRITE", "mode" -> "Overwrite")
+
   test("an overwrite that only rearranges rows is a compaction") {
-    val facts = OperationFacts("WRITE", Map("mode" -> "Overwrite"), true, true, changesData = false)
-    assertEquals(classifier.classify(facts), MergeSmallFiles: OperationClass)
+    val found = overwrite.copy(changesData = false)
+    assertEquals(classifier.classify(found), MergeSmallFiles: OperationClass)
+  }
+
+  test("an overwrite that names no part and keeps files replaces rows that match") {
+    assertEquals(
+      classifier.classify(overwrite.copy(removesAll = () => false)),
+      Mutate: OperationClass
+    )
+  }
+
+  test("a dynamic overwrite keeps the files of other partitions") {
+    val flag = "isDynamicPartitionOverwrite" -> "true"
+    val dynamic = overwrite.copy(parameters = overwrite.parameters + flag, removesAll = () => false)
+    assert(dynamic.replacesDynamically)
+    assertEquals(classifier.classify(dynamic), Overwrite: OperationClass)
+    assert(!dynamic.copy(partitioned = false).replacesDynamically)
+    val replace = dynamic.copy(name = "CREATE OR REPLACE TABLE AS SELECT")
+    assert(!replace.replacesDynamically)
+    val saved = replace.parameters + ("isV1SaveAsTableOverwrite" -> "true")
+    assert(replace.copy(parameters = saved).replacesDynamically)
   }
 }

@@ -46,7 +46,6 @@ final private[interlock] case class PolicedAttempt(
       case add: AddFile => add.partitionValues
       case remove: RemoveFile if remove.partitionValues != null => remove.partitionValues
     }.toSet
-    val isPartitioned = snapshot.metadata.partitionColumns.nonEmpty
     operationClass match {
       case _ if !isPartitioned => AttemptScope.WholeTable
       case OperationClass.Append => AttemptScope.Partitions(written, Nil)
@@ -64,11 +63,7 @@ final private[interlock] case class PolicedAttempt(
   def asWinner(winner: WinningCommitSummary): Winner = {
     val files = winner.addedFiles.map(add => Option(add.partitionValues)) ++
       winner.removedFiles.map(remove => Option(remove.partitionValues))
-    Winner(
-      version = winner.commitVersion,
-      operationClass = classOf(winner),
-      changed = ChangedScope.of(snapshot.metadata.partitionColumns.nonEmpty, files)
-    )
+    Winner(winner.commitVersion, classOf(winner), ChangedScope.of(isPartitioned, files))
   }
 
   /** The class in the winner's tags, or for foreign writers what their commit tells. */
@@ -78,13 +73,15 @@ final private[interlock] case class PolicedAttempt(
       .flatMap(_.get(CommitTags.Class))
       .flatMap(OperationClass.byName)
       .getOrElse {
-        val (name, parameters) = winner.commitInfo.fold(("", Map.empty[String, String])) { info =>
-          (info.operation, Option(info.operationParameters).getOrElse(Map.empty))
-        }
+        val name = winner.commitInfo.fold("")(_.operation)
+        val parameters = winner.commitInfo.flatMap(info => Option(info.operationParameters))
+        val described = PolicedAttempt.unquoted(parameters.getOrElse(Map.empty))
         classifier.classify(
-          PolicedAttempt.facts(name, PolicedAttempt.unquoted(parameters), winner.actions)
+          PolicedAttempt.facts(name, described, winner.actions, isPartitioned)
         )
       }
+
+  private def isPartitioned: Boolean = snapshot.metadata.partitionColumns.nonEmpty
 }
 
 private[interlock] object PolicedAttempt {
@@ -98,35 +95,25 @@ private[interlock] object PolicedAttempt {
     val predicates = new PartitionPredicates(spark, snapshot.metadata.partitionSchema)
     val classifier = new Classifier(predicates.usesPartitionsOnly, policy.compaction)
     val parameters = operation.parameters.map { case (key, value) => key -> value.toString }
-    val described = facts(operation.name, parameters, actions)
-    val dynamic = described.name == "WRITE" &&
-      snapshot.metadata.partitionColumns.nonEmpty &&
-      described.parameter("isDynamicPartitionOverwrite").contains("true")
-    val predicate = described.parameter("predicate")
-    val operationClass = classifier.classify(described) match {
-      case OperationClass.Overwrite
-          if predicate.isEmpty && !dynamic && !removesAll(actions, snapshot) =>
-        OperationClass.Mutate
-      case other => other
-    }
-    val replaces = predicate.filter(_ => operationClass == OperationClass.Overwrite)
+    val partitioned = snapshot.metadata.partitionColumns.nonEmpty
+    val described = facts(operation.name, parameters, actions, partitioned).copy(
+      removesAll = () =>
+        snapshot.version < 0 || actions.count(_.isInstanceOf[RemoveFile]) == snapshot.numOfFiles
+    )
+    val operationClass = classifier.classify(described)
+    val replaces =
+      described.parameter("predicate").filter(_ => operationClass == OperationClass.Overwrite)
     new PolicedAttempt(
       policy,
       operation,
       operationClass,
       replaces,
-      replacesDynamically = replaces.isEmpty && dynamic,
+      replacesDynamically = replaces.isEmpty && described.replacesDynamically,
       classifier,
       predicates,
       snapshot
     )
   }
-
-  /** Whether an overwrite that names no part of the table removes all of what it read. Some of
-    * Delta's writers replace only rows that match and do not say so in their operation.
-    */
-  private def removesAll(actions: Seq[Action], snapshot: Snapshot): Boolean =
-    snapshot.version < 0 || actions.count(_.isInstanceOf[RemoveFile]) == snapshot.numOfFiles
 
   /** A foreign commit's parameters: its strings are JSON, quoted and escaped. */
   private def unquoted(parameters: Map[String, String]): Map[String, String] =
@@ -137,7 +124,8 @@ private[interlock] object PolicedAttempt {
   private def facts(
       name: String,
       parameters: Map[String, String],
-      actions: Seq[Action]
+      actions: Seq[Action],
+      partitioned: Boolean
   ): OperationFacts = {
     val files = actions.collect { case f: FileAction if !f.isInstanceOf[AddCDCFile] => f }
     OperationFacts(
@@ -145,7 +133,9 @@ private[interlock] object PolicedAttempt {
       parameters,
       addsFiles = files.exists(_.isInstanceOf[AddFile]),
       removesFiles = files.exists(_.isInstanceOf[RemoveFile]),
-      changesData = files.exists(_.dataChange)
+      changesData = files.exists(_.dataChange),
+      removesAll = () => true,
+      partitioned = partitioned
     )
   }
 }
