@@ -12,9 +12,11 @@ private[interlock] object Metrics {
     info.copy(
       actions = actions,
       commitInfo = info.commitInfo.map(commit =>
-        commit.copy(operationMetrics = commit.operationMetrics.map(shown =>
-          shown ++ counts.view.filterKeys(shown.contains)
-        ))
+        commit.copy(operationMetrics =
+          commit.operationMetrics.map(shown =>
+            shown ++ counts.view.filterKeys(shown.contains)
+          )
+        )
       )
     )
   }
