@@ -1,6 +1,7 @@
 package io.interlock.spark
 
 import org.apache.spark.sql.SparkSessionExtensions
+import org.apache.spark.sql.delta.interlock.VacuumRetention
 
 /** Brings Interlock into a session: `spark.sql.extensions`, listed after Delta's own extension.
   *
@@ -10,9 +11,12 @@ final class InterlockExtension extends (SparkSessionExtensions => Unit) {
   override def apply(extensions: SparkSessionExtensions): Unit = {
     Handshake.check()
     DeltaHook.install()
+    extensions.injectParser((_, delegate) => new InterlockParser(delegate))
     extensions.injectHintResolutionRule(_ => MarkTruncate)
     extensions.injectResolutionRule(_ => ResolveTruncate)
+    extensions.injectResolutionRule(_ => ResolveCompact)
     extensions.injectCheckRule(_ => WriterOptions)
+    extensions.injectCheckRule(_ => VacuumRetention)
   }
 }
 

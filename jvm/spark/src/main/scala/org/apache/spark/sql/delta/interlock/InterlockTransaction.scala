@@ -33,6 +33,7 @@ class InterlockTransaction(
 ) extends OptimisticTransaction(deltaLog, catalogTable, snapshot) {
 
   private val staged = new StagedFiles(deltaLog)
+  private val vectors = new RowVectors(deltaLog, staged)
   private var attempt: Option[PolicedAttempt] = None
 
   /** The policy that the table had when this transaction began to read it. */
@@ -86,13 +87,23 @@ class InterlockTransaction(
 
   // ---- commit ----
 
+  /** Used by all bins of an OPTIMIZE, from several threads. */
+  private lazy val rewrite = new OrderedRewrite(this, tableName)
+
+  /** An OPTIMIZE that packs files keeps their order of rows, so that the result says where each row
+    * comes from.
+    */
   override def writeFiles(
       data: Dataset[_],
       options: Option[DeltaOptions],
       isOptimize: Boolean,
       constraints: Seq[Constraint]
   ): Seq[FileAction] = {
-    val files = super.writeFiles(data, options, isOptimize, constraints)
+    def write(rows: Dataset[_]) = super.writeFiles(rows, options, isOptimize, constraints)
+    val files = Some(data).filter(_ => isOptimize && policy.nonEmpty) match {
+      case Some(OptimizeBin(inputs)) => rewrite.run(Seq(inputs))(write).flatMap(_.output)
+      case _ => write(data)
+    }
     if (policy.nonEmpty) staged.written(files)
     files
   }
@@ -123,7 +134,7 @@ class InterlockTransaction(
         case NonFatal(error) if snapshot.version >= 0 && !isSameTable =>
           staged.deleteAll(actions)
           throw InterlockException.tableGone(tableName, op.name, error)
-      }
+      } finally RunningTransactions.end(this)
     }
   }
 
@@ -224,7 +235,7 @@ class InterlockTransaction(
         val winner = WinningCommitSummary.createFromFileStatus(deltaLog, file)
         resolveAgainstWinningCommit(winner, firstWinningVersion, before).getOrElse {
           val checker =
-            new InterlockConflictChecker(spark, before, winner, level, current, tableName)
+            new InterlockConflictChecker(spark, before, winner, level, current, vectors, tableName)
           val after = checker.checkConflictsAndValidateActions()
           passed ++= checker.passed
           after
