@@ -49,8 +49,9 @@ def _check_end(planned: Planned, ended: Ended, wanted: Expected) -> None:
             f"but: {ended.error!r}"
         )
         stated = (ended.error.rule, ended.error.winner_version, ended.error.read_version)
-        assert stated == (verdict.cell, verdict.lost_to, ended.read), name
-    assert ended.version == wanted.version, f"version of {name}"
+        wanted_facts = (verdict.cell, verdict.lost_to, ended.read)
+        assert stated == wanted_facts, f"{name}: {stated} instead of {wanted_facts}"
+    assert ended.version == wanted.version, f"version {ended.version} of {name}"
 
 
 def _check_compaction(
