@@ -12,6 +12,7 @@ import shutil
 from pathlib import Path
 
 import pytest
+from interlock.lab.model import in_order
 from pyspark.sql import SparkSession
 
 from tests.histories import templates
@@ -22,7 +23,7 @@ from tests.histories.report import shrunk, told
 from tests.histories.run import Runner
 from tests.histories.stock import observe_in_process
 from tests.histories.templates import Templates, values
-from tests.support import Table, deltalake_rows, in_order
+from tests.support import Table, deltalake_rows
 
 # Four histories on each of nine templates: both policies, all kinds of deletion vectors, both
 # shapes, with and without a change data feed.
