@@ -15,6 +15,7 @@ from tests.histories.oracle import Expected, Replay, replay
 from tests.histories.physical import Version, replayed, unknown_files
 from tests.histories.run import Ended
 from tests.histories.templates import Start, Template, values
+from tests.log_replay import check_log
 from tests.support import Table, deltalake_rows
 
 ALTER_TABLE = "ALTER TABLE"
@@ -24,6 +25,7 @@ def check(
     spark: SparkSession, history: History, table: Table, start: Start, ends: Sequence[Ended]
 ) -> Replay:
     """Raise AssertionError for the first thing that is not as it must be."""
+    check_log(table)
     log = replayed(table)
     expected = replay(history, start, ends, log)
     for planned, ended, wanted in zip(history.jobs, ends, expected.jobs, strict=True):
@@ -35,7 +37,8 @@ def check(
     _check_rows(spark, history.template, table, start, expected)
     if history.template.changes:
         _check_changes(spark, history.template, table, start, expected)
-    assert unknown_files(table) == [], "files that no version has added"
+    unknown = unknown_files(table)
+    assert not unknown, f"files that no version has added: {unknown}"
     return expected
 
 
@@ -63,17 +66,13 @@ def _check_compaction(
         assert ended.result["rebased_over"] == list(wanted.verdict.passed), name
         assert (ended.result["files_in"] > 0) == ended.held, name
     if not ended.held:
-        files = [f for f in log[ended.read].files if planned.job.covers(_partition(f.p))]
+        files = [f for f in log[ended.read].files if planned.job.covers(f.p)]
         assert not (planned.job.heading is Heading.MAJOR and any(f.dead for f in files)), (
             f"{name} left dead rows"
         )
         if planned.job.heading is Heading.MAJOR:
             partitions = Counter(file.p for file in files)
             assert all(count == 1 for count in partitions.values()), f"{name} compacted nothing"
-
-
-def _partition(value: str | None) -> int | None:
-    return None if value is None else int(value)
 
 
 def _check_log(expected: Replay, log: Sequence[Version]) -> None:
