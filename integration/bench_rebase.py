@@ -9,8 +9,8 @@ Three tables are printed:
                 COMPACT MINOR behind APPENDs
     compaction  COMPACT MAJOR of 200 files against OPTIMIZE of a table without a policy
 
-`rebase` is the commit's time less that of the same commit without a winner, medians. While a rebased
-commit runs, the table's data files are away: it could not read a byte of them.
+`rebase` is the commit's time less that of the same commit without a winner, medians. While a
+rebased commit runs, the table's data files are away: it could not read a byte of them.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ REQUIRED = {
     "delta.enableInCommitTimestamps": "true",
     "delta.enableDeletionVectors": "true",
 }
-SETTINGS = {
+SETTINGS: dict[str, str] = {
     **SMALL_SESSION,
     "spark.driver.extraJavaOptions": "-XX:+UseSerialGC",
     "spark.sql.codegen.wholeStage": "true",
@@ -265,7 +265,7 @@ def main() -> None:
     parser.add_argument("--repetitions", type=int, default=5, help="of every measurement")
     arguments = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:
-        builder = SparkSession.builder.config(map=SETTINGS).config(
+        builder = SparkSession.builder.config(map=dict(SETTINGS)).config(
             "spark.sql.warehouse.dir", str(Path(folder, "warehouse"))
         )
         spark = interlock.configure(builder).getOrCreate()
