@@ -4,7 +4,6 @@ import scala.jdk.CollectionConverters._
 
 import io.interlock.rules.rebase.Segment
 import io.interlock.spark.errors.InterlockException
-import org.apache.hadoop.fs.Path
 import org.apache.spark.rdd.RDD
 import org.apache.spark.sql.catalyst.InternalRow
 import org.apache.spark.sql.classic.ClassicConversions.castToImpl
@@ -104,7 +103,7 @@ final private[interlock] class OrderedRewrite(transaction: OptimisticTransaction
     ))
 
   private def taskOf(file: AddFile): Int =
-    OrderedRewrite.TaskNumber.findFirstMatchIn(new Path(file.path).getName)
+    OrderedRewrite.TaskNumber.findFirstMatchIn(file.path.split('/').last)
       .getOrElse(mismatch(s"${file.path} does not name the task that wrote it")).group(1).toInt
 
   private def mismatch(found: String): Nothing =
