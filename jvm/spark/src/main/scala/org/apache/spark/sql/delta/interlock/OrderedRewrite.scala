@@ -82,8 +82,8 @@ final private[interlock] class OrderedRewrite(transaction: OptimisticTransaction
     outputs.toSeq.flatten match {
       case Seq() if total == 0 => Rewritten(bin, None, 0)
       case Seq(file) if file.numPhysicalRecords.contains(total) =>
-        val segments = bin.zip(live).zip(live.scanLeft(0L)(_ + _)).collect {
-          case ((input, count), target) if count > 0 =>
+        val segments = bin.zip(live).zip(live.scanLeft(0L)(_ + _)).map {
+          case ((input, count), target) =>
             Segment(input.path, OrderedRewrite.vectorToken(input), 0, count, target)
         }
         val tagged = file.copyWithTags(Map(Lineage.Tag -> Lineage.encode(segments)))
