@@ -4,7 +4,6 @@ import scala.jdk.CollectionConverters._
 
 import io.interlock.rules.rebase.Segment
 import io.interlock.spark.errors.InterlockException
-import org.apache.hadoop.fs.Path
 import org.apache.spark.rdd.RDD
 import org.apache.spark.sql.catalyst.InternalRow
 import org.apache.spark.sql.classic.ClassicConversions.castToImpl
@@ -83,8 +82,8 @@ final private[interlock] class OrderedRewrite(transaction: OptimisticTransaction
     outputs.toSeq.flatten match {
       case Seq() if total == 0 => Rewritten(bin, None, 0)
       case Seq(file) if file.numPhysicalRecords.contains(total) =>
-        val segments = bin.zip(live).zip(live.scanLeft(0L)(_ + _)).collect {
-          case ((input, count), target) if count > 0 =>
+        val segments = bin.zip(live).zip(live.scanLeft(0L)(_ + _)).map {
+          case ((input, count), target) =>
             Segment(input.path, OrderedRewrite.vectorToken(input), 0, count, target)
         }
         val tagged = file.copyWithTags(Map(Lineage.Tag -> Lineage.encode(segments)))
@@ -104,7 +103,7 @@ final private[interlock] class OrderedRewrite(transaction: OptimisticTransaction
     ))
 
   private def taskOf(file: AddFile): Int =
-    OrderedRewrite.TaskNumber.findFirstMatchIn(new Path(file.path).getName)
+    OrderedRewrite.TaskNumber.findFirstMatchIn(file.path.split('/').last)
       .getOrElse(mismatch(s"${file.path} does not name the task that wrote it")).group(1).toInt
 
   private def mismatch(found: String): Nothing =
