@@ -84,7 +84,7 @@ final private[interlock] class OrderedRewrite(transaction: OptimisticTransaction
       case Seq(file) if file.numPhysicalRecords.contains(total) =>
         val segments = bin.zip(live).zip(live.scanLeft(0L)(_ + _)).map {
           case ((input, count), target) =>
-            Segment(input.path, OrderedRewrite.vectorToken(input), 0, count, target)
+            Segment(input.path, RowVectors.token(input.deletionVector), 0, count, target)
         }
         val tagged = file.copyWithTags(Map(Lineage.Tag -> Lineage.encode(segments)))
         Rewritten(bin, Some(tagged), total)
@@ -115,10 +115,6 @@ private[interlock] object OrderedRewrite {
 
   /** More than any file has. */
   private val Unsplit = (1L << 50).toString
-
-  /** Names the rows of a file that a compaction does not read. */
-  def vectorToken(file: AddFile): String =
-    Option(file.deletionVector).fold("")(_.serializeToBase64())
 
   private def settings = Map(
     // One file is one partition of the scan.
