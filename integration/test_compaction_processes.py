@@ -159,7 +159,7 @@ class TestOnExecutors:
 
     def setup(self) -> Iterator[str]:
         """Make a table of twelve files, all with dead rows; four of them fit into an output."""
-        yield CREATE.replace("1mb", "48kb")
+        yield CREATE.replace("1mb", "150kb")
         yield (
             f"INSERT INTO {{t}} SELECT /*+ REPARTITION_BY_RANGE({self.FILES}, id) */ "
             f"CAST(id AS INT), md5(CAST(id AS STRING)) FROM range({self.FILES * self.ROWS})"
