@@ -105,7 +105,9 @@ class RebasesSuite extends munit.FunSuite {
     checkRemap(major.toOption.get, marked("", "1,3-4", "m"))("x" -> "1-2", "y" -> "1")
   }
 
-  test("REBASE_COMPACTION: an input whose vector grew is removed with it, and again with the next") {
+  test(
+    "REBASE_COMPACTION: an input whose vector grew is removed with it, and again with the next"
+  ) {
     val once = rebases.rebaseCompaction(packed, Seq(marked("1,4", "1,3,4")))
     val expected = packed.copy(
       inputs = Map("a" -> "1,3,4"),

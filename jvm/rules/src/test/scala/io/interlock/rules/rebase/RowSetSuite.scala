@@ -36,7 +36,10 @@ class RowSetSuite extends munit.FunSuite {
       runs(set),
       Seq(3L -> 4L, word - 1 -> (word + 1), word * 2 - 1 -> (word * 3 + 2))
     )
-    assertEquals(Seq(0L, 4L, word, word + 1, word * 3).map(set.before), Seq(0L, 1L, 2L, 3L, word + 4))
+    assertEquals(
+      Seq(0L, 4L, word, word + 1, word * 3).map(set.before),
+      Seq(0L, 1L, 2L, 3L, word + 4)
+    )
     assertEquals(set.minus(RowSet.range(word, word * 4)), RowSet.of(3, word - 1))
   }
 

@@ -38,7 +38,13 @@ class UnprovedSuite extends munit.FunSuite {
   private val whole = into("")(Segment("a", "", 0, 10, 0))
 
   check("the input had another vector", whole, before = "3", after = Some("3,4"), otherVector)
-  check("dead rows come back", whole.copy(Map("a" -> "3")), "3", Some("4"), "dead rows of a came back to life")
+  check(
+    "dead rows come back",
+    whole.copy(Map("a" -> "3")),
+    "3",
+    Some("4"),
+    "dead rows of a came back to life"
+  )
   check(
     "rows die that were not there to be compacted",
     into("")(Segment("a", "1", 0, 10, 0)),
@@ -82,10 +88,25 @@ class UnprovedSuite extends munit.FunSuite {
     incomplete("o")
   )
 
-  checkSupersede("the shared input was removed with another vector", whole, whole.copy(Map("a" -> "1")), otherVector)
-  checkSupersede("the shared input was read with another vector", into("1")(Segment("a", "", 0, 10, 0)), into("1")(Segment("a", "1", 0, 9, 0)), otherVector)
+  checkSupersede(
+    "the shared input was removed with another vector",
+    whole,
+    whole.copy(Map("a" -> "1")),
+    otherVector
+  )
+  checkSupersede(
+    "the shared input was read with another vector",
+    into("1")(Segment("a", "", 0, 10, 0)),
+    into("1")(Segment("a", "1", 0, 9, 0)),
+    otherVector
+  )
   checkSupersede("the winner recorded nothing", whole, into("")(), unrecorded)
-  checkSupersede("the winner recorded less", whole, into("")(Segment("a", "", 0, 9, 0)), incomplete("a"))
+  checkSupersede(
+    "the winner recorded less",
+    whole,
+    into("")(Segment("a", "", 0, 9, 0)),
+    incomplete("a")
+  )
   checkSupersede("the winner left a gap", whole, gap, incomplete("a"))
 
   private val foreign = "o also holds rows that were not to be compacted"
@@ -98,6 +119,16 @@ class UnprovedSuite extends munit.FunSuite {
     ),
     foreign
   )
-  checkSupersede("the winner's output holds rows of unknown origin", into("")(Segment("a", "", 0, 5, 0)), into("")(Segment("a", "", 0, 5, 2)), foreign)
-  checkSupersede("the attempt did not copy all rows of the winner's output", into("")(Segment("a", "", 0, 5, 0)), whole, foreign)
+  checkSupersede(
+    "the winner's output holds rows of unknown origin",
+    into("")(Segment("a", "", 0, 5, 0)),
+    into("")(Segment("a", "", 0, 5, 2)),
+    foreign
+  )
+  checkSupersede(
+    "the attempt did not copy all rows of the winner's output",
+    into("")(Segment("a", "", 0, 5, 0)),
+    whole,
+    foreign
+  )
 }
