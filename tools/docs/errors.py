@@ -19,7 +19,7 @@ The Python errors have the attributes `condition`, `sqlstate`, `policy`, `rule`,
 
 Where Delta's own checks decide, the condition is Delta's (`DELTA_CONCURRENT_APPEND` and others);
 the errors are `interlock.ConflictError` too, with `None` for what Delta does not tell. So it is in
-open cells, in cells with BY_FILES ([policies.md](policies.md)), and under every policy here:"""
+cells with BY_FILES ([policies.md](policies.md)), and under every policy here:"""
 
 _DELTA = (
     ("MetadataChanged", "the earlier job changed the schema, a property or the policy"),

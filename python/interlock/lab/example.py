@@ -49,6 +49,18 @@ PARTITIONED = Example(
     ("INSERT INTO {t} VALUES (1, 'a', 1), (2, 'b', 1)", "INSERT INTO {t} VALUES (3, 'c', 2)"),
     (((1, "a", 1), (2, "b", 1)), ((1, "a", 1), (2, "b", 1), (3, "c", 2))),
 )
+SCATTERED = Example(
+    "ts",
+    PARTITIONED.columns,
+    (
+        "INSERT INTO {t} VALUES (1, 'a', 1), (2, 'b', 1), (3, 'c', 2)",
+        "INSERT INTO {t} VALUES (4, 'd', 1), (5, 'e', 2)",
+    ),
+    (
+        ((1, "a", 1), (2, "b", 1), (3, "c", 2)),
+        ((1, "a", 1), (2, "b", 1), (3, "c", 2), (4, "d", 1), (5, "e", 2)),
+    ),
+)
 EMPTY = Example(
     "te",
     "(id INT, v STRING) USING delta",
