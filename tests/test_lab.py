@@ -24,14 +24,12 @@ from pyspark.sql import SparkSession
 CELLS = [
     case_of(policy, cell) for policy in lab.DEFAULT_POLICIES for cell in MATRICES[policy].cells
 ]
-# The variants that run every time; the others run with the full product.
+# The variants that run every time, beside those of the traps; the others run with the full product.
 NAMED = (
     *("P1", "P2", "P3", "P4", "P5", "P6", "P7", "P8", "P9", "P10", "P11", "P12"),
     *("P6-reversed", "P9-whole-table", "P9-whole-table-reversed", "P10-reversed", "P10-disjoint"),
-    *("D2-truncate", "D13-disjoint-files", "D14-optimize", "D18-optimize", "D20-optimize"),
-    *("D14-merge-smallfiles", "T8-compact-major", "T16-optimize"),
-    *("D6-no-deletion-vectors", "D13-no-deletion-vectors", "D23-no-deletion-vectors"),
-    "D1-two-sessions",
+    *("D2-truncate", "D13-disjoint-files", "D18-optimize", "D14-merge-smallfiles"),
+    *("T8-compact-major", "T16-optimize", "D18-no-deletion-vectors", "D23-no-deletion-vectors"),
 )
 QUICK = [case for case in variants.ALL if case.id in NAMED]
 REFUSED = [case(cell, "maxcompute_standard") for cell in ("T3", "T9")]

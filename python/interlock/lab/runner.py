@@ -28,6 +28,7 @@ class CaseResult:
 
     Attributes:
         case: what was run
+        table: the folder of its table
         seen: the outcome on real Spark and Delta
         error: the class of the later job's error
         rows: the table's rows at the end
@@ -37,6 +38,7 @@ class CaseResult:
     """
 
     case: Case
+    table: Path
     seen: Outcome
     error: str | None
     rows: Rows
@@ -75,7 +77,7 @@ def run_case(
     problems.extend(_check_log(case, log))
     read: Reader = reader or partial(_rows, spark)
     problems.extend(_check_history(case.history, lambda version: read(path, version), log.last))
-    return CaseResult(case, seen, error, rows, tuple(problems), time.monotonic() - start)
+    return CaseResult(case, path, seen, error, rows, tuple(problems), time.monotonic() - start)
 
 
 def _run_race(spark: SparkSession, path: Path, case: Case) -> tuple[Outcome, str | None, list[str]]:

@@ -162,7 +162,7 @@ STATEMENTS = (
 
 WITHOUT_DELETION_VECTORS = tuple(
     replace(case(cell), id=f"{cell}-no-deletion-vectors", deletion_vectors="off")
-    for cell in ("D6", "D11", "D13", "D14", "D16", "D18", "D23", "T10")
+    for cell in ("D6", "D11", "D13", "D14", "D16", "D18", "D21", "D23", "T10")
 )
 
 TWO_SESSIONS = tuple(
