@@ -41,6 +41,8 @@ ThisBuild / scalacOptions ++= Seq(
 ThisBuild / javacOptions ++= Seq("--release", "17", "-Xlint:all", "-Werror")
 
 val munit = "org.scalameta" %% "munit" % "1.2.1" % Test
+val munitScalacheck = "org.scalameta" %% "munit-scalacheck" % "1.2.0" % Test
+val roaringBitmap = "org.roaringbitmap" % "RoaringBitmap" % "1.6.10" % Provided // Spark's own
 
 lazy val root = project
   .in(file("."))
@@ -52,7 +54,7 @@ lazy val rules = project
   .settings(
     name := "interlock-rules",
     moduleName := "interlock-rules",
-    libraryDependencies += munit,
+    libraryDependencies ++= Seq(roaringBitmap, munit, munitScalacheck),
     publish / skip := true
   )
 

@@ -104,6 +104,7 @@ class ConflictError(_Error):
         winner_version: the version that the winner had made
         scope: the partitions in which the two met
         table: the table
+        why: why the job that lost failed, as a clause
 
     """
 
@@ -117,6 +118,7 @@ class ConflictError(_Error):
     winner_version: int | None = None
     scope: str | None = None
     table: str | None = None
+    why: str | None = None
 
 
 _CONFLICT_FIELDS = {
@@ -132,6 +134,7 @@ _CONFLICT_FIELDS = {
     "winnerVersion": "winner_version",
     "scope": "scope",
     "table": "table",
+    "why": "why",
 }
 
 

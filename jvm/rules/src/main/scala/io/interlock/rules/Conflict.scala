@@ -6,6 +6,8 @@ package io.interlock.rules
   *   the label of the policy's cell
   * @param scope
   *   the partitions that met, as text, or "the whole table"
+  * @param unproved
+  *   where the policy lets both succeed by a rebase: why the rebase could not be proved safe
   */
 final case class Conflict(
     kind: ConflictKind,
@@ -18,8 +20,15 @@ final case class Conflict(
     readVersion: Long,
     winnerVersion: Long,
     scope: String,
-    table: String
-)
+    table: String,
+    unproved: Option[String] = None
+) {
+
+  /** Why the later job fails, as a clause. */
+  def why: String = unproved.fold(s"$laterClass fails after $earlierClass")(reason =>
+    s"$laterClass succeeds after $earlierClass only if rows can be followed, but $reason"
+  )
+}
 
 object Conflict {
 
@@ -30,7 +39,7 @@ object Conflict {
       policy.cell(earlier, later).exists(cell => succeeds(cell.verdict))
     }.map(_.name)
 
-  private val succeeds = Set[Verdict](Verdict.AsIs, Verdict.ReplaceLive)
+  private val succeeds = Verdict.all.toSet -- Seq(Verdict.Fail, Verdict.ByFiles)
 
   /** The class that a compaction has under another policy. */
   private def in(policy: Policy, operation: OperationClass): OperationClass =

@@ -1,6 +1,7 @@
 package io.interlock.spark
 
 import org.apache.spark.sql.SparkSessionExtensions
+import org.apache.spark.sql.delta.interlock.VacuumRetention
 
 /** Brings Interlock into a session: `spark.sql.extensions`, listed after Delta's own extension.
   *
@@ -13,6 +14,7 @@ final class InterlockExtension extends (SparkSessionExtensions => Unit) {
     extensions.injectHintResolutionRule(_ => MarkTruncate)
     extensions.injectResolutionRule(_ => ResolveTruncate)
     extensions.injectCheckRule(_ => WriterOptions)
+    extensions.injectCheckRule(_ => VacuumRetention)
   }
 }
 

@@ -11,10 +11,14 @@ import org.apache.spark.SparkThrowable
   * that existing retry code goes on working.
   */
 trait InterlockConflict extends Throwable with SparkThrowable {
+  private[errors] def rendered: Rendered
 
   /** The facts of the conflict as a JSON object. */
-  def conflictJson(): String
+  def conflictJson(): String = rendered.json
 
+  override def getMessage: String = rendered.message
+  override def getErrorClass: String = rendered.condition
+  override def getMessageParameters: java.util.Map[String, String] = rendered.parameters.asJava
   override def getSqlState: String = ErrorCatalogue.sqlState(getCondition)
 }
 
@@ -32,41 +36,21 @@ final private[errors] case class Rendered(
   )
 }
 
-final class ConcurrentAppendConflict private[errors] (rendered: Rendered)
+final class ConcurrentAppendConflict private[errors] (private[errors] val rendered: Rendered)
     extends ConcurrentAppendException(rendered.message)
-    with InterlockConflict {
-  override def getMessage: String = rendered.message
-  override def getErrorClass: String = rendered.condition
-  override def getMessageParameters: java.util.Map[String, String] = rendered.parameters.asJava
-  override def conflictJson(): String = rendered.json
-}
+    with InterlockConflict
 
-final class ConcurrentDeleteReadConflict private[errors] (rendered: Rendered)
+final class ConcurrentDeleteReadConflict private[errors] (private[errors] val rendered: Rendered)
     extends ConcurrentDeleteReadException(rendered.message)
-    with InterlockConflict {
-  override def getMessage: String = rendered.message
-  override def getErrorClass: String = rendered.condition
-  override def getMessageParameters: java.util.Map[String, String] = rendered.parameters.asJava
-  override def conflictJson(): String = rendered.json
-}
+    with InterlockConflict
 
-final class ConcurrentDeleteDeleteConflict private[errors] (rendered: Rendered)
+final class ConcurrentDeleteDeleteConflict private[errors] (private[errors] val rendered: Rendered)
     extends ConcurrentDeleteDeleteException(rendered.message)
-    with InterlockConflict {
-  override def getMessage: String = rendered.message
-  override def getErrorClass: String = rendered.condition
-  override def getMessageParameters: java.util.Map[String, String] = rendered.parameters.asJava
-  override def conflictJson(): String = rendered.json
-}
+    with InterlockConflict
 
-final class ConcurrentWriteConflict private[errors] (rendered: Rendered)
+final class ConcurrentWriteConflict private[errors] (private[errors] val rendered: Rendered)
     extends ConcurrentWriteException(rendered.message)
-    with InterlockConflict {
-  override def getMessage: String = rendered.message
-  override def getErrorClass: String = rendered.condition
-  override def getMessageParameters: java.util.Map[String, String] = rendered.parameters.asJava
-  override def conflictJson(): String = rendered.json
-}
+    with InterlockConflict
 
 /** Turns the facts of a conflict into the exception of its kind. */
 object Conflicts {
@@ -86,7 +70,8 @@ object Conflicts {
       "readVersion" -> conflict.readVersion,
       "winnerVersion" -> conflict.winnerVersion,
       "scope" -> conflict.scope,
-      "table" -> conflict.table
+      "table" -> conflict.table,
+      "why" -> conflict.why
     )
     val parameters = facts.map { case (key, value) => key -> value.toString } - "verdict"
     val others = Conflict.policiesThatAllow(conflict, Policies.all)

@@ -16,6 +16,7 @@ private[interlock] class InterlockConflictChecker(
     winner: WinningCommitSummary,
     level: IsolationLevel,
     attempt: PolicedAttempt,
+    vectors: RowVectors,
     table: String
 ) extends ConflictChecker(spark, info, winner, level) {
 
@@ -29,11 +30,15 @@ private[interlock] class InterlockConflictChecker(
 
   override protected def checkForAddedFilesThatShouldHaveBeenReadByCurrentTxn(): Unit =
     ruling.verdict match {
-      case Verdict.Fail => throw Conflicts.byPolicy(conflict)
+      case Verdict.Fail => throw Conflicts.byPolicy(conflict(None))
       case Verdict.AsIs => ()
       case Verdict.ReplaceLive =>
         currentTransactionInfo = ReplaceLive.rebase(currentTransactionInfo, winner, judged.scope)
-      case _ => super.checkForAddedFilesThatShouldHaveBeenReadByCurrentTxn()
+      case Verdict.ByFiles => super.checkForAddedFilesThatShouldHaveBeenReadByCurrentTxn()
+      case verdict =>
+        currentTransactionInfo =
+          new RowRebase(vectors, currentTransactionInfo, winner)(verdict)
+            .fold(unproved => throw Conflicts.byPolicy(conflict(Some(unproved))), identity)
     }
 
   override protected def checkForDeletedFilesAgainstCurrentTxnReadFiles(): Unit =
@@ -42,11 +47,12 @@ private[interlock] class InterlockConflictChecker(
   override protected def checkForDeletedFilesAgainstCurrentTxnDeletedFiles(): Unit =
     if (judgedByFiles) super.checkForDeletedFilesAgainstCurrentTxnDeletedFiles()
 
-  /** BY_FILES, and the verdicts whose rebase is not offered yet: Delta's checks keep them safe. */
-  private def judgedByFiles: Boolean =
-    !Set[Verdict](Verdict.AsIs, Verdict.ReplaceLive, Verdict.Fail)(ruling.verdict)
+  private def judgedByFiles: Boolean = ruling.verdict == Verdict.ByFiles
 
-  private def conflict: Conflict = Conflict(
+  /** @param unproved
+    *   why a rebase that the policy grants cannot be proved safe
+    */
+  private def conflict(unproved: Option[String]): Conflict = Conflict(
     kind = ConflictKind.of(
       judgedWinner.operationClass,
       attempt.operationClass,
@@ -62,7 +68,8 @@ private[interlock] class InterlockConflictChecker(
     readVersion = info.readSnapshot.version,
     winnerVersion = winner.commitVersion,
     scope = scopeText,
-    table = table
+    table = table,
+    unproved = unproved
   )
 
   /** The partitions that met, a few of them, or the whole table. */

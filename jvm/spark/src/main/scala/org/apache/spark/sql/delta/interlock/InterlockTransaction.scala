@@ -33,6 +33,7 @@ class InterlockTransaction(
 ) extends OptimisticTransaction(deltaLog, catalogTable, snapshot) {
 
   private val staged = new StagedFiles(deltaLog)
+  private val vectors = new RowVectors(deltaLog, staged)
   private var attempt: Option[PolicedAttempt] = None
 
   /** The policy that the table had when this transaction began to read it. */
@@ -123,7 +124,7 @@ class InterlockTransaction(
         case NonFatal(error) if snapshot.version >= 0 && !isSameTable =>
           staged.deleteAll(actions)
           throw InterlockException.tableGone(tableName, op.name, error)
-      }
+      } finally RunningTransactions.end(this)
     }
   }
 
@@ -224,7 +225,7 @@ class InterlockTransaction(
         val winner = WinningCommitSummary.createFromFileStatus(deltaLog, file)
         resolveAgainstWinningCommit(winner, firstWinningVersion, before).getOrElse {
           val checker =
-            new InterlockConflictChecker(spark, before, winner, level, current, tableName)
+            new InterlockConflictChecker(spark, before, winner, level, current, vectors, tableName)
           val after = checker.checkConflictsAndValidateActions()
           passed ++= checker.passed
           after

@@ -25,20 +25,7 @@ private[interlock] object ReplaceLive {
     val newlyLive = winner.addedFiles
       .filter(add => scope.coversTable || scope.covers(add.partitionValues))
       .map(_.removeWithTimestamp(now, dataChange = true))
-    val actions = stillThere ++ newlyLive
-    info.copy(actions = actions, commitInfo = info.commitInfo.map(recounted(_, actions)))
-  }
-
-  /** The metrics that the history shows, as the rebase changed them. */
-  private def recounted(commit: CommitInfo, actions: Seq[Action]): CommitInfo = {
-    val removed = actions.collect { case remove: RemoveFile => remove }
-    val counts = Map(
-      "numRemovedFiles" -> removed.size.toString,
-      "numRemovedBytes" -> removed.flatMap(_.size).sum.toString
-    )
-    commit.copy(operationMetrics = commit.operationMetrics.map { metrics =>
-      metrics ++ counts.filter { case (name, _) => metrics.contains(name) }
-    })
+    Metrics.recounted(info, stillThere ++ newlyLive)
   }
 
   /** A file is identified by its path and its deletion vector, never by its path alone. */

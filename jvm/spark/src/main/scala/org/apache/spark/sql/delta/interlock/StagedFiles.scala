@@ -23,6 +23,8 @@ final private[interlock] class StagedFiles(deltaLog: DeltaLog) extends Logging {
   def written(files: Seq[FileAction]): Unit =
     paths ++= files.map(file => absolute(file.path) -> (()))
 
+  def written(path: Path): Unit = paths += path -> (())
+
   /** Deletes them, best effort: what cannot be deleted is left to VACUUM.
     *
     * @param actions

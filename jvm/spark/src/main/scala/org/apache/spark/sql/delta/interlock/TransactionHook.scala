@@ -55,9 +55,13 @@ final private class WrappingObserver(inner: TransactionExecutionObserver)
     FailedCompaction.refuseRetry()
     inner.startingTransaction {
       val created = f
-      if (created.getClass == classOf[OptimisticTransaction])
-        new InterlockTransaction(created.deltaLog, created.catalogTable, created.snapshot)
-      else created
+      if (created.getClass != classOf[OptimisticTransaction]) created
+      else {
+        val ours =
+          new InterlockTransaction(created.deltaLog, created.catalogTable, created.snapshot)
+        RunningTransactions.start(ours)
+        ours
+      }
     }
   }
 

@@ -1,0 +1,143 @@
+package io.interlock.rules.rebase
+
+import scala.collection.mutable
+
+/** The rebases over deletion vectors (design, section 2), as functions on what jobs did to files.
+  *
+  * Each turns an attempt into one that is right on top of one winner; several winners are gone
+  * through in the order of their versions. A Left is the reason why that cannot be proved safe: a
+  * clause that finishes a sentence ending in "because".
+  *
+  * @param vectors
+  *   the rows of a deletion vector by its token; never asked for the empty token
+  */
+final class Rebases(vectors: String => RowSet) {
+
+  /** REMAP_ROWS: rows which a MUTATE kills in files that a compaction replaced die in its outputs.
+    *
+    * Row `p` of a file has rank `p` less the dead rows before it that the compaction left behind,
+    * and stands where a segment says that this rank went.
+    */
+  def remapRows(changes: Seq[FileChange], winner: Compaction): Either[String, Remapped] = proved {
+    val moved = changes.filter(change => winner.inputs.contains(change.path))
+    Remapped(moved.map(_.path).toSet, dead(moved, winner))
+  }
+
+  /** REBASE_COMPACTION: what a MUTATE did to inputs is done to the outputs.
+    *
+    * An input that is gone is no input any more; one whose vector grew is removed with that vector.
+    * Outputs whose rows are now all dead are kept, see [[Output.isDead]].
+    */
+  def rebaseCompaction(
+      attempt: Compaction,
+      changes: Seq[FileChange]
+  ): Either[String, Compaction] = proved {
+    val moved = changes.filter(change => attempt.inputs.contains(change.path))
+    val marked = dead(moved, attempt)
+    val inputs = moved.foldLeft(attempt.inputs) { (inputs, change) =>
+      change.after.fold(inputs - change.path)(inputs.updated(change.path, _))
+    }
+    Compaction(inputs, attempt.outputs.map(o => o.copy(dead = marked.getOrElse(o.path, o.dead))))
+  }
+
+  /** SUPERSEDE: a compaction of a whole scope removes the outputs of a compaction of a part of it.
+    *
+    * The outputs must consist of the attempt's inputs and nothing else. The attempt's lineage then
+    * starts at them, so that a MUTATE that began before both can follow its rows through both.
+    *
+    * @param vectorOf
+    *   the token of the vector with which the winner added an output
+    */
+  def supersede(
+      attempt: Compaction,
+      winner: Compaction,
+      vectorOf: String => String
+  ): Either[String, Compaction] = proved {
+    val shared = attempt.inputs.keySet.intersect(winner.inputs.keySet)
+    shared.foreach { path =>
+      if (attempt.inputs(path) != winner.inputs(path)) throw Unproved.otherVector(path)
+    }
+    val replaced = winner.outputs.filter(_.segments.exists(segment => shared(segment.source)))
+    replaced.foreach(checkReplaceable(_, shared))
+    val went = Placement.of(replaced)
+    shared.find(!went.contains(_)).foreach(path => throw Unproved.unrecorded(path))
+    val outputs = attempt.outputs.map { output =>
+      output.copy(segments = output.segments.flatMap { segment =>
+        if (shared(segment.source)) compose(segment, went(segment.source)) else Seq(segment)
+      })
+    }
+    checkTakesAll(replaced, outputs)
+    Compaction(attempt.inputs -- shared ++ replaced.map(o => o.path -> vectorOf(o.path)), outputs)
+  }
+
+  /** The dead rows, old and new, of the outputs in which changes to a compaction's inputs kill. */
+  private def dead(changes: Seq[FileChange], compaction: Compaction): Map[String, RowSet] =
+    if (changes.isEmpty) Map.empty
+    else {
+      val went = Placement.of(compaction.outputs)
+      val marks = mutable.Map.empty[String, RowSet.Builder]
+      changes.foreach { change =>
+        if (change.before != compaction.inputs(change.path))
+          throw Unproved.otherVector(change.path)
+        val killed = change.after.map(grown(change, _))
+        if (!killed.exists(_.isEmpty)) {
+          val placement = went.getOrElse(change.path, throw Unproved.unrecorded(change.path))
+          val builder = marks.getOrElseUpdate(_: String, new RowSet.Builder)
+          killed.fold(placement.killAll(builder)) {
+            placement.kill(_, rows(placement.vector), builder)
+          }
+        }
+      }
+      val marked = marks.view.mapValues(_.result()).filterNot(_._2.isEmpty).toMap
+      compaction.outputs.collect {
+        case output if marked.contains(output.path) =>
+          output.path -> output.dead.union(marked(output.path))
+      }.toMap
+    }
+
+  private def grown(change: FileChange, after: String): RowSet = {
+    val (old, all) = (rows(change.before), rows(after))
+    if (!old.minus(all).isEmpty)
+      throw new Unproved(s"dead rows of ${change.path} came back to life")
+    all.minus(old)
+  }
+
+  private def rows(token: String): RowSet = if (token.isEmpty) RowSet.empty else vectors(token)
+
+  private def checkReplaceable(output: Output, shared: Set[String]): Unit = {
+    val foreign = output.segments.map(_.source).find(!shared(_))
+    foreign.foreach { path =>
+      throw new Unproved(s"${output.path} also holds rows of $path, which was not to be compacted")
+    }
+    if (!output.dead.isEmpty) throw new Unproved(s"rows of ${output.path} are dead already")
+    if (output.segments.map(_.rows).sum != output.rows) throw Unproved.incomplete(output.path)
+  }
+
+  /** A segment of the attempt in terms of the winner's outputs, whose rows are all alive. */
+  private def compose(segment: Segment, went: Placement): Seq[Segment] = {
+    if (segment.vector != went.vector) throw Unproved.otherVector(segment.source)
+    for {
+      Piece(earlier, output) <- went.pieces
+      from = math.max(segment.start, earlier.start)
+      rows = math.min(segment.end, earlier.end) - from
+      if rows > 0
+    } yield Segment(
+      source = output,
+      vector = "",
+      start = earlier.target + from - earlier.start,
+      rows = rows,
+      target = segment.target + from - segment.start
+    )
+  }
+
+  private def checkTakesAll(replaced: Seq[Output], outputs: Seq[Output]): Unit = {
+    val taken = outputs.flatMap(_.segments).groupMapReduce(_.source)(_.rows)(_ + _)
+    replaced.find(output => taken.get(output.path).forall(_ != output.rows)).foreach { output =>
+      throw Unproved.incomplete(output.path)
+    }
+  }
+
+  private def proved[A](rebase: => A): Either[String, A] =
+    try Right(rebase)
+    catch { case unproved: Unproved => Left(unproved.reason) }
+}

@@ -1,0 +1,72 @@
+package org.apache.spark.sql.delta.interlock
+
+import scala.collection.mutable
+
+import io.interlock.rules.rebase.RowSet
+import org.apache.spark.sql.delta.DeltaLog
+import org.apache.spark.sql.delta.actions.DeletionVectorDescriptor
+import org.apache.spark.sql.delta.commands.{DeletionVectorUtils, DeletionVectorWriter}
+import org.apache.spark.sql.delta.deletionvectors._
+import org.apache.spark.sql.delta.storage.dv.DeletionVectorStore
+
+/** The deletion vectors which the rebases of one transaction read and write.
+  *
+  * A vector is named by a token: its descriptor as text, and empty text where there is none. Each is
+  * loaded once.
+  */
+final private[interlock] class RowVectors(deltaLog: DeltaLog, staged: StagedFiles) {
+  private lazy val conf = deltaLog.newDeltaHadoopConf()
+  private lazy val store = DeletionVectorStore.createInstance(conf)
+  private val loaded = mutable.Map.empty[String, RowSet]
+
+  def rowsOf(token: String): RowSet = loaded.getOrElseUpdate(token, load(token))
+
+  private def load(token: String): RowSet = {
+    val descriptor = DeletionVectorDescriptor.deserializeFromBase64(token)
+    val bitmap = StoredBitmap.create(descriptor, deltaLog.dataPath).load(store)
+    RowSet.build(add => bitmap.forEach(add))
+  }
+
+  /** Writes vectors into one new file of the table, which is gone again if the commit fails.
+    *
+    * @param vectors
+    *   none of them empty
+    * @return
+    *   their descriptors, in the same order
+    */
+  def write(vectors: Seq[RowSet]): Seq[DeletionVectorDescriptor] =
+    if (vectors.isEmpty) Nil
+    else {
+      val table = store.pathWithFileSystem(deltaLog.dataPath)
+      val (writer, id) = DeletionVectorWriter.createWriter(store, table)
+      staged.written(store.generateFileNameInTable(table, id).path)
+      val context = DeletionVectorWriter
+        .DeletionVectorMapperContext(store, writer, deltaLog.dataPath, id, prefix = "")
+      try vectors.map(rows => write(context, rows))
+      finally writer.close()
+    }
+
+  private def write(
+      context: DeletionVectorWriter.DeletionVectorMapperContext,
+      rows: RowSet
+  ): DeletionVectorDescriptor = {
+    val bitmap = new RoaringBitmapArray()
+    rows.foreachRange((from, until) =>
+      if (until == from + 1) bitmap.add(from) else bitmap.addRange(from until until)
+    )
+    bitmap.runOptimize()
+    val bytes = DeletionVectorUtils.serialize(bitmap, RoaringBitmapArrayFormat.Portable)
+    val descriptor = DeletionVectorWriter.storeSerializedBitmap(context, bytes, rows.size)
+    loaded += RowVectors.token(descriptor) -> rows
+    descriptor
+  }
+}
+
+private[interlock] object RowVectors {
+
+  /** @param descriptor
+    *   null for no vector
+    */
+  def token(descriptor: DeletionVectorDescriptor): String =
+    Option(descriptor).filterNot(_.isEmpty).fold("")(_.copy(maxRowIndex = None).serializeToBase64())
+}
