@@ -42,10 +42,10 @@ final case class OperationFacts(
   *
   * @param selectsByPartition
   *   whether a SQL predicate uses partition columns only
-  * @param compaction
-  *   the class of compactions under the table's policy
+  * @param policy
+  *   the table's policy, which decides the classes of compactions
   */
-final class Classifier(selectsByPartition: String => Boolean, compaction: OperationClass) {
+final class Classifier(selectsByPartition: String => Boolean, policy: Policy) {
 
   def classify(facts: OperationFacts): OperationClass = facts.name match {
     case "WRITE" => write(facts)
@@ -53,7 +53,8 @@ final class Classifier(selectsByPartition: String => Boolean, compaction: Operat
       if (facts.parameter("outputMode").contains("Complete")) Overwrite else Append
     case "UPDATE" | "DELETE" | "MERGE" => Mutate
     case "TRUNCATE" | "RESTORE" | "CLONE" | "CONVERT" => Overwrite
-    case "OPTIMIZE" | "REORG" => compaction
+    case "COMPACT MAJOR" => policy.majorCompaction
+    case "COMPACT MINOR" | "MERGE SMALLFILES" | "OPTIMIZE" | "REORG" => policy.compaction
     case name if name.contains("REPLACE TABLE") || name.startsWith("CREATE TABLE") =>
       overwrite(facts)
     case name if Classifier.maintenance(name) => Metadata
@@ -61,7 +62,7 @@ final class Classifier(selectsByPartition: String => Boolean, compaction: Operat
   }
 
   private def write(facts: OperationFacts): OperationClass =
-    if (facts.rearrangesOnly) compaction
+    if (facts.rearrangesOnly) policy.compaction
     else if (facts.parameter("mode").contains("Overwrite")) overwrite(facts)
     else Append
 
@@ -80,7 +81,7 @@ final class Classifier(selectsByPartition: String => Boolean, compaction: Operat
 
   private def byActions(facts: OperationFacts): OperationClass =
     if (!facts.addsFiles && !facts.removesFiles) Metadata
-    else if (facts.rearrangesOnly) compaction
+    else if (facts.rearrangesOnly) policy.compaction
     else if (!facts.removesFiles) Append
     else Mutate
 }

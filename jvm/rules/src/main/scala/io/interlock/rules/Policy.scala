@@ -25,7 +25,7 @@ final case class Cell(
   * @param classes
   *   rows and columns of the matrix, in the document's order
   * @param compaction
-  *   the class of OPTIMIZE, ZORDER, clustering and auto compaction
+  *   the class of every compaction but COMPACT MAJOR: COMPACT MINOR, OPTIMIZE, ZORDER and so on
   * @param isolation
   *   Delta's isolation level for cells that are judged by files
   * @param cells
@@ -45,6 +45,10 @@ final case class Policy(
   /** The cell of a pair; none where the policy does not know one of the two classes. */
   def cell(earlier: OperationClass, later: OperationClass): Option[Cell] =
     byClasses.get((earlier, later))
+
+  /** The class of COMPACT MAJOR. */
+  def majorCompaction: OperationClass =
+    if (classes.contains(OperationClass.CompactMajor)) OperationClass.CompactMajor else compaction
 
   /** Whether the documents give such an operation on tables of this kind. */
   def permits(operation: OperationClass): Boolean =

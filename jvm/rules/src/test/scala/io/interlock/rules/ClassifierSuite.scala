@@ -3,7 +3,9 @@ package io.interlock.rules
 import io.interlock.rules.OperationClass._
 
 class ClassifierSuite extends munit.FunSuite {
-  private val classifier = new Classifier(_.startsWith("p "), MergeSmallFiles)
+  private val classifier = new Classifier(_.startsWith("p "), policy("maxcompute_transactional"))
+
+  private def policy(name: String): Policy = Policies.byName(name).get
 
   private def facts(name: String, parameters: (String, String)*) = OperationFacts(
     name,
@@ -40,7 +42,8 @@ class ClassifierSuite extends munit.FunSuite {
     "REPLACE TABLE"
   )
     .foreach(check(Overwrite, _))
-  Seq("OPTIMIZE", "REORG").foreach(check(MergeSmallFiles, _))
+  private val compactions = Seq("COMPACT MINOR", "COMPACT MAJOR", "MERGE SMALLFILES", "OPTIMIZE", "REORG")
+  compactions.foreach(check(MergeSmallFiles, _))
   Seq("ROW TRACKING BACKFILL", "COMPUTE STATS").foreach(check(Metadata, _))
 
   private def unknown(
@@ -61,6 +64,14 @@ class ClassifierSuite extends munit.FunSuite {
   unknown(MergeSmallFiles, adds = true, removes = true, changes = false)
   unknown(Append, adds = true, removes = false, changes = true)
   unknown(Mutate, adds = true, removes = true, changes = true)
+
+  test("only COMPACT MAJOR is of class COMPACT_MAJOR, where the policy has that class") {
+    val delta = new Classifier(_ => false, policy("maxcompute_delta"))
+    val majors = compactions.filter(name => delta.classify(facts(name)) == CompactMajor)
+    assertEquals(majors, Seq("COMPACT MAJOR"))
+    val minors = compactions.filter(name => delta.classify(facts(name)) == CompactMinor)
+    assertEquals(minors, compactions.filter(_ != "COMPACT MAJOR"))
+  }
 
   private val overwrite = facts("WRITE", "mode" -> "Overwrite")
 

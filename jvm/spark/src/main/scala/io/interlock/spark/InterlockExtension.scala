@@ -11,8 +11,10 @@ final class InterlockExtension extends (SparkSessionExtensions => Unit) {
   override def apply(extensions: SparkSessionExtensions): Unit = {
     Handshake.check()
     DeltaHook.install()
+    extensions.injectParser((_, delegate) => new InterlockParser(delegate))
     extensions.injectHintResolutionRule(_ => MarkTruncate)
     extensions.injectResolutionRule(_ => ResolveTruncate)
+    extensions.injectResolutionRule(_ => ResolveCompact)
     extensions.injectCheckRule(_ => WriterOptions)
     extensions.injectCheckRule(_ => VacuumRetention)
   }

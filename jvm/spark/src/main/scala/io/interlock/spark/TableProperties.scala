@@ -13,7 +13,7 @@ import io.interlock.spark.errors.InterlockException
 object TableProperties {
   val PolicyKey = "interlock.policy"
   val DefaultPolicyConf = "spark.interlock.defaultPolicy"
-  private val Known = Seq(PolicyKey)
+  private val Known = PolicyKey +: CompactionSettings.propertyKeys
 
   private val RowTracking = "delta.enableRowTracking"
   private val InCommitTimestamps = "delta.enableInCommitTimestamps"
@@ -56,11 +56,14 @@ object TableProperties {
       Policies.byName(name).getOrElse(throw InterlockException.unknownPolicy(name))
     )
 
-  /** Refuses unknown `interlock.*` properties and unknown policies, naming the nearest right one. */
+  /** Refuses unknown `interlock.*` properties and unknown policies, naming the nearest right one,
+    * and values that a property cannot have.
+    */
   def check(properties: Map[String, String]): Unit = {
     properties.keys
       .filter(key => isOurs(key) && !Known.contains(key))
       .foreach(key => throw InterlockException.unknownProperty(key, Known))
+    CompactionSettings.check(properties)
     policyOf(properties)
     ()
   }

@@ -68,6 +68,31 @@ object InterlockException {
       "columns" -> (if (columns.isEmpty) "none" else columns.mkString(", "))
     )
 
+  /** @param expected
+    *   what values the property or configuration takes
+    */
+  def invalidProperty(key: String, value: String, expected: String): InterlockException = of(
+    "INTERLOCK_INVALID_PROPERTY",
+    "property" -> key,
+    "value" -> value,
+    "expected" -> expected
+  )
+
+  /** @param found
+    *   what stands behind the table's name
+    */
+  def compactSyntax(found: String): InterlockException =
+    of("INTERLOCK_COMPACT_SYNTAX", "found" -> found)
+
+  def policyRequired(operation: String, table: String): InterlockException =
+    of("INTERLOCK_POLICY_REQUIRED", "operation" -> operation, "table" -> table)
+
+  /** @param found
+    *   what a compaction read or wrote, and what it should have
+    */
+  def compactionMismatch(table: String, found: String): InterlockException =
+    of("INTERLOCK_COMPACTION_MISMATCH", "table" -> table, "found" -> found)
+
   /** @param cause
     *   the failure that the missing table led to
     */

@@ -87,13 +87,23 @@ class InterlockTransaction(
 
   // ---- commit ----
 
+  /** Used by all bins of an OPTIMIZE, from several threads. */
+  private lazy val rewrite = new OrderedRewrite(this, tableName)
+
+  /** An OPTIMIZE that packs files keeps their order of rows, so that the result says where each row
+    * comes from.
+    */
   override def writeFiles(
       data: Dataset[_],
       options: Option[DeltaOptions],
       isOptimize: Boolean,
       constraints: Seq[Constraint]
   ): Seq[FileAction] = {
-    val files = super.writeFiles(data, options, isOptimize, constraints)
+    def write(rows: Dataset[_]) = super.writeFiles(rows, options, isOptimize, constraints)
+    val files = Some(data).filter(_ => isOptimize && policy.nonEmpty) match {
+      case Some(OptimizeBin(inputs)) => rewrite.run(Seq(inputs))(write).flatMap(_.output)
+      case _ => write(data)
+    }
     if (policy.nonEmpty) staged.written(files)
     files
   }

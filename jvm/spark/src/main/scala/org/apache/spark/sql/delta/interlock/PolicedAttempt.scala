@@ -93,7 +93,7 @@ private[interlock] object PolicedAttempt {
       spark: SparkSession
   ): PolicedAttempt = {
     val predicates = new PartitionPredicates(spark, snapshot.metadata.partitionSchema)
-    val classifier = new Classifier(predicates.usesPartitionsOnly, policy.compaction)
+    val classifier = new Classifier(predicates.usesPartitionsOnly, policy)
     val parameters = operation.parameters.map { case (key, value) => key -> value.toString }
     val partitioned = snapshot.metadata.partitionColumns.nonEmpty
     val described = facts(operation.name, parameters, actions, partitioned).copy(

@@ -1,13 +1,10 @@
 package org.apache.spark.sql.delta.interlock
 
-import io.interlock.spark.errors.InterlockException
-import org.apache.spark.sql.catalyst.analysis.UnresolvedAttribute
-import org.apache.spark.sql.catalyst.expressions.{And, Cast, EqualNullSafe, Expression, Literal}
+import org.apache.spark.sql.catalyst.expressions.Expression
 import org.apache.spark.sql.classic.ClassicConversions.castToImpl
 import org.apache.spark.sql.delta.catalog.DeltaTableV2
 import org.apache.spark.sql.delta.{DeltaLog, DeltaOperations}
 import org.apache.spark.sql.execution.command.LeafRunnableCommand
-import org.apache.spark.sql.types.StructField
 import org.apache.spark.sql.{Row, SparkSession}
 
 /** TRUNCATE of a table with a policy, whole or by partition.
@@ -24,9 +21,8 @@ final case class TruncateCommand(table: DeltaTableV2, partition: Map[String, Opt
   override def run(session: SparkSession): Seq[Row] = {
     val transaction = table.startTransaction()
     DeltaLog.assertRemovable(transaction.snapshot)
-    val predicate = partition.map { case (name, value) =>
-      equality(session, transaction.metadata.partitionSchema.fields.toSeq, name, value)
-    }.reduceOption(And(_, _))
+    val columns = transaction.metadata.partitionSchema
+    val predicate = PartitionScope.predicate(session, table.name(), columns, partition)
     val now = System.currentTimeMillis()
     val removed = transaction.filterFiles(predicate.toSeq).map(_.removeWithTimestamp(now))
     val operation =
@@ -36,24 +32,6 @@ final case class TruncateCommand(table: DeltaTableV2, partition: Map[String, Opt
     transaction.commit(removed, operation)
     session.sharedState.cacheManager.recacheByPlan(castToImpl(session), table.toLogicalRelation)
     Seq.empty
-  }
-
-  private def equality(
-      session: SparkSession,
-      columns: Seq[StructField],
-      name: String,
-      value: Option[String]
-  ): Expression = {
-    val column = columns
-      .find(c => session.sessionState.conf.resolver(c.name, name))
-      .getOrElse(
-        throw InterlockException.notAPartitionColumn(name, table.name(), columns.map(_.name))
-      )
-    val typed = value.fold(Literal(null, column.dataType)) { text =>
-      val timeZone = Some(session.sessionState.conf.sessionLocalTimeZone)
-      Literal(Cast(Literal(text), column.dataType, timeZone).eval(), column.dataType)
-    }
-    EqualNullSafe(UnresolvedAttribute.quoted(column.name), typed)
   }
 }
 

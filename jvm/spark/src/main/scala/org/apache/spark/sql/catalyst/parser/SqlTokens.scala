@@ -1,0 +1,22 @@
+package org.apache.spark.sql.catalyst.parser
+
+import scala.jdk.CollectionConverters._
+
+import org.antlr.v4.runtime.{CharStreams, CommonTokenStream, Token}
+
+/** The tokens of a SQL text as Spark's own lexer finds them; what it needs is private to this
+  * package.
+  */
+object SqlTokens {
+
+  /** Without white space, comments and the end of the text. */
+  def of(sql: String): Vector[Token] = {
+    val lexer = new SqlBaseLexer(new UpperCaseCharStream(CharStreams.fromString(sql)))
+    lexer.removeErrorListeners()
+    val stream = new CommonTokenStream(lexer)
+    stream.fill()
+    stream.getTokens.asScala
+      .filter(t => t.getChannel == Token.DEFAULT_CHANNEL && t.getType != Token.EOF)
+      .toVector
+  }
+}

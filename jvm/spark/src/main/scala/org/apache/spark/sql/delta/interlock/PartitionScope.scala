@@ -1,0 +1,45 @@
+package org.apache.spark.sql.delta.interlock
+
+import io.interlock.spark.errors.InterlockException
+import org.apache.spark.sql.SparkSession
+import org.apache.spark.sql.catalyst.analysis.UnresolvedAttribute
+import org.apache.spark.sql.catalyst.expressions.{And, Cast, EqualNullSafe, Expression, Literal}
+import org.apache.spark.sql.types.{StructField, StructType}
+
+/** What `PARTITION (column = value, ...)` of a statement selects. */
+private[interlock] object PartitionScope {
+
+  /** @param columns
+    *   the table's partition columns
+    * @param values
+    *   of any of them, as the statement writes them; none for NULL
+    * @return
+    *   nothing where the statement names no partition
+    * @throws InterlockException
+    *   INTERLOCK_NOT_A_PARTITION_COLUMN
+    */
+  def predicate(
+      session: SparkSession,
+      table: String,
+      columns: StructType,
+      values: Map[String, Option[String]]
+  ): Option[Expression] =
+    values.map { case (name, value) =>
+      val column = columns
+        .find(c => session.sessionState.conf.resolver(c.name, name))
+        .getOrElse(throw InterlockException.notAPartitionColumn(name, table, columns.map(_.name)))
+      equality(session, column, value)
+    }.reduceOption(And(_, _))
+
+  private def equality(
+      session: SparkSession,
+      column: StructField,
+      value: Option[String]
+  ): Expression = {
+    val typed = value.fold(Literal(null, column.dataType)) { text =>
+      val timeZone = Some(session.sessionState.conf.sessionLocalTimeZone)
+      Literal(Cast(Literal(text), column.dataType, timeZone).eval(), column.dataType)
+    }
+    EqualNullSafe(UnresolvedAttribute.quoted(column.name), typed)
+  }
+}
