@@ -14,6 +14,7 @@ SMALL_SESSION = {
     "spark.ui.showConsoleProgress": "false",
     "spark.sql.leafNodeDefaultParallelism": "1",  # VALUES makes one file, as in the documents
     "spark.sql.shuffle.partitions": "2",
+    "spark.sql.sources.parallelPartitionDiscovery.parallelism": "2",  # VACUUM lists with it
     # Three rows are read before code for them would be compiled.
     "spark.sql.codegen.wholeStage": "false",
     "spark.sql.codegen.factoryMode": "NO_CODEGEN",

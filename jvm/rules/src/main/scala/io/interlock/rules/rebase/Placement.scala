@@ -6,12 +6,20 @@ import scala.util.control.NoStackTrace
 /** Where the rows of one file went in a compaction.
   *
   * @param pieces
-  *   its segments, which cover its rank space from 0 on, in that order
+  *   its segments in the order of its rank space; none overlap
   */
 final private[rebase] class Placement private (source: String, val pieces: IndexedSeq[Piece]) {
 
   /** The vector of the rank space. */
   def vector: String = pieces.head.segment.vector
+
+  /** How many rows went where the pieces say. */
+  def rows: Long = pieces.map(_.segment.rows).sum
+
+  /** How many rows of the rank space, up to the end of the last piece, are in no piece. Those of an
+    * output that was dropped, as all its rows had died, are so missing.
+    */
+  def missing: Long = pieces.last.segment.end - rows
 
   /** Marks the places of all rows. */
   def killAll(marks: String => RowSet.Builder): Unit =
@@ -42,6 +50,7 @@ final private[rebase] class Placement private (source: String, val pieces: Index
       else if (pieces(at).segment.end <= rank) mark(run, row, skip, before, at + 1)
       else {
         val segment = pieces(at).segment
+        if (rank < segment.start) throw Unproved.incomplete(source)
         val until = math.min(dying(run + 1), segment.end + before)
         val target = segment.target + rank - segment.start
         into(at).addRange(target, target + until - row)
@@ -50,6 +59,27 @@ final private[rebase] class Placement private (source: String, val pieces: Index
       }
     }
     if (dying.nonEmpty) mark(run = 0, row = dying(0), skip = 0, before = 0, at = 0)
+  }
+
+  /** The same among the rows that are alive now: ranks in the rank space of a newer vector, places
+    * among the live rows of the outputs.
+    *
+    * @param newer
+    *   the vector which the source was removed with
+    * @param dead
+    *   the dead rows of the outputs; rows that are missing are dead too
+    */
+  def alive(newer: String, dead: String => RowSet): Placement = {
+    val living = pieces.map { case Piece(segment, output) =>
+      val before = dead(output).before(segment.target)
+      val dying = dead(output).before(segment.target + segment.rows) - before
+      (output, segment.rows - dying, segment.target - before)
+    }
+    val starts = living.scanLeft(0L)(_ + _._2)
+    val moved = living.zip(starts).map { case ((output, rows, target), start) =>
+      Piece(Segment(source, newer, start, rows, target), output)
+    }
+    new Placement(source, moved)
   }
 }
 
@@ -68,9 +98,9 @@ private[rebase] object Placement {
     val pieces = outputs.flatMap(output => output.segments.map(Piece(_, output.path)))
     pieces.groupBy(_.segment.source).map { case (source, pieces) =>
       val ordered = pieces.sortBy(p => (p.segment.start, p.segment.rows)).toIndexedSeq
-      val starts = ordered.scanLeft(0L)((_, piece) => piece.segment.end).init
+      val ends = ordered.scanLeft(0L)((_, piece) => piece.segment.end)
       if (
-        starts != ordered.map(_.segment.start) ||
+        ordered.zip(ends).exists { case (piece, end) => piece.segment.start < end } ||
         ordered.exists(_.segment.vector != ordered.head.segment.vector)
       ) throw Unproved.incomplete(source)
       source -> new Placement(source, ordered)

@@ -42,8 +42,9 @@ final class Rebases(vectors: String => RowSet) {
 
   /** SUPERSEDE: a compaction of a whole scope removes the outputs of a compaction of a part of it.
     *
-    * The outputs must consist of the attempt's inputs and nothing else. The attempt's lineage then
-    * starts at them, so that a MUTATE that began before both can follow its rows through both.
+    * The live rows of these outputs must be rows that the attempt copied, and nothing else. The
+    * attempt's lineage then starts at the outputs, so that a MUTATE that began before both can
+    * follow its rows through both.
     *
     * @param vectorOf
     *   the token of the vector with which the winner added an output
@@ -57,15 +58,14 @@ final class Rebases(vectors: String => RowSet) {
     shared.foreach { path =>
       if (attempt.inputs(path) != winner.inputs(path)) throw Unproved.otherVector(path)
     }
-    val replaced = winner.outputs.filter(_.segments.exists(segment => shared(segment.source)))
-    replaced.foreach(checkReplaceable(_, shared))
-    val went = Placement.of(replaced)
-    shared.find(!went.contains(_)).foreach(path => throw Unproved.unrecorded(path))
+    val went = alive(winner, shared)
     val outputs = attempt.outputs.map { output =>
       output.copy(segments = output.segments.flatMap { segment =>
-        if (shared(segment.source)) compose(segment, went(segment.source)) else Seq(segment)
+        if (!shared(segment.source)) Seq(segment)
+        else went.get(segment.source).fold(unplaced(segment))(compose(segment, _, vectorOf))
       })
     }
+    val replaced = winner.outputs.filter(_.segments.exists(segment => shared(segment.source)))
     checkTakesAll(replaced, outputs)
     Compaction(attempt.inputs -- shared ++ replaced.map(o => o.path -> vectorOf(o.path)), outputs)
   }
@@ -83,9 +83,11 @@ final class Rebases(vectors: String => RowSet) {
         if (!killed.exists(_.isEmpty)) {
           val placement = went.getOrElse(change.path, throw Unproved.unrecorded(change.path))
           val builder = marks.getOrElseUpdate(_: String, new RowSet.Builder)
-          killed.fold(placement.killAll(builder)) {
-            placement.kill(_, rows(placement.vector), builder)
-          }
+          killed.fold {
+            if (placement.missing > growth(placement, change.before))
+              throw Unproved.incomplete(change.path)
+            placement.killAll(builder)
+          }(placement.kill(_, rows(placement.vector), builder))
         }
       }
       val marked = marks.view.mapValues(_.result()).filterNot(_._2.isEmpty).toMap
@@ -104,36 +106,59 @@ final class Rebases(vectors: String => RowSet) {
 
   private def rows(token: String): RowSet = if (token.isEmpty) RowSet.empty else vectors(token)
 
-  private def checkReplaceable(output: Output, shared: Set[String]): Unit = {
-    val foreign = output.segments.map(_.source).find(!shared(_))
-    foreign.foreach { path =>
-      throw new Unproved(s"${output.path} also holds rows of $path, which was not to be compacted")
+  /** How many rows died in a file after the compaction read it.
+    *
+    * @param newer
+    *   the vector which the compaction removed it with
+    */
+  private def growth(placement: Placement, newer: String): Long =
+    if (newer == placement.vector) 0 else rows(newer).size - rows(placement.vector).size
+
+  /** Where the rows went that were alive when the winner removed the shared inputs. */
+  private def alive(winner: Compaction, shared: Set[String]): Map[String, Placement] = {
+    val dead = winner.outputs.map(output => output.path -> output.dead).toMap
+    Placement.of(winner.outputs).collect {
+      case (path, went) if shared(path) =>
+        val living = went.alive(winner.inputs(path), dead)
+        if (went.missing + went.rows - living.rows > growth(went, winner.inputs(path)))
+          throw Unproved.incomplete(path)
+        path -> living
     }
-    if (!output.dead.isEmpty) throw new Unproved(s"rows of ${output.path} are dead already")
-    if (output.segments.map(_.rows).sum != output.rows) throw Unproved.incomplete(output.path)
   }
 
-  /** A segment of the attempt in terms of the winner's outputs, whose rows are all alive. */
-  private def compose(segment: Segment, went: Placement): Seq[Segment] = {
+  /** A segment of the attempt in terms of the winner's outputs. */
+  private def compose(
+      segment: Segment,
+      went: Placement,
+      vectorOf: String => String
+  ): Seq[Segment] = {
     if (segment.vector != went.vector) throw Unproved.otherVector(segment.source)
-    for {
-      Piece(earlier, output) <- went.pieces
-      from = math.max(segment.start, earlier.start)
-      rows = math.min(segment.end, earlier.end) - from
-      if rows > 0
-    } yield Segment(
-      source = output,
-      vector = "",
-      start = earlier.target + from - earlier.start,
-      rows = rows,
-      target = segment.target + from - segment.start
-    )
+    val composed =
+      for {
+        Piece(earlier, output) <- went.pieces
+        from = math.max(segment.start, earlier.start)
+        rows = math.min(segment.end, earlier.end) - from
+        if rows > 0
+      } yield Segment(
+        source = output,
+        vector = vectorOf(output),
+        start = earlier.target + from - earlier.start,
+        rows = rows,
+        target = segment.target + from - segment.start
+      )
+    if (composed.map(_.rows).sum != segment.rows) throw Unproved.incomplete(segment.source)
+    composed
   }
+
+  /** Only of a file without live rows a winner may say nothing. */
+  private def unplaced(segment: Segment): Seq[Segment] =
+    if (segment.rows > 0) throw Unproved.unrecorded(segment.source) else Nil
 
   private def checkTakesAll(replaced: Seq[Output], outputs: Seq[Output]): Unit = {
     val taken = outputs.flatMap(_.segments).groupMapReduce(_.source)(_.rows)(_ + _)
-    replaced.find(output => taken.get(output.path).forall(_ != output.rows)).foreach { output =>
-      throw Unproved.incomplete(output.path)
+    replaced.foreach { output =>
+      if (taken.getOrElse(output.path, 0L) != output.rows - output.dead.size)
+        throw new Unproved(s"${output.path} also holds rows that were not to be compacted")
     }
   }
 

@@ -23,6 +23,9 @@ final class RowSet private (private val bitmap: Roaring64Bitmap) {
     if (isEmpty || other.isEmpty) this
     else new RowSet(Roaring64Bitmap.andNot(bitmap, other.bitmap))
 
+  /** How many rows of the set are less than `row`. */
+  def before(row: Long): Long = if (row <= 0) 0 else bitmap.rankLong(row - 1)
+
   /** Calls `f(from, until)` for each longest run of rows, in ascending order. */
   def foreachRange(f: (Long, Long) => Unit): Unit = if (!isEmpty) {
     val runs = new RowSet.Runs(f)
