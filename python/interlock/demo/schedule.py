@@ -69,7 +69,7 @@ def schedule(year: Year, landing: Landing) -> tuple[Round, ...]:
             (bring.reload(10), bring.late(10)),
         ),
         Round(
-            "compaction beside other jobs, in three months",
+            "OPTIMIZE beside other jobs, in three months",
             (
                 bring.late(4),
                 _optimize(4),
@@ -89,7 +89,7 @@ def schedule(year: Year, landing: Landing) -> tuple[Round, ...]:
             ),
         ),
         Round(
-            "compactions of what others change, in four months",
+            "COMPACT beside other jobs, in four months",
             (
                 _compact("MAJOR", 2),
                 Update("UPDATE in Feb", Where(2, "carrier", "UA"), -5),
