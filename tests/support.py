@@ -16,6 +16,7 @@ from typing import Any
 
 from interlock.lab.example import latest_version as _latest_version
 from interlock.lab.example import sql_name
+from interlock.lab.example import versions as _versions
 from interlock.lab.model import Rows, in_order
 from interlock.lab.race import Job as Job
 from interlock.lab.race import JobResult as JobResult
@@ -89,7 +90,7 @@ def deltalake_rows(table: Table, *, version: int | None = None) -> Rows:
 
 def versions(table: Table) -> list[int]:
     """List the versions in the table's log."""
-    return sorted(int(f.stem) for f in (table.path / "_delta_log").glob("[0-9]*.json"))
+    return _versions(table.path)
 
 
 def latest_version(table: Table) -> int:

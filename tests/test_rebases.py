@@ -267,7 +267,7 @@ def test_restore_and_vacuum_keep_what_is_live(spark: SparkSession, table_path: P
     expected = {i: "U" if i == 15 else v for i, v in BEFORE.items()}
     clone = Table(table_path.with_name("clone"))
     shutil.copytree(table.path, clone.path)
-    for at in range(version + 1):
+    for at in (3, 4, 5):
         spark.sql(f"RESTORE TABLE {clone} TO VERSION AS OF {at}")
         assert rows(spark, clone) == rows(spark, table, version=at)
     spark.sql(f"RESTORE TABLE {clone} TO VERSION AS OF {version}")

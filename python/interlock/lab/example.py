@@ -113,4 +113,10 @@ def sql_name(path: Path) -> str:
 
 def latest_version(path: Path) -> int:
     """Return the latest version of the table at `path`, as its log's files say."""
-    return max(int(file.stem) for file in (path / "_delta_log").glob("[0-9]*.json"))
+    return max(versions(path))
+
+
+def versions(path: Path) -> list[int]:
+    """List the versions of the table at `path`, as its log's files say."""
+    stems = (file.stem for file in (path / "_delta_log").glob("*.json"))
+    return sorted(int(stem) for stem in stems if stem.isdigit())

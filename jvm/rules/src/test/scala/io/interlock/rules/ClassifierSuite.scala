@@ -42,7 +42,8 @@ class ClassifierSuite extends munit.FunSuite {
     "REPLACE TABLE"
   )
     .foreach(check(Overwrite, _))
-  private val compactions = Seq("COMPACT MINOR", "COMPACT MAJOR", "MERGE SMALLFILES", "OPTIMIZE", "REORG")
+  private val compactions =
+    Seq("COMPACT MINOR", "COMPACT MAJOR", "MERGE SMALLFILES", "OPTIMIZE", "REORG")
   compactions.foreach(check(MergeSmallFiles, _))
   Seq("ROW TRACKING BACKFILL", "COMPUTE STATS").foreach(check(Metadata, _))
 

@@ -129,5 +129,12 @@ class JudgeSuite extends munit.FunSuite {
     assertEquals(Conflict.policiesThatAllow(conflict, Policies.all), others)
     val update = conflict.copy(laterClass = Mutate)
     assertEquals(Conflict.policiesThatAllow(update, Policies.all), Nil)
+    val compacted = update.copy(policy = "maxcompute_transactional", earlierClass = MergeSmallFiles)
+    assertEquals(Conflict.policiesThatAllow(compacted, Policies.all), Seq("maxcompute_delta"))
+    assertEquals(compacted.why, "MUTATE fails after MERGE_SMALLFILES")
+    assertEquals(
+      compacted.copy(unproved = Some("a file is unknown")).why,
+      "MUTATE succeeds after MERGE_SMALLFILES only if rows can be followed, but a file is unknown"
+    )
   }
 }

@@ -100,9 +100,23 @@ object RowSet {
       new RowSet(bitmap)
     }
 
-    private def flush(): Unit =
-      if (until == from + 1) bitmap.addLong(from)
-      else if (from < until) bitmap.addRange(from, until)
+    /** `addRange` is fast only where the range ends with a container of the bitmap (2^16 rows):
+      * otherwise it starts over until it has counted past the container's end.
+      */
+    private def flush(): Unit = {
+      val aligned = until >> 16 << 16
+      if (from < aligned) bitmap.addRange(from, aligned)
+      val rest = math.max(from, aligned)
+      if (until - rest < 64) (rest until until).foreach(bitmap.addLong)
+      else {
+        val tail = new Roaring64Bitmap
+        tail.addRange(rest, aligned + (1L << 16))
+        val behind = new Roaring64Bitmap
+        behind.addRange(until, aligned + (1L << 16))
+        tail.andNot(behind)
+        bitmap.or(tail)
+      }
+    }
   }
 
   /** How many rows the bitmap is asked for at once: it counts them in an Int. */

@@ -10,7 +10,7 @@ import org.scalacheck.{Gen, Shrink}
 /** Random histories: what was committed equals the serial replay of the jobs that succeeded. */
 class HistorySuite extends munit.ScalaCheckSuite {
   override def scalaCheckTestParameters =
-    super.scalaCheckTestParameters.withMinSuccessfulTests(6000)
+    super.scalaCheckTestParameters.withMinSuccessfulTests(5000)
 
   private val policy = Policies.byName("maxcompute_delta").get
   private val seen = mutable.Map.empty[String, Int].withDefaultValue(0)

@@ -87,6 +87,12 @@ object InterlockException {
   def policyRequired(operation: String, table: String): InterlockException =
     of("INTERLOCK_POLICY_REQUIRED", "operation" -> operation, "table" -> table)
 
+  /** @param path
+    *   as the statement names it
+    */
+  def notAWholeTable(operation: String, path: String): InterlockException =
+    of("INTERLOCK_NOT_A_WHOLE_TABLE", "operation" -> operation, "path" -> path)
+
   /** @param found
     *   what a compaction read or wrote, and what it should have
     */

@@ -101,7 +101,8 @@ class InterlockTransaction(
   ): Seq[FileAction] = {
     def write(rows: Dataset[_]) = super.writeFiles(rows, options, isOptimize, constraints)
     val files = Some(data).filter(_ => isOptimize && policy.nonEmpty) match {
-      case Some(OptimizeBin(inputs)) => rewrite.run(Seq(inputs))(write).flatMap(_.output)
+      case Some(OptimizeBin(inputs)) =>
+        rewrite.run(Seq(Bins.inOrder(inputs)))(write).flatMap(_.output)
       case _ => write(data)
     }
     if (policy.nonEmpty) staged.written(files)

@@ -10,8 +10,8 @@ import org.apache.spark.util.CollectionAccumulator
 /** The partitions of a scan that reads a whole file in each, in whatever order. */
 private[interlock] object OneFileEach {
 
-  /** How a file is named by its place, the same for a scan and for the log. */
-  def place(path: Path): String = path.toUri.getPath
+  /** How a file is named, the same for a scan and for the log. */
+  def place(path: Path): String = path.toUri.toString
 
   /** The file of each partition. */
   def places(partitions: Array[Partition]): Array[String] = partitions.map {

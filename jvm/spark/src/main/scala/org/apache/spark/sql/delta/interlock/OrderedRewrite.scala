@@ -4,7 +4,6 @@ import scala.jdk.CollectionConverters._
 
 import io.interlock.rules.rebase.Segment
 import io.interlock.spark.errors.InterlockException
-import org.apache.hadoop.fs.Path
 import org.apache.spark.rdd.RDD
 import org.apache.spark.sql.catalyst.InternalRow
 import org.apache.spark.sql.classic.ClassicConversions.castToImpl
@@ -83,9 +82,9 @@ final private[interlock] class OrderedRewrite(transaction: OptimisticTransaction
     outputs.toSeq.flatten match {
       case Seq() if total == 0 => Rewritten(bin, None, 0)
       case Seq(file) if file.numPhysicalRecords.contains(total) =>
-        val segments = bin.zip(live).zip(live.scanLeft(0L)(_ + _)).collect {
-          case ((input, count), target) if count > 0 =>
-            Segment(input.path, OrderedRewrite.vectorToken(input), 0, count, target)
+        val segments = bin.zip(live).zip(live.scanLeft(0L)(_ + _)).map {
+          case ((input, count), target) =>
+            Segment(input.path, RowVectors.token(input.deletionVector), 0, count, target)
         }
         val tagged = file.copyWithTags(Map(Lineage.Tag -> Lineage.encode(segments)))
         Rewritten(bin, Some(tagged), total)
@@ -104,7 +103,7 @@ final private[interlock] class OrderedRewrite(transaction: OptimisticTransaction
     ))
 
   private def taskOf(file: AddFile): Int =
-    OrderedRewrite.TaskNumber.findFirstMatchIn(new Path(file.path).getName)
+    OrderedRewrite.TaskNumber.findFirstMatchIn(file.path.split('/').last)
       .getOrElse(mismatch(s"${file.path} does not name the task that wrote it")).group(1).toInt
 
   private def mismatch(found: String): Nothing =
@@ -116,10 +115,6 @@ private[interlock] object OrderedRewrite {
 
   /** More than any file has. */
   private val Unsplit = (1L << 50).toString
-
-  /** Names the rows of a file that a compaction does not read. */
-  def vectorToken(file: AddFile): String =
-    Option(file.deletionVector).fold("")(_.serializeToBase64())
 
   private def settings = Map(
     // One file is one partition of the scan.
