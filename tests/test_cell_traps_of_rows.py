@@ -91,7 +91,7 @@ def test_trap_15_deletion_vectors_and_copies_and_several_inputs_that_carry_vecto
     [
         pytest.param(UPDATE, MINOR, "true", id="D14-vectors", marks=pytest.mark.soak),
         pytest.param(UPDATE, MINOR, "false", id="D14-copies"),
-        pytest.param(MINOR, UPDATE, "true", id="D18-vectors"),
+        pytest.param(MAJOR, UPDATE, "true", id="D23-vectors"),
         pytest.param(MINOR, UPDATE, "false", id="D18-copies", marks=pytest.mark.soak),
     ],
 )

@@ -10,6 +10,7 @@ from interlock.lab.reader import independent_reader
 from interlock.lab.runner import run_case
 from pyspark.sql import SparkSession
 
+from tests.log_replay import check_log, live_rows
 from tests.support import Table, commit, deltalake_rows, latest_version
 
 MINOR = "ALTER TABLE {t} COMPACT MINOR"
@@ -26,7 +27,9 @@ def run(spark: SparkSession, tables: Tables, case: Case) -> Table:
     """Run a case of the lab, and return its table once all is as its model says."""
     result = run_case(spark, tables, case, reader=independent_reader())
     assert result.problems == ()
-    return Table(result.table)
+    table = Table(result.table)
+    assert live_rows(check_log(table)) == len(result.rows)
+    return table
 
 
 def example(tables: Tables, **properties: str) -> Table:
@@ -37,8 +40,9 @@ def example(tables: Tables, **properties: str) -> Table:
 
 
 def check_history(spark: SparkSession, table: Table, history: dict[int, Rows]) -> None:
-    """Compare the last versions, read with Spark and with `deltalake`."""
+    """Compare the last versions, read with Spark and with `deltalake`, and check the log."""
     assert latest_version(table) == max(history)
+    assert live_rows(check_log(table)) == len(history[max(history)])
     read = " UNION ALL ".join(
         f"SELECT {version} AS version, * FROM {table} VERSION AS OF {version}"
         for version in history

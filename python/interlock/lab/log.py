@@ -6,6 +6,8 @@ import json
 from dataclasses import dataclass
 from pathlib import Path
 
+from interlock.lab.example import versions
+
 
 @dataclass(frozen=True)
 class Log:
@@ -27,13 +29,14 @@ def read_log(table: Path) -> Log:
     """Replay the log of the table at a path."""
     live: set[str] = set()
     changes: set[int] = set()
-    commits = sorted((table / "_delta_log").glob("[0-9]*.json"))
-    for version, commit in enumerate(commits):
-        actions = [json.loads(line) for line in commit.read_text(encoding="utf-8").splitlines()]
+    last = 0
+    for last in versions(table):
+        commit = (table / "_delta_log" / f"{last:020}.json").read_text(encoding="utf-8")
+        actions = [json.loads(line) for line in commit.splitlines()]
         removes = [action["remove"] for action in actions if "remove" in action]
         adds = [action["add"] for action in actions if "add" in action]
         live -= {remove["path"] for remove in removes}
         live |= {add["path"] for add in adds}
         if any(action["dataChange"] for action in adds + removes):
-            changes.add(version)
-    return Log(len(commits) - 1, frozenset(live), frozenset(changes))
+            changes.add(last)
+    return Log(last, frozenset(live), frozenset(changes))
