@@ -52,7 +52,6 @@ def schedule(year: Year, landing: Landing) -> tuple[Round, ...]:
                 Delete("DELETE in Feb", Where(2, "tailnum", None)),
                 Update("UPDATE in Mar", Where(3, "carrier", "UA"), -5),
                 bring.corrections(5),
-                _optimize(7),
             ),
         ),
         Round("three airports feed December", tuple(bring.airport(origin) for origin in _AIRPORTS)),
@@ -69,15 +68,8 @@ def schedule(year: Year, landing: Landing) -> tuple[Round, ...]:
             (bring.reload(10), bring.late(10)),
         ),
         Round(
-            "OPTIMIZE beside other jobs, in three months",
-            (
-                bring.late(4),
-                _optimize(4),
-                _optimize(6),
-                bring.reload(6),
-                Update("UPDATE in Aug", Where(8, "carrier", "UA"), -5),
-                _optimize(8),
-            ),
+            "OPTIMIZE beside other jobs, in two months",
+            (bring.late(4), _optimize(4), _optimize(6), bring.reload(6)),
         ),
         Round(
             "a re-load of September behind two others",
