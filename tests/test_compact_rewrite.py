@@ -154,7 +154,7 @@ def rewrite_log(table: Table, text: str) -> None:
     log.write_text(text + "\n", encoding="utf-8")
 
 
-@pytest.mark.parametrize("mode", ["name", "id"])
+@pytest.mark.parametrize("mode", ["name", pytest.param("id", marks=pytest.mark.soak)])
 def test_mapped_columns_and_special_partitions(
     spark: SparkSession, table_path: Path, mode: str
 ) -> None:
