@@ -61,8 +61,8 @@ class Measured:
     Attributes:
         seconds: its time
         jobs: the Spark jobs that ran in it
-        written: bytes of the files it added to the table, its log aside
-        others: how many of these are no deletion vectors
+        written: bytes of the deletion vectors that it wrote
+        others: how many other files it wrote, the log's aside
         rules: the cells by which it passed its winners
 
     """
@@ -117,18 +117,21 @@ class Bench:
         with _data_away(table, away=winners is not None):
             clock.open(thread)
         new = set(_files(table)) - before
+        vectors = {file for file in new if file.name.startswith("deletion_vector_")}
         return Measured(
             clock.seconds,
             clock.jobs,
-            sum(file.stat().st_size for file in new),
-            sum(not file.name.startswith("deletion_vector_") for file in new),
+            sum(file.stat().st_size for file in vectors),
+            len(new - vectors),
             tags(table, latest_version(table)).get("interlock.rule", "-"),
         )
 
 
 def _files(table: Table) -> Iterator[Path]:
+    """List a table's files without its log and without Hadoop's hidden checksums."""
     log = table.path / "_delta_log"
-    return (f for f in table.path.rglob("*") if f.is_file() and log not in f.parents)
+    found = (f for f in table.path.rglob("[!.]*") if f.is_file())
+    return (f for f in found if log not in f.parents)
 
 
 @contextmanager
