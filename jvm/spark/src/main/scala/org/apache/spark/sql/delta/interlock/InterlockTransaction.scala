@@ -154,8 +154,8 @@ class InterlockTransaction(
       conflict: DeltaConcurrentModificationException
   ): Unit = {
     val isFinal = conflict.isInstanceOf[InterlockConflict]
-    if (current.compacts && isFinal) FailedCompaction.remember(conflict)
-    if (!current.compacts || isFinal) staged.deleteAll(actions)
+    if (current.isRetriedByDelta && isFinal) FailedCompaction.remember(conflict)
+    if (!current.isRetriedByDelta || isFinal) staged.deleteAll(actions)
   }
 
   /** A commit without actions: an overwrite makes a version; the others are judged and make none. */
