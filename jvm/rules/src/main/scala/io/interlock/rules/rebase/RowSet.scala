@@ -1,59 +1,71 @@
 package io.interlock.rules.rebase
 
-import scala.collection.mutable.ArrayBuilder
+import scala.annotation.tailrec
+import scala.collection.immutable.TreeMap
+import scala.collection.mutable
 
-import org.roaringbitmap.RelativeRangeConsumer
-import org.roaringbitmap.longlong.Roaring64Bitmap
+import org.roaringbitmap.{RelativeRangeConsumer, RoaringBitmap}
 
 /** An immutable set of row indexes of one file, counted from 0.
   *
   * Runs of rows cost the same whatever their length: no method visits the rows of a run one by one.
+  *
+  * @param words
+  *   the low 32 bits of the rows by their high 32 bits; no bitmap is empty or changed any more
   */
-final class RowSet private (private val bitmap: Roaring64Bitmap) {
-  def size: Long = bitmap.getLongCardinality
-  def isEmpty: Boolean = bitmap.isEmpty
-  def contains(row: Long): Boolean = bitmap.contains(row)
+final class RowSet private (private val words: TreeMap[Long, RoaringBitmap]) {
+  val size: Long = words.valuesIterator.map(_.getLongCardinality).sum
+  def isEmpty: Boolean = words.isEmpty
+  def contains(row: Long): Boolean = words.get(row >> 32).exists(_.contains(row.toInt))
 
   def union(other: RowSet): RowSet =
-    if (isEmpty) other
-    else if (other.isEmpty) this
-    else new RowSet(Roaring64Bitmap.or(bitmap, other.bitmap))
+    new RowSet(other.words.foldLeft(words) { case (union, (high, bitmap)) =>
+      union.updatedWith(high)(mine => Some(mine.fold(bitmap)(RoaringBitmap.or(_, bitmap))))
+    })
 
   def minus(other: RowSet): RowSet =
-    if (isEmpty || other.isEmpty) this
-    else new RowSet(Roaring64Bitmap.andNot(bitmap, other.bitmap))
+    new RowSet(other.words.foldLeft(words) { case (rest, (high, bitmap)) =>
+      rest.updatedWith(high)(_.map(RoaringBitmap.andNot(_, bitmap)).filterNot(_.isEmpty))
+    })
 
   /** How many rows of the set are less than `row`. */
-  def before(row: Long): Long = if (row <= 0) 0 else bitmap.rankLong(row - 1)
+  def before(row: Long): Long = if (row <= 0) 0
+  else {
+    val high = (row - 1) >> 32
+    val whole = words.rangeUntil(high).valuesIterator.map(_.getLongCardinality).sum
+    whole + words.get(high).fold(0L)(_.rankLong((row - 1).toInt))
+  }
 
   /** Calls `f(from, until)` for each longest run of rows, in ascending order. */
-  def foreachRange(f: (Long, Long) => Unit): Unit = if (!isEmpty) {
+  def foreachRange(f: (Long, Long) => Unit): Unit = {
     val runs = new RowSet.Runs(f)
-    val last = bitmap.last
-    Iterator.iterate(bitmap.first)(_ + RowSet.Window).takeWhile(_ <= last).foreach { start =>
-      runs.start = start
-      bitmap.forAllInRange(start, math.min(RowSet.Window, last - start + 1).toInt, runs)
+    for ((high, bitmap) <- words; quarter <- 0 until 4) { // a bitmap counts in an Int
+      runs.start = (high << 32) + (quarter.toLong << 30)
+      bitmap.forAllInRange(quarter << 30, 1 << 30, runs)
     }
     runs.finish()
   }
 
   /** The runs as `from, until, from, until, ...`. */
   private[rebase] def bounds: Array[Long] = {
-    val bounds = new ArrayBuilder.ofLong // builders of unknown type box
+    var at = 0
+    foreachRange((_, _) => at += 2)
+    val bounds = new Array[Long](at)
+    at = 0
     foreachRange { (from, until) =>
-      bounds += from
-      bounds += until
+      bounds(at) = from
+      bounds(at + 1) = until
+      at += 2
     }
-    bounds.result()
+    bounds
   }
 
   override def equals(other: Any): Boolean = other match {
-    case that: RowSet =>
-      size == that.size && Roaring64Bitmap.andCardinality(bitmap, that.bitmap) == size
+    case that: RowSet => size == that.size && minus(that).isEmpty
     case _ => false
   }
 
-  override def hashCode: Int = if (isEmpty) 0 else (size, bitmap.first, bitmap.last).hashCode
+  override def hashCode: Int = size.hashCode // equal bitmaps may have different ones
 
   override def toString: String = {
     val text = new StringBuilder
@@ -63,7 +75,7 @@ final class RowSet private (private val bitmap: Roaring64Bitmap) {
 }
 
 object RowSet {
-  val empty: RowSet = new RowSet(new Roaring64Bitmap)
+  val empty: RowSet = new RowSet(TreeMap.empty)
 
   def of(rows: Long*): RowSet = build(add => rows.foreach(add))
 
@@ -82,47 +94,36 @@ object RowSet {
 
   /** Collects rows and ranges, in any order; joins those that follow one another. */
   final private[rebase] class Builder {
-    private val bitmap = new Roaring64Bitmap
+    private val words = mutable.LongMap.empty[RoaringBitmap]
     private var from, until = 0L
 
     def addRange(first: Long, end: Long): Unit =
       if (first < end) {
         if (first != until) {
-          flush()
+          flush(from)
           from = first
         }
         until = end
       }
 
-    /** Leaves the builder to nobody: the set owns its bitmap. */
+    /** Leaves the builder to nobody: the set owns its bitmaps. */
     def result(): RowSet = {
-      flush()
-      new RowSet(bitmap)
+      flush(from)
+      words.foreachValue(_.runOptimize())
+      new RowSet(TreeMap.from(words))
     }
 
-    /** `addRange` is fast only where the range ends with a container of the bitmap (2^16 rows):
-      * otherwise it starts over until it has counted past the container's end.
-      */
-    private def flush(): Unit = {
-      val aligned = until >> 16 << 16
-      if (from < aligned) bitmap.addRange(from, aligned)
-      val rest = math.max(from, aligned)
-      if (until - rest < 64) (rest until until).foreach(bitmap.addLong)
-      else {
-        val tail = new Roaring64Bitmap
-        tail.addRange(rest, aligned + (1L << 16))
-        val behind = new Roaring64Bitmap
-        behind.addRange(until, aligned + (1L << 16))
-        tail.andNot(behind)
-        bitmap.or(tail)
-      }
+    /** Adds the rows `from until until`, word by word. */
+    @tailrec private def flush(from: Long): Unit = if (from < until) {
+      val bitmap = words.getOrElseUpdate(from >> 32, new RoaringBitmap)
+      val word = from >> 32 << 32
+      val end = math.min(until, word + (1L << 32))
+      if (end == from + 1) bitmap.add(from.toInt) else bitmap.add(from - word, end - word)
+      flush(end)
     }
   }
 
-  /** How many rows the bitmap is asked for at once: it counts them in an Int. */
-  private val Window = 1L << 30
-
-  /** Joins what the bitmap tells of its rows, container by container, to longest runs. */
+  /** Joins what bitmaps tell of their rows, container by container, to longest runs. */
   final private class Runs(f: (Long, Long) => Unit) extends RelativeRangeConsumer {
     var start = 0L
     private var from, until = 0L

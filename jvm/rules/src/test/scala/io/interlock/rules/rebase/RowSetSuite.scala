@@ -29,6 +29,20 @@ class RowSetSuite extends munit.FunSuite {
     assertEquals(set.minus(RowSet.range(0, huge)), RowSet.of(huge + 1, huge << 10))
   }
 
+  test("runs go on from one bitmap of 2^32 rows to the next") {
+    val word = 1L << 32
+    val set = RowSet.of(word, word * 2 - 1, 3, word - 1).union(RowSet.range(word * 2, word * 3 + 2))
+    assertEquals(
+      runs(set),
+      Seq(3L -> 4L, word - 1 -> (word + 1), word * 2 - 1 -> (word * 3 + 2))
+    )
+    assertEquals(
+      Seq(0L, 4L, word, word + 1, word * 3).map(set.before),
+      Seq(0L, 1L, 2L, 3L, word + 4)
+    )
+    assertEquals(set.minus(RowSet.range(word, word * 4)), RowSet.of(3, word - 1))
+  }
+
   test("equality is that of sets, not of how they were built") {
     val ranges = RowSet.range(0, 5000)
     val rows = RowSet.of(0L until 5000L: _*)
@@ -52,6 +66,7 @@ class RowSetSuite extends munit.FunSuite {
       assertEquals(x.minus(y), RowSet.of(a.diff(b).toSeq: _*))
       assertEquals(x.size, a.size.toLong)
       assertEquals(x.isEmpty, a.isEmpty)
+      assert((a ++ b).forall(row => x.before(row) == a.count(_ < row)))
       assert((a ++ b).forall(row => x.contains(row) == a(row)))
       assertEquals(runs(x).flatMap { case (from, until) => from until until }, a.toSeq.sorted)
       assert(runs(x).sliding(2).forall(pair => pair.size < 2 || pair(0)._2 < pair(1)._1))
