@@ -99,8 +99,9 @@ test: setup ## checks and all tests but the soak
 soak: setup ## the full product of cells and settings
 	$(RUN) -m pytest -m soak tests integration
 
-bench: setup ## overhead against stock Delta, side by side
+bench: setup ## overhead against stock Delta, side by side; what rebases and compactions cost
 	$(RUN) integration/bench_overhead.py
+	$(RUN) integration/bench_rebase.py
 
 docs: ## write the generated pages of the documentation
 	@$(PYTHON) -m tools.docs

@@ -9,7 +9,17 @@ import pandas as pd
 import pytest
 from interlock.demo.__main__ import main
 from interlock.demo.flights import Batch
-from interlock.demo.jobs import Delete, DemoJob, Insert, Merge, Optimize, Overwrite, Update, Where
+from interlock.demo.jobs import (
+    Compact,
+    Delete,
+    DemoJob,
+    Insert,
+    Merge,
+    Optimize,
+    Overwrite,
+    Update,
+    Where,
+)
 from interlock.demo.replay import Replay
 
 from integration.demo_process import deltalake_totals, jobs_of, run_demo
@@ -19,22 +29,27 @@ RUNS = ("stock", "maxcompute_delta", "maxcompute_transactional")
 
 def test_the_demo_tells_the_policies_apart(tmp_path: Path) -> None:
     kept = tmp_path / "kept"
-    done = run_demo("--days", "3", "--rounds", "2", "3", "4", "--keep", str(kept))
+    done = run_demo("--days", "3", "--rounds", "3", "4", "7", "--keep", str(kept))
     assert done.returncode == 0, done.stdout + done.stderr
 
     jobs = jobs_of(done.stdout)
-    assert len(jobs) == 8
-    assert [cells[2] for cells in jobs["INSERT INTO Dec (LGA)"]] == ["ok", "LOST", "ok"]
+    assert len(jobs) == 18
     stock, delta, transactional = jobs["INSERT OVERWRITE of Nov"]
-    assert stock == ["-", "3", "LOST", "-", "-", "ConcurrentAppendException"]
-    assert delta == ["OVERWRITE", "1", "ok", "3", "2", "D6"]
-    assert transactional == ["OVERWRITE", "3", "ok", "5", "4", "T5"]
+    assert stock == ["-", "0", "LOST", "-", "-", "ConcurrentAppendException"]
+    assert delta == ["OVERWRITE", "0", "ok", "2", "1", "D6"]
+    assert transactional == ["OVERWRITE", "0", "ok", "2", "1", "T5"]
     assert jobs["INSERT INTO Oct (late)"][1][-1] == "D2, ConcurrentAppend"
+    assert [cells[2] for cells in jobs["OPTIMIZE of May"]] == ["LOST"]
+    assert [cells[2] for cells in jobs["COMPACT MINOR of May"]] == ["ok", "LOST"]
+    assert jobs["COMPACT MINOR of May"][0][-1] == "D14"
+    assert jobs["COMPACT MAJOR of Dec"][0][-2:] == ["10", "D20"]
+    assert jobs["UPDATE in Dec"][1] == ["MUTATE", "3", "ok", "12", "10,11", "D18,D23"]
+    assert jobs["INSERT INTO Mar (late)"][1][-1] == "D22"
 
     assert "DIFFERS" not in done.stdout
     assert done.stdout.splitlines()[-1].endswith(
-        "jobs lost: 2 of 8 on stock Delta, 4 of 8 on maxcompute_delta, "
-        "1 of 8 on maxcompute_transactional"
+        "jobs lost: 6 of 14 on stock Delta, 2 of 14 on maxcompute_delta, "
+        "5 of 14 on maxcompute_transactional"
     )
     assert max(map(len, done.stdout.splitlines())) <= 120
     told = re.findall(r"the table holds ([\d,]+) rows", done.stdout)
@@ -81,7 +96,12 @@ UNITED = Where(1, "carrier", "UA")
 @pytest.mark.parametrize(
     ("jobs", "rows", "delays"),
     [
-        pytest.param([LATE, Optimize("o", 1)], 4, 19, id="an INSERT adds, OPTIMIZE does nothing"),
+        pytest.param(
+            [LATE, Optimize("o", 1), Compact("c", 1, "MAJOR")],
+            4,
+            19,
+            id="an INSERT adds, compactions do nothing",
+        ),
         pytest.param(
             [LATE, Overwrite("w", 1, batch((1, "AA", 9, 2.0)))],
             2,

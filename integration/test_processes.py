@@ -22,6 +22,8 @@ OVERWRITE_200 = "INSERT OVERWRITE {t} VALUES (200, 'y')"
 UPDATE_1 = "UPDATE {t} SET v = 'U' WHERE id = 1"
 DELETE_2 = "DELETE FROM {t} WHERE id = 2"
 OPTIMIZE = "OPTIMIZE {t}"
+MINOR = "ALTER TABLE {t} COMPACT MINOR"
+MAJOR = "ALTER TABLE {t} COMPACT MAJOR"
 START = ((1, "a"), (2, "b"), (3, "c"))
 
 
@@ -46,11 +48,14 @@ CASES = [
     Case("D7", INSERT_10, INSERT_20, "ConcurrentAppendError", (*START, (10, "i"))),
     Case("D9", INSERT_10, OPTIMIZE, None, (*START, (10, "i"))),
     Case("D11", UPDATE_1, OVERWRITE_200, None, ((200, "y"),)),
+    Case("D14", UPDATE_1, MINOR, None, ((1, "U"), *START[1:])),
+    Case("D18", MINOR, DELETE_2, None, (START[0], START[2])),
+    Case("D20", MINOR, MAJOR, None, START),
     Case("T6", INSERT_10, INSERT_20, None, (*START, (10, "i"), (20, "j"))),
     Case("T11", UPDATE_1, DELETE_2, "ConcurrentAppendError", ((1, "U"), *START[1:])),
     Case("T15", OPTIMIZE, DELETE_2, "ConcurrentDeleteReadError", START),
 ]
-NAMED = ("D1", "D6", "D7", "T6", "T15")
+NAMED = ("D1", "D6", "D7", "D14", "D18", "T6", "T15")
 
 
 @pytest.fixture(scope="module")

@@ -12,6 +12,7 @@ from pyspark.sql import SparkSession
 from tests.entry_points import (
     APPEND,
     COMPACTION,
+    MAJOR_COMPACTION,
     METADATA,
     MUTATE,
     OVERWRITE,
@@ -163,6 +164,17 @@ ENTRIES: tuple[Entry, ...] = (
         "CREATE OR REPLACE TABLE {t} SHALLOW CLONE {s}",
         *("CLONE", UNTAGGED, Z),
         before=("TRUNCATE TABLE {t}",),
+    ),
+    sql(
+        "ALTER TABLE {t} PARTITION (p = 1) COMPACT MINOR",
+        *("COMPACT MINOR", COMPACTION, *ALL),
+        start=SCATTERED,
+    ),
+    sql("ALTER TABLE {p} COMPACT MAJOR", "COMPACT MAJOR", MAJOR_COMPACTION, *ALL),
+    sql(
+        "ALTER TABLE {t} MERGE SMALLFILES",
+        *("MERGE SMALLFILES", COMPACTION, *ALL),
+        start=SCATTERED,
     ),
     sql("OPTIMIZE {t}", "OPTIMIZE", COMPACTION, *ALL, start=SCATTERED),
     sql("OPTIMIZE {p} WHERE p = 1", "OPTIMIZE", COMPACTION, *ALL, start=SCATTERED),

@@ -16,12 +16,14 @@ from pyspark.sql import SparkSession
 OVERWRITE, APPEND, MUTATE, METADATA = "OVERWRITE", "APPEND", "MUTATE", "METADATA"
 COMPACTION = "COMPACTION"
 """Whatever class the table's policy gives to compactions."""
+MAJOR_COMPACTION = "MAJOR_COMPACTION"
+"""Whatever class it gives to COMPACT MAJOR."""
 UNTAGGED = "UNTAGGED"
 """RESTORE and CLONE: Delta writes these commits without tags."""
 
 COMPACTION_OF = {
-    "maxcompute_delta": "COMPACT_MINOR",
-    "maxcompute_transactional": "MERGE_SMALLFILES",
+    "maxcompute_delta": {COMPACTION: "COMPACT_MINOR", MAJOR_COMPACTION: "COMPACT_MAJOR"},
+    "maxcompute_transactional": dict.fromkeys((COMPACTION, MAJOR_COMPACTION), "MERGE_SMALLFILES"),
 }
 
 
@@ -153,8 +155,8 @@ is run by `tests/test_entry_points.py`, which also checks this page (`INTERLOCK_
 it anew).
 
 A compaction is COMPACT_MINOR under `maxcompute_delta`, `serializable` and `write_serializable`, and
-MERGE_SMALLFILES under `maxcompute_transactional` and `maxcompute_standard`. `maxcompute_standard`
-refuses every MUTATE.
+a major compaction COMPACT_MAJOR. Both are MERGE_SMALLFILES under `maxcompute_transactional` and
+`maxcompute_standard`. `maxcompute_standard` refuses every MUTATE.
 
 The commit's `commitInfo.tags` hold the class as `interlock.class`, the policy as `interlock.policy`
 and the partitions that an overwrite names as `interlock.replaced`. Delta writes RESTORE and CLONE
@@ -188,9 +190,13 @@ def _line(entry: Entry) -> str:
     return f"| {quoted}{about} | {', then '.join(classes)} | {replaced} |"
 
 
-_CLASS_SHOWN = {COMPACTION: "compaction", UNTAGGED: "OVERWRITE, not tagged"}
+_CLASS_SHOWN = {
+    COMPACTION: "compaction",
+    MAJOR_COMPACTION: "major compaction",
+    UNTAGGED: "OVERWRITE, not tagged",
+}
 
 
 def class_under(policy: str, becomes: str) -> str:
     """Return the class that a commit has under a policy."""
-    return COMPACTION_OF[policy] if becomes == COMPACTION else becomes
+    return COMPACTION_OF[policy].get(becomes, becomes)

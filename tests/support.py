@@ -125,6 +125,14 @@ def live_files(table: Table) -> set[str]:
     return live
 
 
+def unknown_files(table: Table) -> list[str]:
+    """Return the data files that no version has added."""
+    log = (action for version in versions(table) for action in commit(table, version))
+    added = {action["add"]["path"] for action in log if "add" in action}
+    found = (str(file.relative_to(table.path)) for file in table.path.rglob("*.parquet"))
+    return [file for file in found if file not in added and not file.startswith("_delta_log")]
+
+
 def sql_job(statement: str, *, session: SparkSession | None = None, name: str = "") -> Job:
     """Make a job of one SQL statement."""
     return Job(name or statement, lambda spark: spark.sql(statement), session)
@@ -147,3 +155,18 @@ def sql_run_in_order(spark: SparkSession, table: Table, *statements: str) -> tup
 def python_job(name: str, run: Callable[[SparkSession], object]) -> Job:
     """Make a job of Python code."""
     return Job(name, run)
+
+
+def last_of(
+    spark: SparkSession, table: Table, winners: tuple[str, ...], last: str
+) -> Exception | None:
+    """Run `winners` in turn while `last` stands at its commit; return the error of `last`."""
+
+    def run_winners(session: SparkSession) -> None:
+        for winner in winners:
+            session.sql(winner.format(t=table))
+
+    first, held = race(spark, python_job("winners", run_winners), sql_job(last.format(t=table)))
+    assert first.error is None
+    assert held.held
+    return held.error

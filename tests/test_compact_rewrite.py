@@ -154,7 +154,7 @@ def rewrite_log(table: Table, text: str) -> None:
     log.write_text(text + "\n", encoding="utf-8")
 
 
-@pytest.mark.parametrize("mode", ["name", "id"])
+@pytest.mark.parametrize("mode", ["name", pytest.param("id", marks=pytest.mark.soak)])
 def test_mapped_columns_and_special_partitions(
     spark: SparkSession, table_path: Path, mode: str
 ) -> None:
@@ -332,3 +332,19 @@ def test_other_readers_see_the_same_rows(spark: SparkSession, example: Table) ->
     spark.sql(f"ALTER TABLE {example} COMPACT MAJOR")
     assert deltalake_rows(example) == rows(spark, example)
     assert deltalake_rows(example, version=2) == rows(spark, example)
+
+
+def test_lineage_survives_a_checkpoint(spark: SparkSession, table_path: Path) -> None:
+    """A reader that starts from a v2 checkpoint finds the tag: a RemoveFile repeats it."""
+    properties = {"delta.checkpointPolicy": "v2", "delta.checkpointInterval": "3"}
+    table = make_table(spark, table_path, properties=properties)
+    expected = rows(spark, table)
+    spark.sql(f"ALTER TABLE {table} COMPACT MINOR")
+    recorded = inputs(added(table)[0])
+    assert list((table.path / "_delta_log").glob("*3.checkpoint.*"))
+    copy = Table(shutil.copytree(table.path, table_path.with_name("copy")))
+    for version in range(3):
+        (copy.path / "_delta_log" / f"{version:020}.json").unlink()
+    spark.sql(f"ALTER TABLE {copy} COMPACT MAJOR")
+    assert inputs(actions(copy, "remove", 4)[0]) == recorded
+    assert rows(spark, copy) == expected

@@ -21,7 +21,6 @@ from pyspark.sql import SparkSession
 from tests.gates import SecondTransactionGate
 from tests.support import (
     Table,
-    commit,
     deltalake_rows,
     latest_version,
     live_files,
@@ -31,7 +30,7 @@ from tests.support import (
     rows,
     sql_job,
     tags,
-    versions,
+    unknown_files,
 )
 
 LARGE = "SELECT /*+ COALESCE(1) */ CAST(id AS INT), uuid() FROM range({start}, {start} + 500)"
@@ -233,10 +232,3 @@ class TestAutoCompaction:
         assert rows(spark, table) == deltalake_rows(table) == expected
         assert len(live_files(table)) == 1
         assert unknown_files(table) == []
-
-
-def unknown_files(table: Table) -> list[str]:
-    """Return the data files that no version has added."""
-    log = (action for version in versions(table) for action in commit(table, version))
-    added = {action["add"]["path"] for action in log if "add" in action}
-    return [file.name for file in table.path.glob("*.parquet") if file.name not in added]

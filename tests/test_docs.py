@@ -6,11 +6,11 @@ import re
 from pathlib import Path
 
 import pytest
-from interlock.lab.documents import MATRICES, is_open
+from interlock.lab.documents import MATRICES
 from interlock.lab.model import Outcome
 
 from tools.docs import pages, policies
-from tools.docs.resources import ROOT, Policy, read_policies, read_policy
+from tools.docs.resources import ROOT, read_policy
 
 GENERATED = pages()
 WRITTEN = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/*.md")])
@@ -47,14 +47,7 @@ def test_the_readme_has_the_matrix(policy: str) -> None:
     matrix = readme.partition(f"<!-- {policy} -->\n")[2].partition("<!-- end -->")[0]
     for cell in MATRICES[policy].cells:
         outcome = "later fails" if cell.outcome is Outcome.FAIL else "both"
-        assert f" {cell.id} {outcome}{' (open)' if is_open(cell) else ''} |" in matrix
-
-
-@pytest.mark.parametrize("policy", read_policies(), ids=lambda policy: policy.name)
-def test_open_cells_are_those_of_the_lab(policy: Policy) -> None:
-    for cell in policy.cells:
-        known = [c for m in MATRICES.values() for c in m.cells if m.policy == policy.name]
-        assert [is_open(c) for c in known if c.id == cell.id] in ([], [cell.is_open])
+        assert f" {cell.id} {outcome} |" in matrix
 
 
 @pytest.mark.parametrize("page", WRITTEN, ids=page_name)

@@ -1,8 +1,8 @@
 """Statements without rows: overwrites still make a version, the others are still judged.
 
-Conflict cells, traps 1 and 2; the lab has more of both. Stock Delta skips such commits, so that a
-TRUNCATE of an empty snapshot leaves what was inserted meanwhile and an UPDATE that matches nothing
-never loses.
+Races of such statements are traps 1 and 2 in test_cell_traps.py. Stock Delta skips such commits, so
+that a TRUNCATE of an empty snapshot leaves what was inserted meanwhile and an UPDATE that matches
+nothing never loses.
 """
 
 from __future__ import annotations
@@ -10,16 +10,13 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from interlock.errors import ConcurrentAppendError
 from pyspark.sql import SparkSession
 
 from tests.support import (
-    deltalake_rows,
     latest_version,
     make_table,
     rows,
     sql_race,
-    tags,
     versions,
 )
 
@@ -31,19 +28,7 @@ NOTHING = "SELECT id, v FROM VALUES (1, 'a') AS n (id, v) WHERE id < 0"
 
 @pytest.mark.parametrize("statement", ["TRUNCATE TABLE {t}", "INSERT OVERWRITE {t} " + NOTHING])
 class TestOverwriteOfAnEmptySnapshot:
-    """Trap 1: what was inserted meanwhile is removed, and the version is recorded."""
-
-    def test_it_removes_what_was_inserted_meanwhile(
-        self, spark: SparkSession, table_path: Path, statement: str
-    ) -> None:
-        table = make_table(spark, table_path, policy="maxcompute_transactional", statements=())
-        _, later = sql_race(spark, table, INSERT, statement)
-        assert later.error is None
-        assert (later.held, later.version) == (True, 2)
-        assert rows(spark, table) == deltalake_rows(table) == ()
-        assert rows(spark, table, version=1) == ((10, "i"),)
-        assert tags(table, 2)["interlock.class"] == "OVERWRITE"
-        assert tags(table, 2)["interlock.rebasedOver"] == "1"
+    """Trap 1 without a race."""
 
     def test_alone_it_makes_a_version(
         self, spark: SparkSession, table_path: Path, statement: str
@@ -61,25 +46,7 @@ class TestOverwriteOfAnEmptySnapshot:
 
 
 class TestMutationThatMatchesNothing:
-    """Trap 2: D8 says that it fails after an INSERT, whatever it matches."""
-
-    @pytest.mark.parametrize(
-        "statement",
-        [
-            "UPDATE {t} SET v = 'U' WHERE id = 99",
-            "MERGE INTO {t} t USING (SELECT 99 AS id) s ON t.id = s.id "
-            "WHEN MATCHED THEN UPDATE SET v = 'U'",
-        ],
-    )
-    def test_it_fails_after_an_insert(
-        self, spark: SparkSession, table_path: Path, statement: str
-    ) -> None:
-        table = make_table(spark, table_path)
-        _, later = sql_race(spark, table, INSERT, statement)
-        assert later.held
-        assert isinstance(later.error, ConcurrentAppendError)
-        assert (later.error.rule, later.error.winner_version) == ("D8", 3)
-        assert latest_version(table) == 3
+    """Trap 2 without a race, and by partition."""
 
     def test_alone_it_makes_no_version(self, spark: SparkSession, table_path: Path) -> None:
         table = make_table(spark, table_path)

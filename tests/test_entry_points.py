@@ -15,6 +15,7 @@ from pyspark.sql import SparkSession
 from tests.entry_point_list import ENTRIES, A, B, Z
 from tests.entry_points import (
     COMPACTION,
+    MAJOR_COMPACTION,
     MUTATE,
     UNTAGGED,
     Entry,
@@ -92,7 +93,9 @@ def test_class_in_the_history(spark: SparkSession, new_place: NewPlace, entry: E
     check(spark, entry, new_place(entry.start, policy), policy)
 
 
-@pytest.mark.parametrize("entry", of_class(COMPACTION)[::3], ids=identify)  # some of them
+@pytest.mark.parametrize(
+    "entry", [*of_class(MAJOR_COMPACTION), *of_class(COMPACTION)[::4]], ids=identify
+)
 def test_class_of_compactions_where_all_are_small_file_merges(
     spark: SparkSession, new_place: NewPlace, entry: Entry
 ) -> None:

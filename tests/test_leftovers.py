@@ -87,7 +87,6 @@ def check_all_versions(spark: SparkSession, table: Table, counts: tuple[int, ...
 @pytest.mark.parametrize(
     ("policy", "properties", "winner", "loser"),
     [
-        pytest.param("maxcompute_delta", NO_VECTORS, INSERT, INSERT, id="insert"),
         pytest.param("maxcompute_delta", CHANGE_FEED, INSERT, UPDATE, id="update-with-changes"),
         pytest.param("maxcompute_delta", VECTORS, INSERT, DELETE, id="delete-with-vectors"),
         pytest.param("maxcompute_delta", VECTORS, INSERT, MERGE, id="merge-with-vectors"),

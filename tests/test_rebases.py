@@ -120,18 +120,6 @@ def test_a_compaction_takes_over_what_was_deleted_meanwhile(
     assert not any(action["dataChange"] for side in file_actions(table, 7) for action in side)
 
 
-def test_a_compaction_of_rows_that_are_all_gone_makes_an_empty_version(
-    spark: SparkSession, table_path: Path
-) -> None:
-    table = three_files(spark, table_path)
-    held, version = behind(spark, table, ("DELETE FROM {t}",), MINOR)
-    assert held.error is None
-    assert version == 6
-    assert file_actions(table, 6) == ([], [])
-    assert commit_info(table, 6)["operation"] == "COMPACT MINOR"
-    shows(spark, table, {})
-
-
 def test_a_job_before_both_compactions_follows_a_superseded_one(
     spark: SparkSession, table_path: Path
 ) -> None:
@@ -149,40 +137,6 @@ def test_a_job_before_both_compactions_follows_a_superseded_one(
     assert tags(table, 6)["interlock.rule"] == "D20"
     assert tags(table, 7)["interlock.rebasedOver"] == "5,6"
     assert len(check_log(table)) == 2
-
-
-def test_row_ids_and_commit_versions_stay_those_of_the_rows(
-    spark: SparkSession, table_path: Path
-) -> None:
-    table = three_files(spark, table_path)
-    before = row_ids(spark, table)
-    held, version = behind(spark, table, (MAJOR,), "UPDATE {t} SET v = 'U' WHERE id = 15")
-    assert held.error is None
-    after = row_ids(spark, table)
-    assert {i: row_id for i, (row_id, _) in after.items()} == {
-        i: row_id for i, (row_id, _) in before.items()
-    }
-    assert {i for i in after if after[i] != before[i]} == {15}
-    assert after[15][1] == version
-
-
-def test_the_change_feed_shows_each_change_once(spark: SparkSession, table_path: Path) -> None:
-    table = three_files(spark, table_path, properties={"delta.enableChangeDataFeed": "true"})
-    held, _ = behind(spark, table, (MAJOR,), "DELETE FROM {t} WHERE id IN (3, 14)")
-    assert held.error is None
-    spark.sql(f"INSERT INTO {table} VALUES (99, 'i')")
-    held, _ = behind(spark, table, ("UPDATE {t} SET v = 'U' WHERE id = 20",), MINOR)
-    assert held.error is None
-    changes = spark.read.format("delta").option("readChangeFeed", "true")
-    feed = changes.option("startingVersion", 5).load(str(table.path))
-    found = feed.select("id", "v", "_change_type", "_commit_version").collect()
-    assert sorted(tuple(change) for change in found) == [
-        (3, "a", "delete", 6),
-        (14, "b", "delete", 6),
-        (20, "U", "update_postimage", 8),
-        (20, "c", "update_preimage", 8),
-        (99, "i", "insert", 7),
-    ]
 
 
 @pytest.mark.parametrize(
@@ -283,9 +237,3 @@ def file_actions(table: Table, version: int) -> tuple[list[dict[str, Any]], list
     actions = commit(table, version)
     removed = [action["remove"] for action in actions if "remove" in action]
     return removed, [action["add"] for action in actions if "add" in action]
-
-
-def row_ids(spark: SparkSession, table: Table) -> dict[int, tuple[int, int]]:
-    """Map ids to row id and row commit version."""
-    query = f"SELECT id, _metadata.row_id, _metadata.row_commit_version FROM {table}"
-    return {i: (row_id, version) for i, row_id, version in spark.sql(query).collect()}

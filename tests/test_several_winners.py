@@ -1,4 +1,4 @@
-"""Three jobs: the last is judged against every commit in between; its rewrites compose (trap 9)."""
+"""Three jobs: the last is judged against every commit in between; its rewrites compose."""
 
 from __future__ import annotations
 
@@ -9,14 +9,11 @@ from interlock.errors import ConcurrentAppendError, ConcurrentDeleteReadError, C
 from pyspark.sql import SparkSession
 
 from tests.support import (
-    Table,
     deltalake_rows,
+    last_of,
     latest_version,
     make_table,
-    python_job,
-    race,
     rows,
-    sql_job,
     tags,
     versions,
 )
@@ -30,25 +27,9 @@ OPTIMIZE = "OPTIMIZE {t}"
 START = ((1, "a"), (2, "b"), (3, "c"))
 
 
-def last_of(
-    spark: SparkSession, table: Table, winners: tuple[str, ...], last: str
-) -> Exception | None:
-    """Run `winners` in turn while `last`, which read version 2, stands at its commit."""
-
-    def run_winners(session: SparkSession) -> None:
-        for winner in winners:
-            session.sql(winner.format(t=table))
-
-    first, held = race(spark, python_job("winners", run_winners), sql_job(last.format(t=table)))
-    assert first.error is None
-    assert held.held
-    return held.error
-
-
 @pytest.mark.parametrize(
     ("vectors", "winners", "rules"),
     [
-        pytest.param("false", (INSERT, OVERWRITE), "D6,D1", id="insert-overwrite"),
         pytest.param("true", (UPDATE, INSERT), "D11,D6", id="update-insert"),
         pytest.param(
             "true",

@@ -156,6 +156,16 @@ def test_an_append_only_table_refuses_it(
     assert ids(spark, table) == [1, 2, 3, 4]
 
 
+@pytest.mark.parametrize("part", ["@v0", "/d=2026-01-01"])
+def test_a_path_that_names_a_part_of_the_table(
+    spark: SparkSession, table_path: Path, part: str
+) -> None:
+    table = typed_table(spark, table_path)
+    with pytest.raises(InterlockError, match="INTERLOCK_NOT_A_WHOLE_TABLE"):
+        spark.sql(f"TRUNCATE TABLE delta.`{table.path}{part}`")
+    assert versions(table) == [0, 1]
+
+
 class TestOtherTables:
     """Spark's own statement for whatever is no table with a policy."""
 

@@ -1,6 +1,7 @@
 """Conflict policies for Delta tables, enforced where Spark commits.
 
     spark = interlock.configure(SparkSession.builder).getOrCreate()
+    interlock.table(spark, "db.flights").compact("minor")
 
 Importing this package imports neither PySpark nor anything else that is heavy; the names below are
 loaded when they are first used.
@@ -29,8 +30,10 @@ if TYPE_CHECKING:
         VersionMismatchError,
     )
     from interlock.session import configure
+    from interlock.tables import CompactionResult, Table, table
 
 __all__ = [
+    "CompactionResult",
     "ConcurrentAppendError",
     "ConcurrentDeleteDeleteError",
     "ConcurrentDeleteReadError",
@@ -42,19 +45,28 @@ __all__ = [
     "InterlockError",
     "MetadataChangedError",
     "ProtocolChangedError",
+    "Table",
     "VersionMismatchError",
     "__version__",
     "configure",
     "jar_path",
     "maven_coordinates",
+    "table",
 ]
+
+_TABLES = "interlock.tables"
+_HOMES = {
+    "CompactionResult": _TABLES,
+    "Table": _TABLES,
+    "configure": "interlock.session",
+    "table": _TABLES,
+}
 
 
 def __getattr__(name: str) -> object:
     if name not in __all__:
         raise AttributeError(f"module 'interlock' has no attribute {name!r}")
-    module = import_module("interlock.session" if name == "configure" else "interlock.errors")
-    return getattr(module, name)
+    return getattr(import_module(_HOMES.get(name, "interlock.errors")), name)
 
 
 def __dir__() -> list[str]:

@@ -9,9 +9,9 @@ _STATEMENTS = {
     "OVERWRITE": "INSERT OVERWRITE, TRUNCATE",
     "APPEND": "INSERT INTO",
     "MUTATE": "UPDATE, DELETE, MERGE",
-    "COMPACT_MINOR": "OPTIMIZE",
-    "COMPACT_MAJOR": "major compaction",
-    "MERGE_SMALLFILES": "OPTIMIZE",
+    "COMPACT_MINOR": "COMPACT MINOR",
+    "COMPACT_MAJOR": "COMPACT MAJOR",
+    "MERGE_SMALLFILES": "MERGE SMALLFILES",
 }
 _VERDICTS = {
     "FAIL": "The later job raises a conflict error. It makes no version and leaves no row; the "
@@ -20,11 +20,12 @@ _VERDICTS = {
     "REPLACE_LIVE": "The later job commits and removes every file that is live in its scope at "
     "that moment, whether or not it ever read it. What it wrote is not computed again.",
     "BY_FILES": "Delta's own check decides: the later job fails if the two met in the same files.",
-    "REMAP_ROWS": "Open. The later job commits; the rows that it changed are changed where the "
-    "compaction has put them.",
-    "REBASE_COMPACTION": "Open. The compaction commits; what the earlier job did to its inputs is "
-    "done to its outputs.",
-    "SUPERSEDE": "Open. The later compaction commits and removes what the earlier one made.",
+    "REMAP_ROWS": "The later job commits. The rows that it changed or deleted are marked dead "
+    "where the compaction has put them; no data is read or written.",
+    "REBASE_COMPACTION": "The compaction commits. The rows that the earlier job changed or "
+    "deleted are marked dead in its files; no data is read or written.",
+    "SUPERSEDE": "The later compaction commits and removes what the earlier one made of its "
+    "inputs.",
 }
 _MAP_ROWS = frozenset({"REMAP_ROWS", "REBASE_COMPACTION"})
 
@@ -37,10 +38,9 @@ different partitions never conflict, and an earlier job that changed no file dis
 [entry-points.md](entry-points.md) says which statement has which class,
 [design-your-pipeline.md](design-your-pipeline.md) what follows for jobs."""
 
-_OPEN = """\
-**Open** cells wait for the compaction statements. Until then Delta's own checks judge them: the
-later job fails if the two met in the same files, and nothing is lost. No statement has the class
-COMPACT_MAJOR yet, so its rows and columns are open too."""
+_NOT_SAFE = """\
+Where a rebase (REMAP_ROWS, REBASE_COMPACTION, SUPERSEDE) cannot be proved safe, the later job fails
+with a conflict error that says why: [how-it-works.md](how-it-works.md)."""
 
 
 def page(policies: list[Policy]) -> str:
@@ -60,7 +60,7 @@ def page(policies: list[Policy]) -> str:
         _INTRODUCTION,
         "## Verdicts",
         table(["verdict", "meaning"], verdicts),
-        _OPEN,
+        _NOT_SAFE,
         *map(_section, policies),
     )
 
@@ -96,14 +96,21 @@ def _facts(policy: Policy) -> list[str]:
         sets.append("the table feature `deletionVectors`")
     facts = [
         f"Source: {policy.head['source']}.",
-        f"OPTIMIZE in all its forms and auto compaction are {policy.head['compaction']}.",
+        _compactions(policy),
         f"The policy gives its tables {', '.join(sets)}.",
     ]
-    if open_cells := [cell.id for cell in policy.cells if cell.id and cell.is_open]:
-        facts.append(f"Open: {', '.join(open_cells)}.")
     if "MUTATE" not in policy.classes:
         facts.append(f"{_STATEMENTS['MUTATE']} are refused: INTERLOCK_OPERATION_NOT_SUPPORTED.")
     return facts
+
+
+def _compactions(policy: Policy) -> str:
+    kind = policy.head["compaction"]
+    other = "" if "COMPACT_MAJOR" in policy.classes else "COMPACT MAJOR, "
+    return (
+        f"COMPACT MINOR, {other}MERGE SMALLFILES, OPTIMIZE in all its forms and auto compaction "
+        f"are {kind}."
+    )
 
 
 def _short_matrix(policy: Policy) -> str:
@@ -117,5 +124,4 @@ def _short_matrix(policy: Policy) -> str:
 
 
 def _outcome(cell: Cell) -> str:
-    outcome = "later fails" if cell.verdict == "FAIL" else "both"
-    return f"{cell.id} {outcome}" + (" (open)" if cell.is_open else "")
+    return f"{cell.id} {'later fails' if cell.verdict == 'FAIL' else 'both'}"

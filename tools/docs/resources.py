@@ -12,8 +12,6 @@ POLICIES = ROOT / "jvm/rules/src/main/resources/io/interlock/policies"
 CATALOGUE = ROOT / "jvm/spark/src/main/resources/io/interlock/error-conditions.json"
 
 _ORDER = ("maxcompute_delta", "maxcompute_transactional", "maxcompute_standard")
-_OPEN_VERDICTS = frozenset({"REMAP_ROWS", "REBASE_COMPACTION", "SUPERSEDE"})
-_WITHOUT_STATEMENT = frozenset({"COMPACT_MAJOR"})
 
 
 class Condition(TypedDict):
@@ -31,12 +29,6 @@ class Cell:
     earlier: str
     later: str
     verdict: str
-
-    @property
-    def is_open(self) -> bool:
-        """Tell whether nothing implements the cell so far."""
-        classes = {self.earlier, self.later}
-        return self.verdict in _OPEN_VERDICTS or not classes.isdisjoint(_WITHOUT_STATEMENT)
 
 
 @dataclass(frozen=True)

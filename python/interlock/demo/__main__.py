@@ -57,8 +57,8 @@ def _parse(argv: Sequence[str] | None) -> argparse.Namespace:
         metavar="N",
         nargs="+",
         type=int,
-        choices=range(1, 7),
-        help="only these rounds of the schedule (1 to 6)",
+        choices=range(1, 8),
+        help="only these rounds of the schedule (1 to 7)",
     )
     parser.add_argument(
         "--runs",

@@ -8,7 +8,7 @@ DELETE changes those that it read, an OVERWRITE replaces all that are live in it
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Literal, Protocol
 
 import pandas as pd
 
@@ -156,6 +156,23 @@ class Optimize:
     def sql(self, table: str) -> str:
         """Return the statement."""
         return f"OPTIMIZE {table} WHERE month = {self.month}"
+
+    def replay(self, read: pd.DataFrame, live: pd.DataFrame) -> pd.DataFrame:
+        """Change nothing."""
+        return live
+
+
+@dataclass(frozen=True)
+class Compact:
+    """Compacts a month: its small files, or all of it."""
+
+    name: str
+    month: int
+    kind: Literal["MINOR", "MAJOR"]
+
+    def sql(self, table: str) -> str:
+        """Return the statement, which only a table with a policy knows."""
+        return f"ALTER TABLE {table} PARTITION (month = {self.month}) COMPACT {self.kind}"
 
     def replay(self, read: pd.DataFrame, live: pd.DataFrame) -> pd.DataFrame:
         """Change nothing."""

@@ -69,6 +69,8 @@ def _run(
     table = Table(folder / (policy or "stock"))
     report.head(f"{_described(policy)}; loading {len(loaded.frame):,} flights")
     spark.sql(table.creation(policy, loaded))
+    if policy is None:
+        rounds = [current.on_stock() for current in rounds]
     run = run_schedule(
         spark, table, rounds, Replay(loaded.frame), policy=policy, on_round=report.round
     )

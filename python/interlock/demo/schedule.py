@@ -8,9 +8,20 @@ from __future__ import annotations
 
 import calendar
 from dataclasses import dataclass
+from typing import Literal
 
 from interlock.demo.flights import Landing, Year
-from interlock.demo.jobs import Delete, DemoJob, Insert, Merge, Optimize, Overwrite, Update, Where
+from interlock.demo.jobs import (
+    Compact,
+    Delete,
+    DemoJob,
+    Insert,
+    Merge,
+    Optimize,
+    Overwrite,
+    Update,
+    Where,
+)
 
 _AIRPORTS = ("EWR", "JFK", "LGA")
 _MONTHS = calendar.month_abbr
@@ -22,6 +33,11 @@ class Round:
 
     title: str
     jobs: tuple[DemoJob, ...]
+
+    def on_stock(self) -> Round:
+        """Return the round for a table without a policy, which only OPTIMIZE compacts."""
+        jobs = (_optimize(job.month) if isinstance(job, Compact) else job for job in self.jobs)
+        return Round(self.title, tuple(jobs))
 
 
 def schedule(year: Year, landing: Landing) -> tuple[Round, ...]:
@@ -36,7 +52,6 @@ def schedule(year: Year, landing: Landing) -> tuple[Round, ...]:
                 Delete("DELETE in Feb", Where(2, "tailnum", None)),
                 Update("UPDATE in Mar", Where(3, "carrier", "UA"), -5),
                 bring.corrections(5),
-                _optimize(7),
             ),
         ),
         Round("three airports feed December", tuple(bring.airport(origin) for origin in _AIRPORTS)),
@@ -53,15 +68,8 @@ def schedule(year: Year, landing: Landing) -> tuple[Round, ...]:
             (bring.reload(10), bring.late(10)),
         ),
         Round(
-            "compaction beside other jobs, in three months",
-            (
-                bring.late(4),
-                _optimize(4),
-                _optimize(6),
-                bring.reload(6),
-                Update("UPDATE in Aug", Where(8, "carrier", "UA"), -5),
-                _optimize(8),
-            ),
+            "OPTIMIZE beside other jobs, in two months",
+            (bring.late(4), _optimize(4), _optimize(6), bring.reload(6)),
         ),
         Round(
             "a re-load of September behind two others",
@@ -70,6 +78,20 @@ def schedule(year: Year, landing: Landing) -> tuple[Round, ...]:
                 bring.late(9),
                 bring.reload(9),
                 Update("UPDATE in Sep", Where(9, "carrier", "UA"), -5),
+            ),
+        ),
+        Round(
+            "COMPACT beside other jobs, in four months",
+            (
+                _compact("MAJOR", 2),
+                Update("UPDATE in Feb", Where(2, "carrier", "UA"), -5),
+                _compact("MAJOR", 3),
+                bring.late(3),
+                Update("UPDATE in May", Where(5, "carrier", "AA"), -5),
+                _compact("MINOR", 5),
+                _compact("MINOR", 12),
+                _compact("MAJOR", 12),
+                Update("UPDATE in Dec", Where(12, "carrier", "UA"), -5),
             ),
         ),
     )
@@ -98,6 +120,10 @@ class _Deliveries:
         frame = self._year.corrections(month, "UA", 7)
         batch = self._landing.batch(f"corrections-{month}", frame)
         return Merge(f"MERGE into {_MONTHS[month]}", month, batch)
+
+
+def _compact(kind: Literal["MINOR", "MAJOR"], month: int) -> DemoJob:
+    return Compact(f"COMPACT {kind} of {_MONTHS[month]}", month, kind)
 
 
 def _optimize(month: int) -> DemoJob:

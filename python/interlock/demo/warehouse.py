@@ -64,12 +64,16 @@ class Table:
     def creation(self, policy: str | None, flights: Batch) -> str:
         """Return the statement that creates it from flights.
 
-        Without a policy it is like any table of stock Delta.
+        Without a policy it is like any table of stock Delta. With deletion vectors UPDATE, DELETE
+        and MERGE write only the rows that they change.
         """
-        properties = f"TBLPROPERTIES ('interlock.policy' = '{policy}') " if policy else ""
+        properties = {"delta.enableDeletionVectors": "true"}
+        if policy:
+            properties["interlock.policy"] = policy
+        listed = ", ".join(f"'{key}' = '{value}'" for key, value in properties.items())
         return (
-            f"CREATE TABLE {self.sql} USING delta PARTITIONED BY (month) {properties}"
-            f"AS SELECT * FROM {flights.sql}"
+            f"CREATE TABLE {self.sql} USING delta PARTITIONED BY (month) "
+            f"TBLPROPERTIES ({listed}) AS SELECT * FROM {flights.sql}"
         )
 
     def commit_info(self, version: int) -> dict[str, Any]:

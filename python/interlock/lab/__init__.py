@@ -12,8 +12,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
-from interlock.lab.cases import case_of
-from interlock.lab.documents import MATRICES, is_open
+from interlock.lab.cases import case_of, on_stock
+from interlock.lab.documents import MATRICES
 from interlock.lab.example import Tables
 from interlock.lab.reader import independent_reader
 from interlock.lab.report import MatrixReport
@@ -37,14 +37,15 @@ def run(
     deletion_vectors: Literal["on", "off"] = "on",
     on_result: Callable[[CaseResult], object] = lambda result: None,
 ) -> Iterator[MatrixReport]:
-    """Run the cells that are implemented and report them, matrix by matrix.
+    """Run the cells and report them, matrix by matrix.
 
     Args:
         spark: a session with Interlock
         folder: where tables are made
         policies: whose matrices to run
         cells: ids of the only cells to run; all if empty
-        rules: "stock" gives the tables no policy, and so shows what Delta does by itself
+        rules: "stock" gives the tables no policy and compacts with OPTIMIZE, and so shows what
+            Delta does by itself
         deletion_vectors: the tables' setting
         on_result: is called after each cell
 
@@ -55,13 +56,11 @@ def run(
         matrix = MATRICES[policy]
         report = MatrixReport(matrix, policy if rules == "policy" else "stock Delta")
         for cell in matrix.cells:
-            if is_open(cell) or (cells and cell.id not in cells):
+            if cells and cell.id not in cells:
                 continue
-            case = replace(
-                case_of(policy, cell),
-                policy=policy if rules == "policy" else None,
-                deletion_vectors=deletion_vectors,
-            )
+            case = replace(case_of(policy, cell), deletion_vectors=deletion_vectors)
+            if rules == "stock":
+                case = on_stock(case)
             result = run_case(spark, tables, case, reader=reader)
             report.results[cell.id] = result
             on_result(result)

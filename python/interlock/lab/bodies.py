@@ -14,10 +14,22 @@ INSERT_FROM_SELF = Body(
 )
 
 
+_COMPACTION = {
+    Class.MIN: "COMPACT MINOR",
+    Class.MAJ: "COMPACT MAJOR",
+    Class.SFM: "MERGE SMALLFILES",
+}
+
+
 def overwrite(*new: Row) -> Body:
     """INSERT OVERWRITE of the whole table."""
     source = f"VALUES {_values(new)}" if new else "SELECT 1, '' WHERE 1 = 0"
-    return Body(Class.IO, f"INSERT OVERWRITE {{t}} {source}", effect=lambda rows: new)
+    return Body(
+        Class.IO,
+        f"INSERT OVERWRITE {{t}} {source}",
+        effect=lambda rows: new,
+        adds_files=bool(new),
+    )
 
 
 def insert(*new: Row) -> Body:
@@ -57,7 +69,17 @@ def merge(identifier: int, value: str) -> Body:
     )
 
 
-def compact(kind: Class) -> Body:
+def compact(kind: Class, *, statement: str = "", partition: int | None = None) -> Body:
+    """ALTER TABLE with the compaction of that kind, or with another `statement` of the kind."""
+    where = "" if partition is None else f" PARTITION (p = {partition})"
+    return Body(
+        kind,
+        f"ALTER TABLE {{t}}{where} {statement or _COMPACTION[kind]}",
+        scope=_everywhere if partition is None else _in_partition(partition),
+    )
+
+
+def optimize(kind: Class) -> Body:
     """OPTIMIZE, as the kind of compaction that the table's policy takes it for."""
     return Body(kind, "OPTIMIZE {t}")
 
@@ -72,6 +94,7 @@ def overwrite_partition(p: int, *new: Row) -> Body:
         f"INSERT OVERWRITE {{t}} PARTITION (p = {p}) {source}",
         effect=lambda rows: _without(_in_partition(p))(rows) + new,
         scope=_in_partition(p),
+        adds_files=bool(new),
     )
 
 
@@ -97,6 +120,10 @@ def truncate_partition(p: int) -> Body:
         scope=_in_partition(p),
         adds_files=False,
     )
+
+
+def _everywhere(row: Row) -> bool:
+    return True
 
 
 def _in_partition(p: int) -> Callable[[Row], bool]:

@@ -2,13 +2,23 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 from interlock.lab import bodies
 from interlock.lab.documents import MATRICES, Cell
 from interlock.lab.example import PLAIN, Example
-from interlock.lab.model import Body, Class, Outcome, Rows, error_of, in_order, rows_after
+from interlock.lab.model import (
+    COMPACTIONS,
+    Body,
+    Class,
+    Outcome,
+    Rows,
+    error_of,
+    in_order,
+    rows_after,
+)
+from interlock.lab.placement import files_after
 
 
 @dataclass(frozen=True)
@@ -68,20 +78,32 @@ class Case:
         states = states[: self.last_version]
         return {version: in_order(rows) for version, rows in enumerate(states, start=1)}
 
+    @property
+    def changes(self) -> frozenset[int]:
+        """Return the versions that change rows: all but those of compactions and empty jobs."""
+        history = {0: (), **self.history}
+        return frozenset(v for v in self.history if history[v] != history[v - 1])
 
+    @property
+    def files(self) -> int:
+        """Return the number of files that the table must have in the end."""
+        return files_after(
+            self.earlier, self.later, self.example.history, self.outcome, self.deletion_vectors
+        )
+
+
+_COMPACT = {kind: bodies.compact(kind) for kind in COMPACTIONS}
 _EARLIER = {
     Class.IO: bodies.overwrite((100, "x")),
     Class.II: bodies.insert((10, "i")),
     Class.UD: bodies.update(1, "U"),
-    Class.MIN: bodies.compact(Class.MIN),
-    Class.SFM: bodies.compact(Class.SFM),
+    **_COMPACT,
 }
 _LATER = {
     Class.IO: bodies.overwrite((200, "y")),
     Class.II: bodies.insert((20, "j")),
     Class.UD: bodies.delete(2),
-    Class.MIN: bodies.compact(Class.MIN),
-    Class.SFM: bodies.compact(Class.SFM),
+    **_COMPACT,
 }
 
 
@@ -98,3 +120,12 @@ def case(cell_id: str, policy: str = "") -> Case:
                 if cell.id == cell_id:
                     return case_of(matrix.policy, cell)
     raise KeyError(cell_id)
+
+
+def on_stock(case: Case) -> Case:
+    """Return the case on a table without a policy, which only OPTIMIZE compacts."""
+    earlier, later = (
+        bodies.optimize(body.kind) if body.kind in COMPACTIONS else body
+        for body in (case.earlier, case.later)
+    )
+    return replace(case, policy=None, earlier=earlier, later=later)

@@ -89,11 +89,3 @@ MATRICES: dict[str, Matrix] = {
         _matrix("maxcompute_standard", "MaxCompute standard tables", "T", _STANDARD),
     )
 }
-
-# Need COMPACT MAJOR, or a rebase that maps rows.
-_OPEN = frozenset({"D5", "D10", "D14", "D15", "D18", "D20", "D21", "D22", "D23", "D24", "D25"})
-
-
-def is_open(cell: Cell) -> bool:
-    """Tell whether nothing implements the cell so far, so that the lab does not run it."""
-    return cell.id in _OPEN

@@ -49,6 +49,18 @@ PARTITIONED = Example(
     ("INSERT INTO {t} VALUES (1, 'a', 1), (2, 'b', 1)", "INSERT INTO {t} VALUES (3, 'c', 2)"),
     (((1, "a", 1), (2, "b", 1)), ((1, "a", 1), (2, "b", 1), (3, "c", 2))),
 )
+SCATTERED = Example(
+    "ts",
+    PARTITIONED.columns,
+    (
+        "INSERT INTO {t} VALUES (1, 'a', 1), (2, 'b', 1), (3, 'c', 2)",
+        "INSERT INTO {t} VALUES (4, 'd', 1), (5, 'e', 2)",
+    ),
+    (
+        ((1, "a", 1), (2, "b", 1), (3, "c", 2)),
+        ((1, "a", 1), (2, "b", 1), (3, "c", 2), (4, "d", 1), (5, "e", 2)),
+    ),
+)
 EMPTY = Example(
     "te",
     "(id INT, v STRING) USING delta",
@@ -70,16 +82,21 @@ class Tables:
         self._spark = spark
         self._folder = folder
         self._numbers = itertools.count(1)
+        self._originals: dict[tuple[str, frozenset[tuple[str, str]]], Path] = {}
 
     def fresh(self, example: Example, properties: dict[str, str]) -> Path:
         """Return the path of a table that nobody else uses, at version 2."""
-        key = "-".join([example.name, *properties.values()])
-        original = self._folder / "originals" / key
-        if not original.exists():
-            self._create(example, properties, original)
-        copy = self._folder / f"{key}-{next(self._numbers)}"
-        shutil.copytree(original, copy)
+        key = (example.name, frozenset(properties.items()))
+        if key not in self._originals:
+            path = self._new_path(f"{example.name}-original")
+            self._create(example, properties, path)
+            self._originals[key] = path
+        copy = self._new_path(example.name)
+        shutil.copytree(self._originals[key], copy)
         return copy
+
+    def _new_path(self, name: str) -> Path:
+        return self._folder / f"{name}-{next(self._numbers)}"
 
     def _create(self, example: Example, properties: dict[str, str], path: Path) -> None:
         listed = ", ".join(f"'{key}' = '{value}'" for key, value in properties.items())

@@ -21,7 +21,6 @@ th, td {{ border: 1px solid #bbb; padding: .5em .7em; text-align: left; vertical
 th {{ background: #f3f3f3; }}
 td.ok {{ background: #e5f4e5; }}
 td.WRONG {{ background: #fbdcdc; }}
-td.open {{ color: #777; }}
 details {{ font-size: 13px; max-width: 26em; }}
 code {{ font-size: 12px; }}
 </style>

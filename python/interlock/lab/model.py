@@ -45,7 +45,7 @@ class Body:
         kind: its class
         sql: the statement; `{t}` stands for the table
         effect: what it makes of the rows it reads; compaction changes none
-        scope: for IO, which rows it replaces
+        scope: for IO, which rows it replaces; for compaction, which it moves
         adds_files: whether it adds files, so that a later job misses data (rather than reads
             data that is gone)
         settings: the session's settings under which it runs

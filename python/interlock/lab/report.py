@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from enum import Enum
 
-from interlock.lab.documents import Cell, Matrix, is_open
+from interlock.lab.documents import Cell, Matrix
 from interlock.lab.runner import CaseResult, show
 
 
@@ -15,7 +15,6 @@ class Mark(Enum):
 
     OK = "ok"
     WRONG = "WRONG"
-    OPEN = "open"
     NOT_RUN = "-"
 
 
@@ -38,7 +37,7 @@ class MatrixReport:
         """Judge one cell."""
         if cell.id in self.results:
             return Mark.OK if self.results[cell.id].ok else Mark.WRONG
-        return Mark.OPEN if is_open(cell) else Mark.NOT_RUN
+        return Mark.NOT_RUN
 
     def seen(self, cell: Cell) -> str:
         """Say what came of the cell's two jobs, - if it was not run."""
@@ -58,7 +57,7 @@ def as_text(report: MatrixReport) -> str:
         for earlier in matrix.classes
     ]
     title = f"{matrix.title} on {report.tables}; each cell: expected/seen mark"
-    counts = ", ".join(f"{report.count(m)} {m.value}" for m in (Mark.OK, Mark.WRONG, Mark.OPEN))
+    counts = ", ".join(f"{report.count(m)} {m.value}" for m in (Mark.OK, Mark.WRONG))
     return "\n".join([title, "", *grid([header, *rows]), "", counts, *_wrong_lines(report)])
 
 
@@ -69,7 +68,6 @@ def as_json(report: MatrixReport) -> dict[str, object]:
         "tables": report.tables,
         "ok": report.count(Mark.OK),
         "wrong": report.count(Mark.WRONG),
-        "open": report.count(Mark.OPEN),
         "cells": [_cell_json(report, cell) for cell in report.matrix.cells],
     }
 

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 from interlock.errors import InterlockError
 from interlock.lab.cases import Case
 from interlock.lab.example import Tables, latest_version, sql_name
+from interlock.lab.log import Log, read_log
 from interlock.lab.model import Body, Class, Outcome, Rows, in_order
 from interlock.lab.race import Job, race
 
@@ -27,6 +28,7 @@ class CaseResult:
 
     Attributes:
         case: what was run
+        table: the folder of its table
         seen: the outcome on real Spark and Delta
         error: the class of the later job's error
         rows: the table's rows at the end
@@ -36,6 +38,7 @@ class CaseResult:
     """
 
     case: Case
+    table: Path
     seen: Outcome
     error: str | None
     rows: Rows
@@ -67,15 +70,14 @@ def run_case(
         seen, error, problems = _run_refused(spark, path, case)
     else:
         seen, error, problems = _run_race(spark, path, case)
-    last = latest_version(path)
+    log = read_log(path)
     rows = _rows(spark, path)
     if rows != case.rows:
         problems.append(f"rows must be {show(case.rows)}, are {show(rows)}")
-    if last != max(case.history):
-        problems.append(f"the last version must be {max(case.history)}, is {last}")
+    problems.extend(_check_log(case, log))
     read: Reader = reader or partial(_rows, spark)
-    problems.extend(_check_history(case.history, lambda version: read(path, version), last))
-    return CaseResult(case, seen, error, rows, tuple(problems), time.monotonic() - start)
+    problems.extend(_check_history(case.history, lambda version: read(path, version), log.last))
+    return CaseResult(case, path, seen, error, rows, tuple(problems), time.monotonic() - start)
 
 
 def _run_race(spark: SparkSession, path: Path, case: Case) -> tuple[Outcome, str | None, list[str]]:
@@ -123,6 +125,16 @@ def _rows(spark: SparkSession, path: Path, version: int | None = None) -> Rows:
     at = "" if version is None else f" VERSION AS OF {version}"
     query = spark.sql(f"SELECT * FROM {sql_name(path)}{at}")
     return in_order(tuple(tuple(row) for row in query.collect()))
+
+
+def _check_log(case: Case, log: Log) -> Iterable[str]:
+    if log.last != max(case.history):
+        yield f"the last version must be {max(case.history)}, is {log.last}"
+    if log.changes != case.changes:
+        found, expected = sorted(log.changes), sorted(case.changes)
+        yield f"versions that change data must be {expected}, are {found}"
+    if len(log.live_files) != case.files:
+        yield f"live files must be {case.files}, are {len(log.live_files)}"
 
 
 def _check_history(

@@ -1,6 +1,7 @@
 """Variants of the documents' cells: partitions, other statements, settings and sessions.
 
-P1 to P12 number the questions that partitions raise; the other ids name the cell they vary.
+P1 to P12 number the questions that partitions raise, with the same jobs in the other order as
+"reversed"; the other ids name the cell they vary.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from interlock.lab.bodies import (
     delete,
     insert,
     merge,
+    optimize,
     overwrite,
     overwrite_dynamically,
     overwrite_partition,
@@ -22,13 +24,14 @@ from interlock.lab.bodies import (
     update,
 )
 from interlock.lab.cases import Case, case
-from interlock.lab.example import EMPTY, PARTITIONED
+from interlock.lab.example import EMPTY, PARTITIONED, SCATTERED
 from interlock.lab.model import Body, Class, Outcome
 
 BOTH, FAIL = Outcome.BOTH, Outcome.FAIL
 _delta = partial(Case, policy="maxcompute_delta")
 _transactional = partial(Case, policy="maxcompute_transactional")
 _partitioned = partial(_delta, example=PARTITIONED)
+_scattered = partial(_delta, example=SCATTERED)
 
 
 def _case(
@@ -39,6 +42,8 @@ def _case(
 
 _p1, _p2 = (10, "i", 1), (11, "k", 2)
 _NEW_P1 = (200, "y", 1)
+
+_UPDATE_P1 = update(1, "U", "p = 1 AND id = 1")
 
 PARTITIONS = (
     _case(_partitioned, "P1", insert(_p1), insert(_p2), BOTH),
@@ -54,12 +59,82 @@ PARTITIONS = (
     _case(_partitioned, "P5", insert(_p1, _p2), overwrite_partition(1, _NEW_P1), BOTH),
     _case(_partitioned, "P6", insert((10, "i", 3)), overwrite(_NEW_P1), BOTH),
     _case(_partitioned, "P7", insert(_p2), overwrite_dynamically(_NEW_P1), BOTH),
-    _case(_partitioned, "P7-reversed", overwrite_dynamically(_NEW_P1), insert(_p2), BOTH),
     _case(_partitioned, "P8", insert(_p1), overwrite_partition(1), BOTH),
     _case(_partitioned, "P8-dynamic", insert(_p1), overwrite_dynamically(), BOTH),
-    _case(_partitioned, "P11", update(1, "U", "p = 1 AND id = 1"), insert(_p1, _p2), FAIL),
+    _case(_scattered, "P9", insert(_p1), compact(Class.MAJ, partition=2), BOTH),
+    _case(_scattered, "P9-whole-table", insert(_p1), compact(Class.MAJ), FAIL),
+    _case(_scattered, "P10", compact(Class.MAJ, partition=1), _UPDATE_P1, BOTH),
+    _case(
+        _scattered,
+        "P10-disjoint",
+        compact(Class.MAJ, partition=1),
+        update(3, "U", "p = 2 AND id = 3"),
+        BOTH,
+    ),
+    _case(_partitioned, "P11", _UPDATE_P1, insert(_p1, _p2), FAIL),
     _case(_partitioned, "P12", insert(_p1), truncate_partition(1), BOTH),
     _case(_partitioned, "P12-disjoint", insert(_p2), truncate_partition(1), BOTH),
+)
+
+# Of those whose two jobs are of different kinds. P3 and P6: what an earlier job touched are the
+# partitions of its files, whatever it could have selected or replaced.
+_REVERSED_OUTCOMES = {
+    **{"P2": BOTH, "P3": BOTH, "P4": FAIL, "P5": FAIL, "P6": BOTH, "P7": BOTH},
+    **{"P8": FAIL, "P8-dynamic": BOTH, "P9": BOTH, "P9-whole-table": BOTH},
+    **{"P10": FAIL, "P10-disjoint": BOTH, "P11": FAIL, "P12": FAIL, "P12-disjoint": BOTH},
+}
+REVERSED = tuple(
+    replace(
+        case,
+        id=f"{case.id}-reversed",
+        earlier=case.later,
+        later=case.earlier,
+        outcome=_REVERSED_OUTCOMES[case.id],
+    )
+    for case in PARTITIONS
+    if case.id in _REVERSED_OUTCOMES
+)
+
+COMPACTIONS = (
+    _case(_delta, "D9-optimize", insert((10, "i")), optimize(Class.MIN), BOTH),
+    _case(_delta, "D14-optimize", update(1, "U"), optimize(Class.MIN), BOTH),
+    _case(_delta, "D14-merge", merge(2, "M"), compact(Class.MIN), BOTH),
+    _case(_delta, "D14-whole-file", delete(3, leaves="no file"), compact(Class.MIN), BOTH),
+    _case(
+        _delta,
+        "D14-merge-smallfiles",
+        update(1, "U"),
+        compact(Class.MIN, statement="MERGE SMALLFILES"),
+        BOTH,
+    ),
+    _case(_delta, "D16-optimize", optimize(Class.MIN), overwrite((200, "y")), BOTH),
+    _case(_delta, "D17-optimize", optimize(Class.MIN), insert((20, "j")), BOTH),
+    _case(_delta, "D18-optimize", optimize(Class.MIN), delete(2), BOTH),
+    _case(_delta, "D18-update", compact(Class.MIN), update(1, "U"), BOTH),
+    _case(_delta, "D18-merge", compact(Class.MIN), merge(2, "M"), BOTH),
+    _case(_delta, "D18-whole-file", compact(Class.MIN), delete(3, leaves="no file"), BOTH),
+    _case(
+        _delta,
+        "D18-merge-smallfiles",
+        compact(Class.MIN, statement="MERGE SMALLFILES"),
+        delete(2),
+        BOTH,
+    ),
+    _case(_delta, "D19-optimize", optimize(Class.MIN), optimize(Class.MIN), FAIL),
+    _case(_delta, "D20-optimize", optimize(Class.MIN), compact(Class.MAJ), BOTH),
+    _case(_delta, "D23-update", compact(Class.MAJ), update(1, "U"), BOTH),
+    _case(_delta, "D24-optimize", compact(Class.MAJ), optimize(Class.MIN), FAIL),
+    _case(_transactional, "T8-optimize", insert((10, "i")), optimize(Class.SFM), FAIL),
+    _case(
+        _transactional,
+        "T8-compact-major",
+        insert((10, "i")),
+        compact(Class.SFM, statement="COMPACT MAJOR"),
+        FAIL,
+    ),
+    _case(_transactional, "T14-optimize", optimize(Class.SFM), insert((20, "j")), BOTH),
+    _case(_transactional, "T15-optimize", optimize(Class.SFM), delete(2), FAIL),
+    _case(_transactional, "T16-optimize", optimize(Class.SFM), optimize(Class.SFM), FAIL),
 )
 
 STATEMENTS = (
@@ -87,11 +162,11 @@ STATEMENTS = (
 
 WITHOUT_DELETION_VECTORS = tuple(
     replace(case(cell), id=f"{cell}-no-deletion-vectors", deletion_vectors="off")
-    for cell in ("D6", "D11", "D13", "D16", "T10")
+    for cell in ("D6", "D11", "D13", "D14", "D16", "D18", "D21", "D23", "T10")
 )
 
 TWO_SESSIONS = tuple(
-    replace(case(cell), id=f"{cell}-two-sessions", sessions=2) for cell in ("D1", "D7", "T5")
+    replace(case(cell), id=f"{cell}-two-sessions", sessions=2) for cell in ("D1", "D7", "D18", "T5")
 )
 
-ALL = PARTITIONS + STATEMENTS + WITHOUT_DELETION_VECTORS + TWO_SESSIONS
+ALL = PARTITIONS + REVERSED + COMPACTIONS + STATEMENTS + WITHOUT_DELETION_VECTORS + TWO_SESSIONS

@@ -20,26 +20,24 @@ private[interlock] object Bins {
     val taken =
       if (kind.packsSmallFilesOnly) files.filter(_.size < settings.smallFileSize) else files
     val least = if (kind.packsSmallFilesOnly) settings.minFiles else 1L
-    val partitions = inOrder(taken).groupBy(partitionOf).values.toSeq.sortBy(age)(oldestFirst)
+    val partitions =
+      inOrder(taken).groupBy(partitionOf).values.toSeq.sortBy(files => age(files.head))
     partitions.flatMap(packed(_, settings.targetFileSize)).filter(_.size >= least)
   }
 
   /** The order that files are packed in: by their first row id, which grows with every insert. */
-  def inOrder(files: Seq[AddFile]): Seq[AddFile] = files.sortBy(file => age(Seq(file)))(oldestFirst)
+  def inOrder(files: Seq[AddFile]): Seq[AddFile] = files.sortBy(age)
 
-  private type Age = (Long, Long, String)
-  private val oldestFirst = Ordering[Age]
-
-  private def age(files: Seq[AddFile]): Age = {
-    val first = files.head
-    (first.baseRowId.getOrElse(Long.MaxValue), first.modificationTime, first.path)
-  }
+  private def age(file: AddFile): (Long, Long, String) =
+    (file.baseRowId.getOrElse(Long.MaxValue), file.modificationTime, file.path)
 
   /** One after another into a bin until the next would not fit. */
-  private def packed(files: Seq[AddFile], most: Long): Seq[Seq[AddFile]] =
-    files.foldLeft(Vector.empty[Vector[AddFile]]) {
-      case (full :+ last, file) if last.map(_.size).sum + file.size <= most =>
-        full :+ (last :+ file)
-      case (bins, file) => bins :+ Vector(file)
+  private def packed(files: Seq[AddFile], most: Long): Seq[Seq[AddFile]] = {
+    val (bins, _) = files.foldLeft((Vector.empty[Vector[AddFile]], 0L)) {
+      case ((full :+ last, size), file) if size + file.size <= most =>
+        (full :+ (last :+ file), size + file.size)
+      case ((bins, _), file) => (bins :+ Vector(file), file.size)
     }
+    bins
+  }
 }

@@ -7,7 +7,7 @@ import org.apache.spark.sql.catalyst.expressions.{Attribute, AttributeReference,
 import org.apache.spark.sql.delta.actions._
 import org.apache.spark.sql.delta.catalog.DeltaTableV2
 import org.apache.spark.sql.delta.commands.optimize.FileSizeStatsWithHistogram
-import org.apache.spark.sql.delta.sources.{DeltaDataSource, DeltaSQLConf}
+import org.apache.spark.sql.delta.sources.DeltaSQLConf
 import org.apache.spark.sql.delta.{
   DeltaLog,
   DeltaOperationMetrics,
@@ -34,7 +34,7 @@ final case class CompactCommand(
   override val output: Seq[Attribute] = CompactCommand.attributes
 
   override def run(session: SparkSession): Seq[Row] = {
-    refusePartOfTable(session)
+    PartitionScope.refusePath(session, table, kind.name)
     val transaction = table.startTransaction()
     DeltaLog.assertRemovable(transaction.snapshot)
     val operationClass = permittedClass(transaction)
@@ -47,15 +47,6 @@ final case class CompactCommand(
       commit(session, transaction, scope, done)
       Seq(CompactResult.of(transaction, done, operationClass))
     }
-  }
-
-  /** Delta takes a path such as `/table@v1` or `/table/p=1` for the table. */
-  private def refusePartOfTable(session: SparkSession): Unit = {
-    val (_, partitions, version) =
-      DeltaDataSource.parsePathIdentifier(session, table.path.toString, table.options)
-    val isPart = table.catalogTable.isEmpty && (partitions.nonEmpty || version.nonEmpty)
-    if (isPart || table.timeTravelOpt.nonEmpty)
-      throw InterlockException.notAWholeTable(kind.name, table.path.toString)
   }
 
   private def permittedClass(transaction: OptimisticTransaction): OperationClass = {

@@ -16,7 +16,6 @@ import org.apache.spark.sql.delta.DeltaOperations.{Operation, UnsetTableProperti
 import org.apache.spark.sql.delta._
 import org.apache.spark.sql.delta.actions._
 import org.apache.spark.sql.delta.constraints.Constraint
-import org.apache.spark.sql.types.StructType
 import org.apache.spark.sql.{Dataset, SparkSession}
 
 /** A Delta transaction that commits under the policy of its table, and is Delta's own where the
@@ -61,20 +60,8 @@ class InterlockTransaction(
     )
     val default = spark.conf.getOption(TableProperties.DefaultPolicyConf)
     val completed = TableProperties.complete(table, proposed.configuration, default)
-    warnOfIdentityColumns(proposed.schema, completed)
+    IdentityColumns.warn(tableName, proposed.schema, snapshot.metadata.configuration, completed)
     super.updateMetadataInternal(proposed.copy(configuration = completed), ignoreDefaultProperties)
-  }
-
-  private def warnOfIdentityColumns(schema: StructType, properties: Map[String, String]): Unit = {
-    val sets = TableProperties.named(properties)
-    if (
-      sets.nonEmpty && sets != TableProperties.named(snapshot.metadata.configuration) &&
-      ColumnWithDefaultExprUtils.hasIdentityColumn(schema)
-    )
-      logWarning(
-        s"$tableName has an identity column: every insert changes the table's metadata, so two " +
-          s"concurrent writers conflict whatever the policy ${sets.get} says."
-      )
   }
 
   /** CREATE TABLE LIKE sets the source's protocol after the metadata: features must not get lost. */
@@ -167,8 +154,8 @@ class InterlockTransaction(
       conflict: DeltaConcurrentModificationException
   ): Unit = {
     val isFinal = conflict.isInstanceOf[InterlockConflict]
-    if (current.compacts && isFinal) FailedCompaction.remember(conflict)
-    if (!current.compacts || isFinal) staged.deleteAll(actions)
+    if (current.isRetriedByDelta && isFinal) FailedCompaction.remember(conflict)
+    if (!current.isRetriedByDelta || isFinal) staged.deleteAll(actions)
   }
 
   /** A commit without actions: an overwrite makes a version; the others are judged and make none. */

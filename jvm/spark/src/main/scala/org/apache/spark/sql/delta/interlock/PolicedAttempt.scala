@@ -25,7 +25,9 @@ final private[interlock] case class PolicedAttempt(
     private val snapshot: Snapshot
 ) {
 
-  def compacts: Boolean = OperationClass.compactions(operationClass)
+  /** Whether Delta tries it again after a conflict, which it does with its own compactions. */
+  def isRetriedByDelta: Boolean =
+    OperationClass.compactions(operationClass) && !operation.isInstanceOf[CompactOperation]
 
   /** What the history records of the attempt. */
   def tags: Map[String, String] =

@@ -19,6 +19,7 @@ final case class TruncateCommand(table: DeltaTableV2, partition: Map[String, Opt
     extends LeafRunnableCommand {
 
   override def run(session: SparkSession): Seq[Row] = {
+    PartitionScope.refusePath(session, table, "TRUNCATE TABLE")
     val transaction = table.startTransaction()
     DeltaLog.assertRemovable(transaction.snapshot)
     val columns = transaction.metadata.partitionSchema

@@ -1,0 +1,14 @@
+"""Random histories of overlapping jobs, and what the documents say must come of them.
+
+documents   the two matrices, read by hand, and the verdict that follows from them
+model       rows, and what a job does to them
+jobs        the statements, each with what it means in plain Python
+templates   the tables that histories begin with
+generate    a history from a seed
+run         lets a history happen, commits in its order
+oracle      the serial replay and the verdicts
+check       compares the table with the oracle
+physical    reads the table's log without Spark or `deltalake`
+report      a failing history, shrunk and as SQL
+stock       what a session of plain Delta reads in tables that were kept
+"""

@@ -1,0 +1,98 @@
+"""What a session of plain Delta makes of tables that histories left.
+
+    python -m tests.histories.stock FOLDER FIRST...
+
+Each table is `FOLDER/0`, `FOLDER/1`, ... and is read at every version since its FIRST, then a copy
+of it is restored to each of them, then it is vacuumed with no retention at all. Prints one JSON
+object per table: rows by version, as read and as restored, and the rows after the VACUUM.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+
+from interlock.lab.session import SMALL_SESSION
+from pyspark.sql import SparkSession
+
+from tests.support import Table, latest_version, rows
+
+JsonRows = list[list[object]]
+
+
+@dataclass(frozen=True)
+class Observed:
+    """One table.
+
+    Attributes:
+        read: the rows at each version
+        restored: the rows after RESTORE to each version
+        vacuumed: the rows after VACUUM
+
+    """
+
+    read: dict[str, JsonRows]
+    restored: dict[str, JsonRows]
+    vacuumed: JsonRows
+
+
+def observe_in_process(folder: Path, first: list[int]) -> list[Observed]:
+    """Run this module in a process of its own, whose session does not know Interlock."""
+    done = subprocess.run(
+        [sys.executable, "-m", "tests.histories.stock", str(folder), *map(str, first)],
+        cwd=Path(__file__).parents[2],
+        env={**os.environ, "PYSPARK_PYTHON": sys.executable},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    return [Observed(**found) for found in json.loads(done.stdout.splitlines()[-1])]
+
+
+def observe(spark: SparkSession, table: Table, first: int) -> Observed:
+    versions = range(first, latest_version(table) + 1)
+    copy = Table(table.path.with_name(f"{table.path.name}-copy"))
+    shutil.copytree(table.path, copy.path)
+    read = {str(version): _json(spark, table, version) for version in versions}
+    restored = {}
+    for version in versions:
+        spark.sql(f"RESTORE TABLE {copy} TO VERSION AS OF {version}")
+        restored[str(version)] = _json(spark, copy)
+    spark.sql(f"VACUUM {table} RETAIN 0 HOURS")
+    return Observed(read, restored, _json(spark, table))
+
+
+def _json(spark: SparkSession, table: Table, version: int | None = None) -> JsonRows:
+    return [list(row) for row in rows(spark, table, version=version)]
+
+
+def main(folder: Path, first: list[int]) -> None:
+    from delta import configure_spark_with_delta_pip
+
+    builder = (
+        SparkSession.builder.config(map=dict(SMALL_SESSION))
+        .config("spark.driver.memory", "800m")
+        .config("spark.sql.extensions", "io.delta.sql.DeltaSparkSessionExtension")
+        .config(
+            "spark.sql.catalog.spark_catalog", "org.apache.spark.sql.delta.catalog.DeltaCatalog"
+        )
+        .config("spark.databricks.delta.retentionDurationCheck.enabled", "false")
+        .config("spark.sql.warehouse.dir", str(folder / "warehouse"))
+    )
+    spark = configure_spark_with_delta_pip(builder).getOrCreate()
+    spark.sparkContext.setLogLevel("OFF")
+    found = [
+        observe(spark, Table(folder / str(number)), version) for number, version in enumerate(first)
+    ]
+    print(json.dumps([vars(one) for one in found]))
+    spark.stop()
+
+
+if __name__ == "__main__":
+    main(Path(sys.argv[1]), [int(version) for version in sys.argv[2:]])

@@ -1,0 +1,125 @@
+"""Random histories of overlapping jobs: verdicts and rows are those of the documents.
+
+INTERLOCK_HISTORY_SEED=1234 pytest tests/test_histories.py -k one_history  # that one again
+INTERLOCK_HISTORIES=500 pytest -m soak tests/test_histories.py             # new ones
+"""
+
+from __future__ import annotations
+
+import os
+import random
+import shutil
+from pathlib import Path
+
+import pytest
+from interlock.lab.model import in_order
+from pyspark.sql import SparkSession
+
+from tests.histories import templates
+from tests.histories.check import check
+from tests.histories.generate import History, history
+from tests.histories.oracle import Replay
+from tests.histories.report import shrunk, told
+from tests.histories.run import Runner
+from tests.histories.stock import observe_in_process
+from tests.histories.templates import Templates, values
+from tests.support import Table, deltalake_rows
+
+# Four histories on each of nine templates: both policies, all kinds of deletion vectors, both
+# shapes, with and without a change data feed.
+QUICK = [templates.COUNT * n + index for index in (0, 1, 2, 3, 9, 11, 15, 22, 31) for n in range(4)]
+SEED = os.environ.get("INTERLOCK_HISTORY_SEED")
+HISTORIES = int(os.environ.get("INTERLOCK_HISTORIES", "2000"))
+KEPT = 6
+
+
+class Laboratory:
+    """Runs histories on tables of their own, of which it keeps some."""
+
+    def __init__(self, spark: SparkSession, folder: Path) -> None:
+        self._spark = spark
+        self._tables = Templates(spark, folder)
+        self._runner = Runner(spark)
+        self.kept: list[tuple[Table, History, Replay]] = []
+
+    def run(self, wanted: History) -> tuple[Table, Replay]:
+        """Run a history and check what came of it."""
+        table, start = self._tables.copy(wanted.template)
+        ends = self._runner.run(wanted, table)
+        return table, check(self._spark, wanted, table, start, ends)
+
+    def run_seed(self, seed: int, *, keep: bool = False) -> None:
+        """Run a seed's history; a failure is told with the smallest history that fails."""
+        wanted = history(seed)
+        try:
+            table, replay = self.run(wanted)
+        except AssertionError as error:
+            smallest = shrunk(wanted, self._fails)
+            raise AssertionError(
+                f"{error}\n\n{told(wanted)}\n\n-- The least that fails:\n{told(smallest)}"
+            ) from error
+        if keep:
+            self.kept.append((table, wanted, replay))
+        else:
+            shutil.rmtree(table.path)
+
+    def _fails(self, smaller: History) -> bool:
+        try:
+            self.run(smaller)
+        except AssertionError:
+            return True
+        return False
+
+
+@pytest.fixture(scope="module")
+def laboratory(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Laboratory:
+    return Laboratory(spark, tmp_path_factory.mktemp("histories"))
+
+
+@pytest.mark.parametrize("seed", QUICK)
+def test_history(laboratory: Laboratory, seed: int) -> None:
+    laboratory.run_seed(seed, keep=QUICK.index(seed) % (len(QUICK) // KEPT) == 0)
+
+
+def test_stock_delta_reads_restores_and_vacuums_what_they_left(
+    laboratory: Laboratory, tmp_path: Path
+) -> None:
+    """A sample of the tables, in a session without Interlock."""
+    if not laboratory.kept:
+        laboratory.run_seed(QUICK[0], keep=True)
+    for number, (table, _, _) in enumerate(laboratory.kept):
+        shutil.copytree(table.path, tmp_path / str(number))
+    firsts = [min(replay.states) for _, _, replay in laboratory.kept]
+    found = observe_in_process(tmp_path, firsts)
+    for number, (_, wanted, replay) in enumerate(laboratory.kept):
+        states = {
+            str(version): in_order(tuple(values(row, wanted.template) for row in rows))
+            for version, rows in replay.states.items()
+        }
+        as_lists = {version: [list(row) for row in rows] for version, rows in states.items()}
+        latest = str(max(replay.states))
+        assert found[number].read == as_lists, told(wanted)
+        assert found[number].restored == as_lists, told(wanted)
+        assert found[number].vacuumed == as_lists[latest], told(wanted)
+        assert deltalake_rows(Table(tmp_path / str(number))) == states[latest], told(wanted)
+
+
+@pytest.mark.skipif(SEED is None, reason="INTERLOCK_HISTORY_SEED names none")
+def test_one_history(laboratory: Laboratory) -> None:
+    assert SEED is not None
+    print(told(history(int(SEED))))
+    laboratory.run_seed(int(SEED))
+
+
+@pytest.mark.soak
+def test_many_histories(laboratory: Laboratory) -> None:
+    """Other ones in every run."""
+    first = random.randrange(10**6)
+    failures = []
+    for seed in range(first, first + HISTORIES):
+        try:
+            laboratory.run_seed(seed)
+        except AssertionError as error:
+            print(error)
+            failures.append(seed)
+    assert failures == []
