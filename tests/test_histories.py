@@ -26,8 +26,9 @@ from tests.histories.templates import Templates, values
 from tests.support import Table, deltalake_rows
 
 # Five histories on each of six templates: both policies, all kinds of deletion vectors, both
-# shapes, with and without a change data feed.
+# shapes, with and without a change data feed; and three where compacted files changed meanwhile.
 QUICK = [templates.COUNT * n + index for index in (1, 3, 9, 15, 22, 32) for n in range(5)]
+QUICK += [2139, 3493, 4069]
 SEED = os.environ.get("INTERLOCK_HISTORY_SEED")
 HISTORIES = int(os.environ.get("INTERLOCK_HISTORIES", "2000"))
 KEPT = 3  # in the quick run; a soak keeps every 25th table
