@@ -207,6 +207,7 @@ def test_trap_11_a_change_of_metadata_fails_every_class(
     assert versions(table) == [0, 1, 2, 3]
     assert rows(spark, table) == tuple((*row, None) for row in START)
     assert deltalake_rows(table, version=2) == rows(spark, table, version=2) == START
+    assert unknown_files(table) == []
 
 
 @pytest.mark.skip(
