@@ -221,15 +221,12 @@ def test_restore_and_vacuum_keep_what_is_live(spark: SparkSession, table_path: P
     expected = {i: "U" if i == 15 else v for i, v in BEFORE.items()}
     clone = Table(table_path.with_name("clone"))
     shutil.copytree(table.path, clone.path)
-    for at in (3, 4, 5):
+    for at in (4, version):
         spark.sql(f"RESTORE TABLE {clone} TO VERSION AS OF {at}")
         assert rows(spark, clone) == rows(spark, table, version=at)
-    spark.sql(f"RESTORE TABLE {clone} TO VERSION AS OF {version}")
-    for emptied in (table, clone):
-        spark.conf.set("spark.databricks.delta.retentionDurationCheck.enabled", "false")
-        spark.sql(f"VACUUM {emptied} RETAIN 0 HOURS")
-        assert rows(spark, emptied) == in_order(tuple(expected.items()))
-        assert deltalake_rows(emptied) == in_order(tuple(expected.items()))
+    spark.conf.set("spark.databricks.delta.retentionDurationCheck.enabled", "false")
+    spark.sql(f"VACUUM {clone} RETAIN 0 HOURS")
+    assert rows(spark, clone) == deltalake_rows(clone) == in_order(tuple(expected.items()))
 
 
 def file_actions(table: Table, version: int) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:

@@ -3,7 +3,6 @@ package io.interlock.rules.rebase
 import scala.annotation.tailrec
 import scala.collection.immutable.TreeMap
 import scala.collection.mutable
-import scala.collection.mutable.ArrayBuilder
 
 import org.roaringbitmap.{RelativeRangeConsumer, RoaringBitmap}
 
@@ -49,12 +48,16 @@ final class RowSet private (private val words: TreeMap[Long, RoaringBitmap]) {
 
   /** The runs as `from, until, from, until, ...`. */
   private[rebase] def bounds: Array[Long] = {
-    val bounds = new ArrayBuilder.ofLong // builders of unknown type box
+    var at = 0
+    foreachRange((_, _) => at += 2)
+    val bounds = new Array[Long](at)
+    at = 0
     foreachRange { (from, until) =>
-      bounds += from
-      bounds += until
+      bounds(at) = from
+      bounds(at + 1) = until
+      at += 2
     }
-    bounds.result()
+    bounds
   }
 
   override def equals(other: Any): Boolean = other match {

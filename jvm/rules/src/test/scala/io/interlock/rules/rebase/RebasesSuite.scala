@@ -129,11 +129,58 @@ class RebasesSuite extends munit.FunSuite {
     assertEquals(rebased.map(_.outputs.map(_.isDead)), Right(Seq(true, false)))
   }
 
+  test("SUPERSEDE: a segment is cut where the superseded compaction went on to its next output") {
+    val minor = Compaction(
+      Map("a" -> "", "b" -> ""),
+      Seq(
+        output("m", 7)(Segment("b", "", 0, 1, 0), Segment("a", "", 0, 6, 1)),
+        output("n", 4)(Segment("a", "", 6, 4, 0))
+      )
+    )
+    val attempt = Compaction(
+      Map("a" -> "", "b" -> "", "c" -> ""),
+      Seq(
+        output("x", 5)(Segment("a", "", 0, 4, 0), Segment("b", "", 0, 1, 4)),
+        output("y", 8)(Segment("c", "", 0, 2, 0), Segment("a", "", 4, 6, 2))
+      )
+    )
+    val expected = Compaction(
+      Map("m" -> "", "n" -> "", "c" -> ""),
+      Seq(
+        output("x", 5)(Segment("m", "", 1, 4, 0), Segment("m", "", 0, 1, 4)),
+        output("y", 8)(
+          Segment("c", "", 0, 2, 0),
+          Segment("m", "", 5, 2, 2),
+          Segment("n", "", 0, 4, 4)
+        )
+      )
+    )
+    assertEquals(rebases.supersede(attempt, minor, _ => ""), Right(expected))
+  }
+
   test("SUPERSEDE: rows that died in the superseded compaction have no rank in its outputs") {
-    val minor = Compaction(Map("a" -> "2"), Seq(output("m", 5, "2")(Segment("a", "", 0, 5, 0))))
-    val attempt = Compaction(Map("a" -> "2"), Seq(output("x", 4)(Segment("a", "2", 0, 4, 0))))
-    val expected = Compaction(Map("m" -> "2"), Seq(output("x", 4)(Segment("m", "2", 0, 4, 0))))
-    assertEquals(rebases.supersede(attempt, minor, Map("m" -> "2")), Right(expected))
+    val minor = Compaction(
+      Map("a" -> "1", "b" -> ""),
+      Seq(
+        output("m", 5, dead = "1")(Segment("a", "", 0, 3, 0), Segment("b", "", 0, 2, 3)),
+        output("n", 2)(Segment("a", "", 3, 2, 0))
+      )
+    )
+    val attempt = Compaction(
+      Map("a" -> "1", "b" -> ""),
+      Seq(output("x", 6)(Segment("a", "1", 0, 4, 0), Segment("b", "", 0, 2, 4)))
+    )
+    val expected = Compaction(
+      Map("m" -> "1", "n" -> ""),
+      Seq(
+        output("x", 6)(
+          Segment("m", "1", 0, 2, 0),
+          Segment("n", "", 0, 2, 2),
+          Segment("m", "1", 2, 2, 4)
+        )
+      )
+    )
+    assertEquals(rebases.supersede(attempt, minor, Map("m" -> "1", "n" -> "")), Right(expected))
   }
 
   test("SUPERSEDE: of an input without live rows a compaction need not say anything") {

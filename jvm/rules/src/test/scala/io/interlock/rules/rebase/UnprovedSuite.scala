@@ -95,6 +95,12 @@ class UnprovedSuite extends munit.FunSuite {
     otherVector
   )
   checkSupersede(
+    "the attempt removes the shared input with another vector",
+    whole.copy(Map("a" -> "1")),
+    whole,
+    otherVector
+  )
+  checkSupersede(
     "the shared input was read with another vector",
     into("1")(Segment("a", "", 0, 10, 0)),
     into("1")(Segment("a", "1", 0, 9, 0)),
@@ -107,7 +113,12 @@ class UnprovedSuite extends munit.FunSuite {
     into("")(Segment("a", "", 0, 9, 0)),
     incomplete("a")
   )
-  checkSupersede("the winner left a gap", whole, gap, incomplete("a"))
+  checkSupersede(
+    "the winner left a gap, and the rows around it are as many as the attempt's",
+    into("")(Segment("a", "", 0, 5, 0)),
+    gap,
+    incomplete("a")
+  )
 
   private val foreign = "o also holds rows that were not to be compacted"
   checkSupersede(
