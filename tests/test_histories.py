@@ -30,7 +30,7 @@ from tests.support import Table, deltalake_rows
 QUICK = [templates.COUNT * n + index for index in (1, 3, 9, 15, 22, 32) for n in range(5)]
 SEED = os.environ.get("INTERLOCK_HISTORY_SEED")
 HISTORIES = int(os.environ.get("INTERLOCK_HISTORIES", "2000"))
-KEPT = 5  # in the quick run; a soak keeps every 25th table
+KEPT = 3  # in the quick run; a soak keeps every 25th table
 
 
 class Laboratory:
