@@ -192,13 +192,12 @@ def test_trap_10_an_insert_that_loses_leaves_no_row_no_version_and_no_file(
 def test_trap_11_a_change_of_metadata_fails_every_class(
     spark: SparkSession, tables: Tables
 ) -> None:
-    """OPTIMIZE alone passes: Delta commits it again behind the change."""
     table = example(tables)
     added, *others = sql_run_in_order(
         spark,
         table,
         "ALTER TABLE {t} ADD COLUMNS (w INT)",
-        *(OVERWRITE, "TRUNCATE TABLE {t}", INSERT, UPDATE, MINOR, MAJOR),
+        *(OVERWRITE, "TRUNCATE TABLE {t}", INSERT, UPDATE, MINOR, MAJOR, "OPTIMIZE {t}"),
     )
     assert added.error is None
     wrong = [end for end in others if not isinstance(end.error, MetadataChangedError)]
@@ -207,6 +206,7 @@ def test_trap_11_a_change_of_metadata_fails_every_class(
     assert versions(table) == [0, 1, 2, 3]
     assert rows(spark, table) == tuple((*row, None) for row in START)
     assert deltalake_rows(table, version=2) == rows(spark, table, version=2) == START
+    assert unknown_files(table) == []
 
 
 @pytest.mark.skip(

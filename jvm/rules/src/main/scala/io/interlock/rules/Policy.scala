@@ -54,6 +54,9 @@ final case class Policy(
   def permits(operation: OperationClass): Boolean =
     operation == OperationClass.Metadata || classes.contains(operation)
 
+  /** Whether some pairs fail only if they met in files. */
+  def judgesByFiles: Boolean = cells.exists(_.verdict == Verdict.ByFiles)
+
   /** Whether a rebase of this policy maps rows, for which the table must support deletion vectors. */
   def remapsRows: Boolean = cells.exists(cell => Verdict.needDeletionVectors(cell.verdict))
 }

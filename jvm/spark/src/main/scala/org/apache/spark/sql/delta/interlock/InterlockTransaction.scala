@@ -147,13 +147,15 @@ class InterlockTransaction(
     case _ =>
   }
 
-  /** Deletes what the failed statement staged; a compaction that Delta may retry keeps its files. */
+  /** Deletes what the failed statement staged. Only where files decide may Delta, with the same
+    * files, try its own compactions again.
+    */
   private def afterConflict(
       current: PolicedAttempt,
       actions: Seq[Action],
       conflict: DeltaConcurrentModificationException
   ): Unit = {
-    val isFinal = conflict.isInstanceOf[InterlockConflict]
+    val isFinal = conflict.isInstanceOf[InterlockConflict] || !current.policy.judgesByFiles
     if (current.isRetriedByDelta && isFinal) FailedCompaction.remember(conflict)
     if (!current.isRetriedByDelta || isFinal) staged.deleteAll(actions)
   }
