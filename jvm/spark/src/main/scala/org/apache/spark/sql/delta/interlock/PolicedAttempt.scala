@@ -45,8 +45,9 @@ final private[interlock] case class PolicedAttempt(
 
   private def scope(info: CurrentTransactionInfo): AttemptScope = {
     lazy val written = info.actions.collect {
-      case add: AddFile => add.partitionValues
-      case remove: RemoveFile if remove.partitionValues != null => remove.partitionValues
+      case add: AddFile => complete(add.partitionValues)
+      case remove: RemoveFile if remove.partitionValues != null =>
+        complete(remove.partitionValues)
     }.toSet
     operationClass match {
       case _ if !isPartitioned => AttemptScope.WholeTable
@@ -63,8 +64,8 @@ final private[interlock] case class PolicedAttempt(
   }
 
   def asWinner(winner: WinningCommitSummary): Winner = {
-    val files = winner.addedFiles.map(add => Option(add.partitionValues)) ++
-      winner.removedFiles.map(remove => Option(remove.partitionValues))
+    val files = winner.addedFiles.map(add => Option(add.partitionValues).map(complete)) ++
+      winner.removedFiles.map(remove => Option(remove.partitionValues).map(complete))
     Winner(winner.commitVersion, classOf(winner), ChangedScope.of(isPartitioned, files))
   }
 
@@ -84,6 +85,12 @@ final private[interlock] case class PolicedAttempt(
       }
 
   private def isPartitioned: Boolean = snapshot.metadata.partitionColumns.nonEmpty
+
+  /** A partition with all columns: the log leaves null values out of a RemoveFile. */
+  private def complete(partition: ChangedScope.Partition): ChangedScope.Partition =
+    snapshot.metadata.physicalPartitionSchema.fieldNames
+      .map(name => name -> partition.getOrElse(name, null))
+      .toMap
 }
 
 private[interlock] object PolicedAttempt {
