@@ -3,7 +3,6 @@ package org.apache.spark.sql.delta.interlock
 import java.io.FileNotFoundException
 
 import scala.collection.mutable
-import scala.util.Try
 import scala.util.control.NonFatal
 
 import io.delta.storage.commit.Commit
@@ -221,16 +220,26 @@ class InterlockTransaction(
       )
     ) { current =>
       val passed = mutable.ArrayBuffer.empty[PassedWinner]
-      val resolved = conflictingCommitFiles.foldLeft(info) { (before, file) =>
-        val winner = WinningCommitSummary.createFromFileStatus(deltaLog, file)
-        resolveAgainstWinningCommit(winner, firstWinningVersion, before).getOrElse {
-          val checker =
-            new InterlockConflictChecker(spark, before, winner, level, current, vectors, tableName)
-          val after = checker.checkConflictsAndValidateActions()
-          passed ++= checker.passed
-          after
-        }
-      }
+      val resolved =
+        try
+          conflictingCommitFiles.foldLeft(info) { (before, file) =>
+            val winner = WinningCommitSummary.createFromFileStatus(deltaLog, file)
+            resolveAgainstWinningCommit(winner, firstWinningVersion, before).getOrElse {
+              val checker = new InterlockConflictChecker(
+                spark,
+                before,
+                winner,
+                level,
+                current,
+                vectors,
+                tableName
+              )
+              val after = checker.checkConflictsAndValidateActions()
+              passed ++= checker.passed
+              after
+            }
+          }
+        finally vectors.finish()
       PassedWinner.tag(resolved, passed.toSeq)
     }
 
@@ -283,17 +292,8 @@ class InterlockTransaction(
     super.writeCommitFile(attemptVersion, jsonActions, info)
   }
 
-  /** Whether the table was not dropped, nor dropped and created anew, while the statement ran. The
-    * last known commit file tells it; the table's id where it does not.
-    */
-  private def isSameTable: Boolean = {
-    val fs = logPath.getFileSystem(newDeltaHadoopConf())
-    def isLogSame = preCommitLogSegment.deltas.lastOption.exists(known =>
-      fs.getFileStatus(known.getPath).getModificationTime == known.getModificationTime
-    )
-    def idNow = deltaLog.update(catalogTableOpt = catalogTable).metadata.id
-    Try(isLogSame).getOrElse(false) || Try(idNow).toOption.contains(snapshot.metadata.id)
-  }
+  private def isSameTable: Boolean =
+    SameTable.isThere(deltaLog, snapshot, catalogTable, preCommitLogSegment.deltas.lastOption)
 
   private def tableName: String =
     catalogTable.fold(s"delta.`${dataPath.toUri.getPath}`")(_.identifier.unquotedString)

@@ -5,6 +5,7 @@ import scala.collection.mutable
 import io.interlock.rules.rebase.RowSet
 import org.apache.spark.sql.delta.DeltaLog
 import org.apache.spark.sql.delta.actions.DeletionVectorDescriptor
+import org.apache.spark.sql.delta.commands.DeletionVectorWriter.DeletionVectorMapperContext
 import org.apache.spark.sql.delta.commands.{DeletionVectorUtils, DeletionVectorWriter}
 import org.apache.spark.sql.delta.deletionvectors._
 import org.apache.spark.sql.delta.storage.dv.DeletionVectorStore
@@ -18,6 +19,7 @@ final private[interlock] class RowVectors(deltaLog: DeltaLog, staged: StagedFile
   private lazy val conf = deltaLog.newDeltaHadoopConf()
   private lazy val store = DeletionVectorStore.createInstance(conf)
   private val loaded = mutable.Map.empty[String, RowSet]
+  private var file: Option[DeletionVectorMapperContext] = None
 
   def rowsOf(token: String): RowSet = loaded.getOrElseUpdate(token, load(token))
 
@@ -27,36 +29,41 @@ final private[interlock] class RowVectors(deltaLog: DeltaLog, staged: StagedFile
     RowSet.build(add => bitmap.forEach(add))
   }
 
-  /** Writes vectors into one new file of the table, which is gone again if the commit fails.
+  /** Stores vectors in a file of the table, one for all until `finish`; it is gone again if the
+    * commit fails.
     *
     * @param vectors
     *   none of them empty
     * @return
     *   their descriptors, in the same order
     */
-  def write(vectors: Seq[RowSet]): Seq[DeletionVectorDescriptor] =
-    if (vectors.isEmpty) Nil
-    else {
-      val table = store.pathWithFileSystem(deltaLog.dataPath)
-      val (writer, id) = DeletionVectorWriter.createWriter(store, table)
-      staged.written(store.generateFileNameInTable(table, id).path)
-      val context = DeletionVectorWriter
-        .DeletionVectorMapperContext(store, writer, deltaLog.dataPath, id, prefix = "")
-      try vectors.map(rows => write(context, rows))
-      finally writer.close()
-    }
+  def write(vectors: Seq[RowSet]): Seq[DeletionVectorDescriptor] = vectors.map(write)
 
-  private def write(
-      context: DeletionVectorWriter.DeletionVectorMapperContext,
-      rows: RowSet
-  ): DeletionVectorDescriptor = {
+  /** To be called before the descriptors that `write` gave are committed. */
+  def finish(): Unit = {
+    file.foreach(_.writer.close())
+    file = None
+  }
+
+  private def openFile(): DeletionVectorMapperContext = {
+    val table = store.pathWithFileSystem(deltaLog.dataPath)
+    val (writer, id) = DeletionVectorWriter.createWriter(store, table)
+    staged.written(store.generateFileNameInTable(table, id).path)
+    val opened =
+      DeletionVectorMapperContext(store, writer, deltaLog.dataPath, id, prefix = "")
+    file = Some(opened)
+    opened
+  }
+
+  private def write(rows: RowSet): DeletionVectorDescriptor = {
     val bitmap = new RoaringBitmapArray()
     rows.foreachRange((from, until) =>
       if (until == from + 1) bitmap.add(from) else bitmap.addRange(from until until)
     )
     bitmap.runOptimize()
     val bytes = DeletionVectorUtils.serialize(bitmap, RoaringBitmapArrayFormat.Portable)
-    val descriptor = DeletionVectorWriter.storeSerializedBitmap(context, bytes, rows.size)
+    val descriptor = DeletionVectorWriter
+      .storeSerializedBitmap(file.getOrElse(openFile()), bytes, rows.size)
     loaded += RowVectors.token(descriptor) -> rows
     descriptor
   }
