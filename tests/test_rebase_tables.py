@@ -37,7 +37,7 @@ KINDS: dict[str, tuple[str, dict[str, str]]] = {
     "clustered": ("(id BIGINT, v STRING) USING delta CLUSTER BY (id)", {}),
     "checkpoints": (
         "(id BIGINT, v STRING) USING delta",
-        {"delta.checkpointPolicy": "v2", "delta.checkpointInterval": "2"},
+        {"delta.checkpointPolicy": "v2", "delta.checkpointInterval": "4"},
     ),
     "partitioned": ("(id BIGINT, v STRING) USING delta PARTITIONED BY (v)", {}),
 }

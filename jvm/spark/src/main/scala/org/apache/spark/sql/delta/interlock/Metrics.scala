@@ -25,7 +25,7 @@ private[interlock] object Metrics {
     val adds = actions.collect { case add: AddFile => add.path -> add }.toMap
     val removes = actions.collect { case remove: RemoveFile => remove }
     val (marked, removed) = removes.partition(remove => adds.contains(remove.path))
-    val added = adds.values.filterNot(add => marked.exists(_.path == add.path))
+    val added = (adds -- marked.map(_.path)).values
     def grown(hadVector: Boolean) = marked.count(remove =>
       adds(remove.path).deletionVector != null && (remove.deletionVector != null) == hadVector
     )
