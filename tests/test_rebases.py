@@ -214,8 +214,14 @@ def test_a_job_that_fails_after_a_remap_leaves_no_vector_behind(
     shows(spark, table, BEFORE | {99: "i"})
 
 
-def test_restore_and_vacuum_keep_what_is_live(spark: SparkSession, table_path: Path) -> None:
+@pytest.mark.parametrize("properties", [VECTORS, WHOLE_FILES], ids=["vectors", "whole-files"])
+def test_restore_and_vacuum_keep_what_is_live(
+    spark: SparkSession, table_path: Path, properties: dict[str, str]
+) -> None:
     table = three_files(spark, table_path)
+    settings = ", ".join(f"'{key}' = '{value}'" for key, value in properties.items())
+    if properties is WHOLE_FILES:
+        spark.sql(f"ALTER TABLE {table} SET TBLPROPERTIES ({settings})")
     held, version = behind(spark, table, (MAJOR,), "UPDATE {t} SET v = 'U' WHERE id = 15")
     assert held.error is None
     expected = {i: "U" if i == 15 else v for i, v in BEFORE.items()}

@@ -14,6 +14,7 @@ import org.apache.spark.sql.catalyst.catalog.CatalogTable
 import org.apache.spark.sql.delta.DeltaOperations.{Operation, UnsetTableProperties}
 import org.apache.spark.sql.delta._
 import org.apache.spark.sql.delta.actions._
+import org.apache.spark.sql.delta.commands.DeletionVectorUtils
 import org.apache.spark.sql.delta.constraints.Constraint
 import org.apache.spark.sql.{Dataset, SparkSession}
 
@@ -270,6 +271,23 @@ class InterlockTransaction(
           snapshot.version,
           conflict
         )
+    }
+  }
+
+  /** A rebase may have marked rows dead on a table that makes no vectors by itself: RESTORE and
+    * CLONE bring such files back as they are.
+    */
+  override protected def getAssertDeletionVectorWellFormedFunc(
+      session: SparkSession,
+      op: Operation
+  ): Action => Unit = {
+    val check = super.getAssertDeletionVectorWellFormedFunc(session, op)
+    op match {
+      case _: DeltaOperations.Restore | _: DeltaOperations.Clone
+          if TableProperties.named(metadata.configuration).nonEmpty &&
+            DeletionVectorUtils.deletionVectorsReadable(snapshot, newProtocol, newMetadata) =>
+        action => if (!action.isInstanceOf[AddFile]) check(action)
+      case _ => check
     }
   }
 
