@@ -271,7 +271,7 @@ class InterlockTransaction(
           snapshot.version,
           conflict
         )
-    }
+    } finally RunningTransactions.end(this)
   }
 
   /** A rebase may have marked rows dead on a table that makes no vectors by itself: RESTORE and

@@ -88,7 +88,7 @@ final private[interlock] case class PolicedAttempt(
 
   /** A partition with all columns: the log leaves null values out of a RemoveFile. */
   private def complete(partition: ChangedScope.Partition): ChangedScope.Partition =
-    snapshot.metadata.physicalPartitionSchema.fieldNames
+    snapshot.metadata.physicalPartitionColumns
       .map(name => name -> partition.getOrElse(name, null))
       .toMap
 }

@@ -28,7 +28,6 @@ final private[interlock] class RowRebase(
   private val rebases = new Rebases(vectors.rowsOf)
   private val removes = info.actions.collect { case remove: RemoveFile => remove }
   private val adds = info.actions.collect { case add: AddFile => add }
-  private val winnerAdds = winner.addedFiles.map(add => add.path -> add).toMap
 
   def apply(verdict: Verdict): Rebased =
     try
@@ -94,6 +93,7 @@ final private[interlock] class RowRebase(
         marked <- mark(adds.filter(add => grown.contains(add.path)), grown)
       } yield {
         val changed = changes.map(_.path).toSet
+        val winnerAdds = winner.addedFiles.map(add => add.path -> add).toMap
         val outputs = marked.map { case (add, vector) => add.path -> vector }
         val actions = info.actions.flatMap {
           case remove: RemoveFile if changed(remove.path) =>

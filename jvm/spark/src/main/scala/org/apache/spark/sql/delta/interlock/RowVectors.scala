@@ -75,5 +75,5 @@ private[interlock] object RowVectors {
     *   null for no vector
     */
   def token(descriptor: DeletionVectorDescriptor): String =
-    Option(descriptor).filterNot(_.isEmpty).fold("")(_.copy(maxRowIndex = None).serializeToBase64())
+    Option(descriptor).filterNot(_.isEmpty).fold("")(_.serializeToBase64())
 }
