@@ -5,6 +5,7 @@ import scala.xml.{Elem, Node, NodeSeq}
 val sparkVersion = "4.2.0"
 val sparkMinor = "4.2"
 val deltaVersion = "4.4.0"
+val postgresVersion = "42.7.10"
 
 /** The version, from pyproject.toml, where it is written once. */
 def projectVersion(root: File): String = {
@@ -42,11 +43,12 @@ ThisBuild / javacOptions ++= Seq("--release", "17", "-Xlint:all", "-Werror")
 
 val munit = "org.scalameta" %% "munit" % "1.2.1" % Test
 val munitScalacheck = "org.scalameta" %% "munit-scalacheck" % "1.2.0" % Test
+val hadoop = "org.apache.hadoop" % "hadoop-client-api" % "3.5.0" % Provided // Spark's own
 val roaringBitmap = "org.roaringbitmap" % "RoaringBitmap" % "1.6.10" % Provided // Spark's own
 
 lazy val root = project
   .in(file("."))
-  .aggregate(rules, spark)
+  .aggregate(rules, coordinator, spark)
   .settings(name := "interlock", publish / skip := true)
 
 lazy val rules = project
@@ -58,9 +60,26 @@ lazy val rules = project
     publish / skip := true
   )
 
+lazy val coordinator = project
+  .in(file("jvm/coordinator"))
+  .settings(
+    name := "interlock-coordinator",
+    moduleName := "interlock-coordinator",
+    libraryDependencies ++= Seq(
+      hadoop,
+      "io.delta" % "delta-storage" % deltaVersion % Provided,
+      "com.fasterxml.jackson.core" % "jackson-databind" % "2.21.2" % Provided, // Spark's own
+      "com.zaxxer" % "HikariCP" % "2.5.1" % Provided, // Spark's own
+      "org.slf4j" % "slf4j-api" % "2.0.17" % Provided, // Spark's own
+      "org.postgresql" % "postgresql" % postgresVersion % Provided,
+      munit
+    ),
+    publish / skip := true
+  )
+
 lazy val spark = project
   .in(file("jvm/spark"))
-  .dependsOn(rules)
+  .dependsOn(rules, coordinator)
   .settings(
     name := "interlock-spark",
     moduleName := s"interlock-spark_$sparkMinor",
@@ -73,7 +92,8 @@ lazy val spark = project
     Compile / doc / scalacOptions -= "-Werror", // links to private and to JDK classes
     Compile / resourceGenerators += versionResource.taskValue,
     Compile / packageBin / mappings ++= (rules / Compile / packageBin / mappings).value,
-    pomPostProcess := withoutDependencyOn((rules / moduleName).value),
+    Compile / packageBin / mappings ++= (coordinator / Compile / packageBin / mappings).value,
+    pomPostProcess := withoutDependencyOn("interlock-"),
     copyJar := copyIntoPythonPackage.value,
     Test / fork := true,
     Test / javaOptions ++= "-Xmx1g" +: sparkAddOpens
@@ -99,7 +119,7 @@ lazy val copyIntoPythonPackage = Def.task {
   target
 }
 
-/** The jar holds the rules' classes, so its POM must not name their module. */
+/** The jar holds the classes of the other modules, so its POM must not name them. */
 def withoutDependencyOn(module: String): Node => Node = {
   val rule = new RewriteRule {
     override def transform(node: Node): NodeSeq = node match {
