@@ -1,5 +1,6 @@
 package io.interlock.coordinator
 
+import scala.util.Try
 import scala.util.control.NonFatal
 
 import io.delta.storage.LogStore
@@ -48,7 +49,9 @@ final class FileSystemStore(logStores: TableLog => LogStore) extends CommitStore
   private def commit(log: TableLog, request: CommitRequest): CommitOutcome = {
     val last = lastCommits.of(log, request)
     last.foreach(_.requireKept(log, request.version))
-    last.filter(_.txnId == request.txnId).map(made => Committed(made.version, made.file))
+    last
+      .filter(_.txnId == request.txnId)
+      .map(made => found(log, request.copy(version = made.version), made.file))
       .orElse(inTheWay(log, request))
       .getOrElse {
         if (!last.exists(_.version + 1 == request.version)) requireNoGap(log, request.version)
@@ -74,7 +77,9 @@ final class FileSystemStore(logStores: TableLog => LogStore) extends CommitStore
           found(log, request, file)
       }
     catch {
-      case unknown: PublishUnknown => Unknown(unknown)
+      case unknown: PublishUnknown =>
+        Try(rememberIfThere(log, request))
+        Unknown(unknown)
       case e: Throwable =>
         publisher.discard(log, content)
         throw e
@@ -84,8 +89,7 @@ final class FileSystemStore(logStores: TableLog => LogStore) extends CommitStore
   /** The request's own commit, found where an earlier attempt got no reply, is a success. */
   private def found(log: TableLog, request: CommitRequest, file: FileStatus): CommitOutcome = {
     val folder = LogFolder.of(log)
-    val winner = folder.firstLine(request.version).flatMap(CommitLines.txnIdOf)
-    if (!winner.contains(request.txnId)) Taken(folder.body(request.version).toSeq)
+    if (!isOwn(folder, request)) Taken(folder.body(request.version).toSeq)
     else
       try {
         folder.sync()
@@ -97,6 +101,17 @@ final class FileSystemStore(logStores: TableLog => LogStore) extends CommitStore
     lastCommits.remember(log, request, file)
     Committed(request.version, file)
   }
+
+  private def rememberIfThere(log: TableLog, request: CommitRequest): Unit = {
+    val folder = LogFolder.of(log)
+    if (isOwn(folder, request))
+      folder.status(LogFolder.commitName(request.version)).foreach {
+        lastCommits.remember(log, request, _)
+      }
+  }
+
+  private def isOwn(folder: LogFolder, request: CommitRequest): Boolean =
+    folder.firstLine(request.version).flatMap(CommitLines.txnIdOf).contains(request.txnId)
 
   /** The folder may have been emptied, and filled anew, since the transaction read the table.
     *

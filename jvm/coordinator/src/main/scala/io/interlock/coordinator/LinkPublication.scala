@@ -54,8 +54,8 @@ final private[coordinator] class LinkPublication(log: TableLog, version: Long) {
 
   private def settle(name: String, own: Option[LocalStatus], content: CommitContent): Publication =
     try {
-      CommitPhases.reached(CommitPhase.Linked, log, version)
       Try(folder.delete(name))
+      CommitPhases.reached(CommitPhase.Linked, log, version)
       folder.sync()
       val found = folder.status(target).getOrElse(throw new NoSuchFileException(target))
       if (isOwn(found, own, content)) {
