@@ -68,7 +68,7 @@ def path(writer: Connection) -> str:
 def state(rows: list[Any]) -> tuple[int, int, int, int]:
     """Epoch, sequence, head and published of a reply."""
     (found,) = {(row.epoch, row.sequence, row.head, row.published) for row in rows}
-    return found  # type: ignore[no-any-return]
+    return found
 
 
 def test_attach_registers_once_and_changes_nothing_after(writer: Connection) -> None:

@@ -184,14 +184,19 @@ def test_every_function_of_a_writer_is_closed(server: Server) -> None:
 def test_hostile_names_are_names(server: Server, writer: Connection, hostile: str) -> None:
     path, txn, table = f"{uuid.uuid4()}{hostile}", hostile, hostile
     assert attach(path, table=table)(writer)[0].table_id == table
-    ids = {"table_id": table, "new_table_id": table}
+    ids: dict[str, Any] = {"table_id": table, "new_table_id": table}
     assert listed(commit(path, txn, head=-1, **ids)(writer)) == [(0, txn, None)]
     assert listed(commit(path, "b", head=-1, **ids)(writer)) == winners(0, txn)
     assert statuses(commit(path, "b", head=0, head_txn=hostile * 2, **ids)(writer)) == "foreign"
     assert statuses(revoke(path, 0, hostile * 2)(writer)) == "unchanged"
     assert statuses(published(path, 0, txn)(writer)) == "published"
     assert [row.log_path for row in status()(writer) if row.log_path == path] == [path]
-    staged = {"contents": [None], "staged_names": [hostile], "sizes": [1], "sha256s": [b"#" * 32]}
+    staged: dict[str, Any] = {
+        "contents": [None],
+        "staged_names": [hostile],
+        "sizes": [1],
+        "sha256s": [b"#" * 32],
+    }
     with pytest.raises(psycopg.errors.InvalidParameterValue) as refused:
         commit(path, "c", head=0, **ids, **staged)(writer)
     assert hostile not in str(refused.value)
