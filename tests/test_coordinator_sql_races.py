@@ -13,8 +13,6 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from dataclasses import dataclass
 from itertools import combinations
-from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import Any
 
 import pytest
@@ -35,8 +33,11 @@ from tests.coordinator_sql import (
     tail,
     winners,
 )
+from tests.coordinator_sql_fixtures import quick
 from tests.interleaving import Session, Step, orders, run
-from tests.postgres import VERSIONS, Connection, Server, start
+from tests.postgres import Connection, Server
+
+pytest_plugins = ("tests.coordinator_sql_fixtures",)
 
 X, Y, Z = (uuid.UUID(int=i) for i in range(3))
 """Stand for the attempts of x, y and z, which are others in each race."""
@@ -106,23 +107,13 @@ class Arena:
         ).fetchall()
 
 
-@pytest.fixture(scope="module", params=VERSIONS)
-def arena(request: pytest.FixtureRequest) -> Iterator[Arena]:
+@pytest.fixture(scope="module")
+def arena(postgres: Server) -> Iterator[Arena]:
     with ExitStack() as stack:
-        folder = stack.enter_context(TemporaryDirectory())
-        server = stack.enter_context(start(request.param, Path(folder, "server")))
-        server.migrate()
-        connections = [_connection(stack, server) for _ in range(4)]
+        connections = [quick(stack.enter_context(postgres.admin())) for _ in range(4)]
         threads = [stack.enter_context(ThreadPoolExecutor(1)) for _ in range(3)]
         sessions = [Session(c, t) for c, t in zip(connections, threads, strict=False)]
         yield Arena(sessions, connections[3])
-
-
-def _connection(stack: ExitStack, server: Server) -> Connection:
-    connection = stack.enter_context(server.admin())
-    connection.autocommit = True
-    connection.execute("SET synchronous_commit = off")
-    return connection
 
 
 Result = tuple[list[Any], list[Any]]
