@@ -46,6 +46,21 @@ private[postgres] final case class TableState(
     (found.epoch > epoch || found.epoch == epoch && found.sequence >= sequence)
 }
 
+/** A table as `interlock coordinator status` shows it.
+  *
+  * @param updated
+  *   when the row last changed, ISO 8601
+  */
+private[postgres] final case class TableRow(
+    path: String,
+    tableId: Option[String],
+    epoch: Long,
+    sequence: Long,
+    head: Long,
+    published: Long,
+    updated: String
+)
+
 /** A ratified commit.
   *
   * @param content
@@ -73,6 +88,26 @@ private[postgres] final class Database(pool: ConnectionPool) {
 
   def attach(log: TableLog, tableId: String, logHead: Long): TableState =
     state(pool, "attach(?, ?, ?)", log.path, tableId, logHead)
+
+  /** The transaction that was ratified as the head of an attached table; none if the head is
+    * foreign.
+    */
+  def headTxn(log: TableLog, known: TableState): Option[String] = pool.use(
+    rows(_, "attach(?, ?, ?)", Seq(log.path, "", known.head))(_.getString("head_txn"))
+  ).headOption.flatMap(Option(_))
+
+  /** All tables, by path. */
+  def tables(): Seq[TableRow] = pool.use(rows(_, "status()", Seq.empty) { row =>
+    TableRow(
+      path = row.getString("log_path"),
+      tableId = Option(row.getString("table_id")),
+      epoch = row.getLong("epoch"),
+      sequence = row.getLong("sequence"),
+      head = row.getLong("head"),
+      published = row.getLong("published"),
+      updated = row.getTimestamp("updated_at").toInstant.toString
+    )
+  })
 
   def recreated(log: TableLog, known: TableState, tableId: String, logHead: Long): TableState =
     state(

@@ -39,10 +39,10 @@ private[postgres] final class LogTail(context: StoreContext, log: TableLog) {
       state: TableState,
       commits: Seq[Ratified],
       done: Vector[Ratified] = Vector.empty
-  ): Settled = commits match {
-    case Seq() => InPlace(done)
-    case Seq(commit, rest @ _*) =>
-      if (isInPlace(state, commit)) settle(state, rest, done :+ commit)
+  ): Settled = commits.headOption match {
+    case None => InPlace(done)
+    case Some(commit) =>
+      if (isInPlace(state, commit)) settle(state, commits.tail, done :+ commit)
       else if (commit.version <= state.published) Contradicted(commit)
       else Overtaken(commit)
   }
