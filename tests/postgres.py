@@ -164,7 +164,10 @@ class Server:
 
 @contextmanager
 def start(version: int, folder: Path) -> Iterator[Server]:
-    """A new running server with its data in `folder`, which is made; stopped at the end."""
+    """A new running server with its data in `folder`, which is made; stopped at the end.
+
+    Root runs it as nobody, so `folder` cannot be one of pytest's own: it closes them to others.
+    """
     folder.mkdir(parents=True)
     if os.geteuid() == 0:
         _let_through(folder)

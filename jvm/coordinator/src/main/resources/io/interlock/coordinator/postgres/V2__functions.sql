@@ -118,7 +118,8 @@ BEGIN
         OR (content IS NULL) = (staged_name IS NULL)
         OR (content IS NOT NULL AND (octet_length(content) <> size OR size > 2097152))
         OR (staged_name IS NOT NULL AND sha256 IS NULL)
-        OR staged_name !~ '^\.[0-9]{1,20}\.[0-9A-Za-z_-]{1,200}\.staged$'
+        OR staged_name !~ '^\.[0-9]+\.[0-9A-Za-z_-]+\.staged$'
+        OR octet_length(staged_name) > 250
         OR octet_length(sha256) <> 32
     )
   THEN
