@@ -237,5 +237,5 @@ private object Database {
   }
 
   private def bytes(connection: Connection, values: Seq[Array[Byte]]): java.sql.Array =
-    connection.createArrayOf("bytea", values.toArray[AnyRef])
+    connection.createArrayOf("bytea", values.toArray[Array[Byte]].asInstanceOf[Array[AnyRef]])
 }
