@@ -1,14 +1,14 @@
-"""The Spark session of a command."""
+"""The Spark session, or only the JVM, of a command."""
 
 from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from tempfile import TemporaryDirectory, TemporaryFile
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from interlock.lab.session import SMALL_SESSION
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 @contextmanager
-def _quiet_start() -> Iterator[None]:
+def quiet_start() -> Iterator[None]:
     """Keep what Spark and its package resolver say on standard error; show it if they fail."""
     sys.stderr.flush()
     shown = os.dup(2)
@@ -44,10 +44,28 @@ def small_session() -> Iterator[tuple[SparkSession, Path]]:
     with TemporaryDirectory(prefix="interlock-") as folder:
         builder = SparkSession.builder.appName("interlock").config(map=dict(SMALL_SESSION))
         builder = builder.config("spark.sql.warehouse.dir", f"{folder}/warehouse")
-        with _quiet_start():
+        with quiet_start():
             spark = configure(builder).getOrCreate()
         spark.sparkContext.setLogLevel("OFF")
         try:
             yield spark, Path(folder)
         finally:
             spark.stop()
+
+
+@contextmanager
+def bare_jvm(conf: Mapping[str, str]) -> Iterator[Any]:
+    """Start Spark's JVM with Interlock and the packages of `conf`, and no session in it."""
+    from pyspark import SparkConf, SparkContext
+    from pyspark.sql import SparkSession
+
+    from interlock.session import configure
+
+    builder: Any = SparkSession.builder.config(map={**SMALL_SESSION, **conf})
+    with quiet_start():
+        options = configure(builder)._options
+        SparkContext._ensure_initialized(conf=SparkConf().setAll(list(options.items())))
+    jvm: Any = SparkContext._jvm
+    logging = jvm.org.apache.logging.log4j
+    logging.core.config.Configurator.setRootLevel(logging.Level.OFF)
+    yield jvm

@@ -120,6 +120,6 @@ object Publisher {
 
   private def stagedName(version: Long, txnId: String, mode: Mode): String = mode match {
     case Exclusive => temporaryName(version)
-    case Ratified => f".$version%020d.$txnId.${UUID.randomUUID()}.staged"
+    case Ratified => f".$version%020d.$txnId-${UUID.randomUUID()}.staged"
   }
 }
