@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import uuid
 from collections.abc import Iterator
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
 import pytest
 
-from tests.coordinator_sql import attach, commit, statuses
+from tests.coordinator_sql import new_table
 from tests.postgres import VERSIONS, Connection, Server, start
 
 
@@ -35,12 +34,7 @@ def admin(postgres: Server) -> Iterator[Connection]:
 
 @pytest.fixture
 def path(writer: Connection) -> str:
-    """An attached table: c0 published, c1 ratified only."""
-    path = f"file:/{uuid.uuid4()}/_delta_log"
-    attach(path)(writer)
-    for call in (commit(path, "c0", head=-1), commit(path, "c1", head=0, head_txn="c0")):
-        assert statuses(call(writer)) == "committed"
-    return path
+    return new_table(writer)
 
 
 def quick(connection: Connection) -> Connection:

@@ -24,6 +24,7 @@ from tests.coordinator_sql import (
     attach,
     commit,
     listed,
+    new_table,
     outcome,
     published,
     recreated,
@@ -89,12 +90,8 @@ class Arena:
     monitor: Connection
 
     def table(self) -> str:
-        path = f"file:/{uuid.uuid4()}/_delta_log"
         with self.monitor.transaction():
-            attach(path)(self.monitor)
-            commit(path, "c0", head=-1)(self.monitor)
-            commit(path, "c1", head=0, head_txn="c0")(self.monitor)
-        return path
+            return new_table(self.monitor)
 
     def rows(self, path: str) -> list[Any]:
         """What the database holds of a table."""
