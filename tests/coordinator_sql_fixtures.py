@@ -1,8 +1,9 @@
-"""A pytest plugin of the tests of the coordinator's SQL: one server of each version per session."""
+"""A pytest plugin of the tests of the coordinator's SQL: one server of each version for all."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import ExitStack
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -12,12 +13,21 @@ from tests.coordinator_sql import new_table
 from tests.postgres import VERSIONS, Connection, Server, start
 
 
-@pytest.fixture(scope="session", params=VERSIONS)
-def postgres(request: pytest.FixtureRequest) -> Iterator[Server]:
-    """A server with all migrations run."""
-    with TemporaryDirectory() as folder, start(request.param, Path(folder, "server")) as server:
-        server.migrate()
-        yield server
+@pytest.fixture(scope="session")
+def started() -> Iterator[dict[int, Server]]:
+    """A server of each version with all migrations run."""
+    servers = {}
+    with ExitStack() as stack:
+        folder = Path(stack.enter_context(TemporaryDirectory()))
+        for version in VERSIONS:
+            servers[version] = stack.enter_context(start(version, folder / str(version)))
+            servers[version].migrate()
+        yield servers
+
+
+@pytest.fixture(scope="module", params=VERSIONS)
+def postgres(request: pytest.FixtureRequest, started: dict[int, Server]) -> Server:
+    return started[request.param]
 
 
 @pytest.fixture(scope="module")
