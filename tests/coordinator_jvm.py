@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
+from tempfile import NamedTemporaryFile
 from typing import Any
 
 from interlock import artifacts
@@ -125,6 +126,19 @@ def refusals() -> Iterator[None]:
         parameters = java.parameters().mkString("\0")
         pairs = dict(text.split(" -> ", 1) for text in parameters.split("\0"))
         raise Refused(java.condition(), pairs, str(e)) from None
+
+
+def admin(jvm: Any, command: str, options: Mapping[str, str], *, password: str) -> dict[str, Any]:
+    """What `interlock coordinator` gets from the jar."""
+    with NamedTemporaryFile("w", encoding="utf-8") as file:
+        file.write(password)
+        file.flush()
+        given = jvm.java.util.HashMap()
+        for key, value in {**options, "passwordFile": file.name}.items():
+            given.put(key, value)
+        text: str = jvm.io.interlock.coordinator.postgres.Admin.run(command, given)
+    result: dict[str, Any] = json.loads(text)
+    return result
 
 
 class _Observer:

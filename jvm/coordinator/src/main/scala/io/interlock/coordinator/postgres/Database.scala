@@ -6,6 +6,10 @@ import java.util.UUID
 import scala.util.Using
 
 import io.interlock.coordinator._
+import org.apache.hadoop.fs.Path
+
+/** A commit that this process has published itself, and the table's id after it. */
+private[postgres] final case class OwnCommit(txnId: String, tableId: String)
 
 /** What the database knows of a table.
   *
@@ -13,8 +17,8 @@ import io.interlock.coordinator._
   *   counts revocations within the epoch
   * @param head
   *   the last version that was ratified or adopted; -1 for none
-  * @param headTxn
-  *   the transaction at the head, if this process has published it
+  * @param own
+  *   the commit at the head, if this process has published it
   * @param published
   *   the last version that is known to be in the log
   */
@@ -23,8 +27,8 @@ private[postgres] final case class TableState(
     epoch: Long,
     sequence: Long,
     head: Long,
-    headTxn: Option[String],
-    published: Long
+    published: Long,
+    own: Option[OwnCommit]
 ) {
 
   /** The same table as it is after a call. */
@@ -32,8 +36,8 @@ private[postgres] final case class TableState(
     epoch = reply.epoch,
     sequence = reply.sequence,
     head = reply.head,
-    headTxn = headTxn.filter(_ => reply.head == head),
-    published = reply.published
+    published = reply.published,
+    own = own.filter(_ => reply.head == head)
   )
 
   /** What commits carry that are ratified now. */
@@ -161,8 +165,8 @@ private[postgres] final class Database(pool: ConnectionPool) {
   def outcome(log: TableLog, attempt: UUID): Reply =
     pool.fresh(reply(_, "outcome(?, ?)", log.path, attempt))
 
-  def published(log: TableLog, epoch: Long, version: Long, txnId: String): Reply =
-    pool.use(reply(_, "published(?, ?, ?, ?)", log.path, epoch, version, txnId))
+  def published(path: Path, epoch: Long, version: Long, txnId: String): Reply =
+    pool.use(reply(_, "published(?, ?, ?, ?)", path, epoch, version, txnId))
 
   def tail(log: TableLog): Reply = pool.use(reply(_, "tail(?)", log.path))
 
@@ -183,8 +187,8 @@ private object Database {
         epoch = row.getLong("epoch"),
         sequence = row.getLong("sequence"),
         head = row.getLong("head"),
-        headTxn = None,
-        published = row.getLong("published")
+        published = row.getLong("published"),
+        own = None
       )
     ).head)
 

@@ -78,7 +78,7 @@ private[postgres] final class LogTail(context: StoreContext, log: TableLog) {
     settle(now, reply.commits) match {
       case Overtaken(ours) => revoke(now, ours)
       case InPlace(done) if done.nonEmpty =>
-        now.after(database.published(log, now.epoch, done.last.version, done.last.txnId))
+        now.after(database.published(log.path, now.epoch, done.last.version, done.last.txnId))
       case _ => now
     }
   }

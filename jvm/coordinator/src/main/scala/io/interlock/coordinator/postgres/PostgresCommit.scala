@@ -73,10 +73,17 @@ private[postgres] final class PostgresCommit(
 
   /** The transaction at the version before the first request. Where reading is slow, the commit that
     * this process published itself is not read again.
+    *
+    * @throws CoordinatorException
+    *   where another commit stands in the place of that one
     */
   private def headTxn(state: TableState): String = {
-    val remembered = state.headTxn.filter(_ => state.head == base && !LogFolder.isLocal(log))
-    if (base < 0) null else remembered.orElse(tail.txnAt(base)).orNull
+    val own = state.own.filter(_ => state.head == base).filter(_.tableId == tableId)
+    val remembered = own.map(_.txnId).filter(_ => !LogFolder.isLocal(log))
+    val found = if (base < 0) None else remembered.orElse(tail.txnAt(base))
+    for { ours <- own; theirs <- found if theirs != ours.txnId }
+      throw tail.replaced(state, Ratified(base, ours.txnId, None), theirs)
+    found.orNull
   }
 
   /** What stands between the log and the version before the first request is settled. */
@@ -92,7 +99,7 @@ private[postgres] final class PostgresCommit(
   private def taken(state: TableState, commits: Seq[Ratified]): Option[Seq[CommitOutcome]] =
     tail.settle(state, commits) match {
       case LogTail.InPlace(_) =>
-        context.states.put(log.path, state.copy(headTxn = None))
+        context.states.put(log.path, state.copy(own = None))
         Some(own(commits).getOrElse(lost(winners(state.head, commits))))
       case LogTail.Overtaken(ours) =>
         context.states.put(log.path, tail.revoke(state, ours))

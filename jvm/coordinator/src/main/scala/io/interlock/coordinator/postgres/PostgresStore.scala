@@ -2,6 +2,9 @@ package io.interlock.coordinator.postgres
 
 import java.util.concurrent.ConcurrentHashMap
 
+import scala.jdk.CollectionConverters._
+import scala.util.Try
+
 import io.delta.storage.LogStore
 import io.interlock.coordinator._
 import org.apache.hadoop.fs.Path
@@ -31,7 +34,15 @@ final class PostgresStore(settings: PostgresSettings, logStores: TableLog => Log
     if (requests.isEmpty) Seq.empty
     else context.refusing { new PostgresCommit(context, log, requests).run() }
 
-  override def close(): Unit = pool.close()
+  /** Also tells the database what of this process is published, if it can be told. */
+  override def close(): Unit = {
+    context.states.asScala.foreach { case (path, state) =>
+      state.own.foreach(own =>
+        Try(context.database.published(path, state.epoch, state.head, own.txnId))
+      )
+    }
+    pool.close()
+  }
 }
 
 /** What the commits of a process share. */

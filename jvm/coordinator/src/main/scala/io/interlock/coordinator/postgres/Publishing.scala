@@ -81,7 +81,8 @@ private[postgres] final class Publishing(
 
   private def remember(state: TableState, outcomes: Seq[CommitOutcome]): Unit = {
     val isWhole = outcomes.forall(_.isInstanceOf[Committed])
-    if (isWhole) context.states.put(log.path, state.copy(headTxn = Some(requests.last.txnId))): Unit
+    val own = OwnCommit(requests.last.txnId, requests.last.newTableId)
+    if (isWhole) context.states.put(log.path, state.copy(own = Some(own))): Unit
     else if (outcomes.exists(_.isInstanceOf[Unknown])) context.states.remove(log.path): Unit
   }
 }
