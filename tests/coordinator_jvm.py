@@ -69,7 +69,7 @@ class Store:
 
     def commit(
         self,
-        log: Path,
+        log: Path | str,
         version: int,
         *txn_ids: str,
         table_id: str = TABLE_ID,
@@ -88,7 +88,7 @@ class Store:
             found = self.java.commit(self.log(log), _seq(self.jvm, requests))
             return [_outcome(found.apply(i)) for i in range(found.size())]
 
-    def log(self, folder: Path) -> Any:
+    def log(self, folder: Path | str) -> Any:
         path = self.jvm.org.apache.hadoop.fs.Path(f"file:{folder}")
         return self.jvm.io.interlock.coordinator.TableLog(
             path, self.jvm.org.apache.hadoop.conf.Configuration()

@@ -142,7 +142,7 @@ def test_one_call_for_each_commit(open_store: Open, server: postgres.Server, log
             "SELECT funcname, calls FROM pg_stat_user_functions WHERE funcname = ANY(%s)",
             [["attach", "commit", "outcome", "published", "tail", "revoke", "adopt", "recreated"]],
         )
-        assert dict(calls.fetchall()) == {"attach": 1, "commit": 6}
+        assert dict(calls.fetchall()) == {"attach": 1, "commit": 6, "published": 1}  # as it closes
 
 
 def wait_for(connection: postgres.Connection, query: str) -> None:
@@ -482,14 +482,14 @@ def test_the_pool_is_bounded(open_store: Open, server: postgres.Server, tmp_path
         log.mkdir(parents=True)
         store.commit(log, 0, "a")
     waiting = (
-        "SELECT count(*), count(*) FILTER (WHERE wait_event_type = 'Lock')"
+        "SELECT count(*) = 2 AND bool_and(wait_event_type = 'Lock')"
         " FROM pg_stat_activity WHERE usename = 'writer'"
     )
     with server.superuser() as admin, server.superuser() as holder, ThreadPoolExecutor(6) as pool:
         holder.execute("BEGIN")
         holder.execute("SELECT FROM interlock.tables FOR UPDATE")
         outcomes = [pool.submit(store.commit, log, 1, "b") for log in logs]
-        wait_for(admin, f"SELECT found = (2, 2) FROM ({waiting}) AS found")
+        wait_for(admin, waiting)
         holder.execute("COMMIT")
         assert [outcome.result() for outcome in outcomes] == [committed(1)] * 6
 
@@ -517,9 +517,8 @@ def test_a_call_that_waits_too_long_does_nothing(
 @pytest.mark.parametrize(
     "path",
     [
-        "/a/../b/_delta_log",
         "/a/%2e%2E/b/_delta_log",
-        "/a/./_delta_log",
+        "/a/%2e/_delta_log",
         "/a\n/_delta_log",
         "/a/other",
         "/" + "a" * 2000 + "/_delta_log",
@@ -527,6 +526,12 @@ def test_a_call_that_waits_too_long_does_nothing(
 )
 def test_a_path_of_another_spelling_is_refused(open_store: Open, path: str) -> None:
     with pytest.raises(Refused) as refused:
-        open_store().commit(Path(path), 0, "a")
+        open_store().commit(path, 0, "a")
     assert refused.value.condition == "INTERLOCK_COORDINATOR_PATH"
     assert refused.value.parameters["path"].isprintable()
+
+
+def test_a_path_is_one_table_however_it_is_spelt(open_store: Open, log: Path) -> None:
+    open_store().commit(log, 0, "a")
+    other = f"{log.parent.parent}/x/../table/./_delta_log"
+    assert open_store().commit(other, 0, "b") == [taken("a")]

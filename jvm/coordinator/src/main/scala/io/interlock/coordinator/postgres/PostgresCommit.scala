@@ -63,8 +63,7 @@ private[postgres] final class PostgresCommit(
     reply.status match {
       case "replayed" => own(reply.commits).getOrElse(lost(Seq.empty))
       case "taken" => taken(state, reply.commits).getOrElse(again(recreated(state)))
-      case "table" if tail.lastVersion() > base => lost(Seq.empty)
-      case "table" => again(recreated(attached()))
+      case "table" => otherTable().getOrElse(again(recreated(attached())))
       case "ahead" => again(tail.adopt(state, base))
       case "tail" | "foreign" => again(settled(state, reply.commits))
       case _ => again(attached())
@@ -101,13 +100,20 @@ private[postgres] final class PostgresCommit(
       case LogTail.InPlace(_) =>
         context.states.put(log.path, state.copy(own = None))
         Some(own(commits).getOrElse(lost(winners(state.head, commits))))
-      case LogTail.Overtaken(ours) =>
+      case LogTail.Overtaken(done, ours) =>
         context.states.put(log.path, tail.revoke(state, ours))
-        Some(lost(winners(ours.version, commits.filter(_.version < ours.version))))
+        Some(lost(winners(ours.version, done)))
       case LogTail.Contradicted(ours) =>
         tail.txnAt(ours.version).foreach(theirs => throw tail.replaced(state, ours, theirs))
         Option.when(tail.lastVersion() >= state.published)(lost(Seq.empty)) // or an old log, cleaned
     }
+
+  /** The table has another id than the one that was read: so it became by a commit which the log has.
+    */
+  private def otherTable(): Option[Seq[CommitOutcome]] = {
+    val last = tail.lastVersion()
+    Option.when(last > base)(lost(winners(last, Seq.empty)))
+  }
 
   /** The log begins anew where a table was dropped and created at the same place. */
   private def recreated(state: TableState): TableState =
@@ -118,9 +124,12 @@ private[postgres] final class PostgresCommit(
     val versions = commits.map(commit => commit.txnId -> commit.version).toMap
     Option.when(requests.exists(request => versions.contains(request.txnId))) {
       requests.map { request =>
-        versions.get(request.txnId).fold[CommitOutcome](Taken(Seq.empty))(version =>
+        versions.get(request.txnId).fold[CommitOutcome](Taken(Seq.empty)) { version =>
+          tail.txnAt(version).filter(_ != request.txnId).foreach(theirs =>
+            throw Refusals.overwritten(log, Ratified(version, request.txnId, None), theirs)
+          )
           Committed(version, tail.file(version))
-        )
+        }
       }
     }
   }
