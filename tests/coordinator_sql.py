@@ -12,6 +12,9 @@ from psycopg.rows import namedtuple_row
 from tests.postgres import Connection
 
 TABLE = "table-1"
+"""The table id which a call has if none is given."""
+
+RELATIONS = ("coordinator", "tables", "commits", "abandoned")
 
 
 @dataclass(frozen=True)
@@ -108,6 +111,15 @@ def _version(path: str, version: int, txn: str, epoch: int) -> dict[str, Any]:
     return {"p_log_path": path, "p_epoch": epoch, "p_version": version, "p_txn_id": txn}
 
 
+def new_table(connection: Connection) -> str:
+    """The path of an attached table: c0 published, c1 ratified only."""
+    path = f"file:/{uuid.uuid4()}/_delta_log"
+    attach(path)(connection)
+    for call in (commit(path, "c0", head=-1), commit(path, "c1", head=0, head_txn="c0")):
+        assert statuses(call(connection)) == "committed"
+    return path
+
+
 def statuses(rows: list[Any]) -> str:
     """The one status of a reply."""
     (status_,) = {row.status for row in rows}
@@ -122,3 +134,9 @@ def listed(rows: list[Any]) -> list[tuple[int, str, bytes | None]]:
 def winners(first: int, *txns: str) -> list[tuple[int, str, bytes]]:
     """What `listed` gives for the commits of `txns` from version `first` on, with contents."""
     return [(first + i, txn, content_of(txn)) for i, txn in enumerate(txns)]
+
+
+def state(rows: list[Any]) -> tuple[int, int, int, int]:
+    """Epoch, sequence, head and published of a reply."""
+    (found,) = {(row.epoch, row.sequence, row.head, row.published) for row in rows}
+    return found
