@@ -89,12 +89,12 @@ final class FileSystemStore(logStores: TableLog => LogStore) extends CommitStore
   /** The request's own commit, found where an earlier attempt got no reply, is a success. */
   private def found(log: TableLog, request: CommitRequest, file: FileStatus): CommitOutcome = {
     val folder = LogFolder.of(log)
-    if (!isOwn(folder, request)) Taken(folder.body(request.version).toSeq)
-    else
-      try {
+    try
+      if (isOwn(folder, request)) {
         folder.sync()
         committed(log, request, file)
-      } catch { case NonFatal(e) => Unknown(e) }
+      } else Taken(Try(folder.body(request.version)).toOption.flatten.toSeq)
+    catch { case NonFatal(e) => Unknown(e) }
   }
 
   private def committed(log: TableLog, request: CommitRequest, file: FileStatus): CommitOutcome = {
