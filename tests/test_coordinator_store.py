@@ -255,9 +255,7 @@ def test_unknown_until_the_server_is_back(
     assert store.commit(log, 3, "b", "c") == committed(1, 2)
 
 
-def test_a_database_that_is_not_there(
-    open_store: Open, proxy: Proxy, log: Path
-) -> None:
+def test_a_database_that_is_not_there(open_store: Open, proxy: Proxy, log: Path) -> None:
     store = open_store(proxy.port, statementTimeout="500ms")
     proxy.refuse()
     with pytest.raises(Refused) as refused:
@@ -372,9 +370,7 @@ def test_an_overwritten_commit_of_this_process_stops_writes(open_store: Open, lo
     assert found == {"version": "1", "ours": "b", "theirs": "foreign"}
 
 
-def test_an_overwritten_commit_of_another_process_stops_writes(
-    open_store: Open, log: Path
-) -> None:
+def test_an_overwritten_commit_of_another_process_stops_writes(open_store: Open, log: Path) -> None:
     ended = open_store()
     ended.commit(log, 0, "a")
     ended.commit(log, 1, "b")
