@@ -11,21 +11,29 @@ from tempfile import NamedTemporaryFile
 from typing import Any
 
 from interlock import artifacts
-from interlock.commands.sessions import SMALL_SESSION, quiet_start
+from interlock.commands.sessions import quiet_start
+from interlock.lab.session import SMALL_SESSION
 from interlock.session import configure
 from py4j.protocol import Py4JJavaError
 from pyspark import SparkConf
 from pyspark.java_gateway import ensure_callback_server_started, launch_gateway
 from pyspark.sql import SparkSession
 
+_JAVA_OPTIONS = "spark.driver.extraJavaOptions"
 TABLE_ID = "00000000-0000-4000-8000-000000000001"
 
 
 @contextmanager
-def coordinator_jvm() -> Iterator[Any]:
-    """Start a JVM with the jar and the driver of Postgres; what it logs goes to standard error."""
+def coordinator_jvm(*, java_options: str = "") -> Iterator[Any]:
+    """Start a JVM with the jar and the driver of Postgres."""
+    launch: Any = launch_gateway
+    listen: Any = ensure_callback_server_started
     builder: Any = SparkSession.builder
-    wanted = {**SMALL_SESSION, "spark.jars.packages": artifacts.POSTGRES_COORDINATES}
+    wanted = {
+        **SMALL_SESSION,
+        "spark.jars.packages": artifacts.POSTGRES_COORDINATES,
+        _JAVA_OPTIONS: f"{SMALL_SESSION[_JAVA_OPTIONS]} {java_options}",
+    }
     before = dict(builder._options)
     try:
         builder._options = dict(wanted)
@@ -33,8 +41,8 @@ def coordinator_jvm() -> Iterator[Any]:
     finally:
         builder._options = before
     with quiet_start():
-        gateway: Any = launch_gateway(conf=SparkConf().setAll(list(options.items())))
-    ensure_callback_server_started(gateway)
+        gateway = launch(conf=SparkConf().setAll(list(options.items())))
+    listen(gateway)
     try:
         yield gateway.jvm
     finally:

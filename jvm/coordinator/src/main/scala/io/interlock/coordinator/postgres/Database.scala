@@ -9,7 +9,7 @@ import io.interlock.coordinator._
 import org.apache.hadoop.fs.Path
 
 /** A commit that this process has published itself, and the table's id after it. */
-private[postgres] final case class OwnCommit(txnId: String, tableId: String)
+final private[postgres] case class OwnCommit(txnId: String, tableId: String)
 
 /** What the database knows of a table.
   *
