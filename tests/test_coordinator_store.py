@@ -265,6 +265,29 @@ def test_a_database_that_is_not_there(open_store: Open, proxy: Proxy, log: Path)
     assert store.commit(log, 0, "a") == committed(0)
 
 
+def test_an_interrupted_writer_does_not_claim_that_nothing_was_done(
+    jvm: Any, open_store: Open, proxy: Proxy, log: Path
+) -> None:
+    store = open_store(proxy.port, unknownDeadline="1h")
+    store.commit(log, 0, "a")
+    writers: list[Any] = []
+
+    def interrupt() -> None:
+        proxy.refuse()
+        writers[0].interrupt()
+
+    def at(phase: str, version: int) -> None:
+        if phase == "ratifying":
+            writers.append(jvm.java.lang.Thread.currentThread())
+
+    proxy.lose_reply(COMMIT, then=interrupt)
+    with observed(jvm, at):
+        assert store.commit(log, 1, "b") == [UNKNOWN]
+    assert jvm.java.lang.Thread.interrupted()
+    proxy.accept()
+    assert store.commit(log, 1, "b") == committed(1)
+
+
 # Between the database and the log
 
 
@@ -293,6 +316,7 @@ def test_a_staged_file_that_was_changed_is_not_published(
     with observed(jvm, raise_at("publishing")):
         dead.commit(log, 1, "b", lines=('{"add":"' + "x" * 2_000_000 + '"}',))
     (staged,) = log.glob(".*.staged")
+    assert living.java.awaited(living.log(log)).mkString() == staged.name
     staged.write_text(staged.read_text(encoding="utf-8").replace("xx", "yy"), encoding="utf-8")
     with pytest.raises(Refused) as refused:
         living.commit(log, 1, "c")
@@ -358,16 +382,22 @@ def overwrite(log: Path, version: int) -> None:
     write_foreign(log, version, "foreign")
 
 
-def test_an_overwritten_commit_of_this_process_stops_writes(open_store: Open, log: Path) -> None:
+def test_an_overwritten_commit_of_this_process_stops_writes(
+    jvm: Any, open_store: Open, server: postgres.Server, log: Path
+) -> None:
     store = open_store()
     store.commit(log, 0, "a")
     store.commit(log, 1, "b")
     overwrite(log, 1)
-    with pytest.raises(Refused) as refused:
-        store.commit(log, 2, "c")
-    assert refused.value.condition == "INTERLOCK_COMMIT_OVERWRITTEN"
+    for _ in range(2):
+        with pytest.raises(Refused) as refused:
+            store.commit(log, 2, "c")
+        assert refused.value.condition == "INTERLOCK_COMMIT_OVERWRITTEN"
     found = {key: refused.value.parameters[key] for key in ("version", "ours", "theirs")}
     assert found == {"version": "1", "ours": "b", "theirs": "foreign"}
+    assert repair(jvm, server, log)["newEpoch"]
+    assert store.commit(log, 2, "c") == committed(2)
+    assert stamp(log, 2)[1:] == (1, 0)
 
 
 def test_an_overwritten_commit_of_another_process_stops_writes(open_store: Open, log: Path) -> None:

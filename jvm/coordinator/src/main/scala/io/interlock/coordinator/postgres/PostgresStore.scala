@@ -35,6 +35,14 @@ final class PostgresStore(settings: PostgresSettings, logStores: TableLog => Log
     if (requests.isEmpty) Seq.empty
     else context.refusing { new PostgresCommit(context, log, requests).run() }
 
+  /** The staged files, by name, of which commits may still be published: what is left in a log by
+    * dead writers is to be deleted without them.
+    */
+  def awaited(log: TableLog): Set[String] = context.refusing {
+    context.database.tail(log).commits.flatMap(_.content)
+      .collect { case StagedFile(name, _, _) => name }.toSet
+  }
+
   /** Also tells the database what of this process is published, if it can be told. */
   override def close(): Unit = {
     context.states.asScala.foreach { case (path, state) =>
