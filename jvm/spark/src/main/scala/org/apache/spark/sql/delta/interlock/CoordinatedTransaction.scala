@@ -67,6 +67,7 @@ abstract private[interlock] class CoordinatedTransaction(
       info: CurrentTransactionInfo,
       level: IsolationLevel
   ): (Long, Snapshot, CurrentTransactionInfo) = {
+    if (queue.nonEmpty) ForeignWriters.warn(tableName, snapshot)
     val segment = preCommitLogSegment
 
     /** From the snapshot that was read, whatever was withdrawn before. */
