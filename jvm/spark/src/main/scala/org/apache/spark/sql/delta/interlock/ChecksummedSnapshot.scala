@@ -13,7 +13,7 @@ final private[interlock] class ChecksummedSnapshot private (
     read: Snapshot,
     checksum: VersionChecksum,
     override val domainMetadata: Seq[DomainMetadata]
-) extends Snapshot(read.path, read.version, read.logSegment, read.deltaLog, read.checksumOpt) {
+) extends Snapshot(read.path, read.version, read.logSegment, read.deltaLog, Some(checksum)) {
   override def numOfFiles: Long = checksum.numFiles
   override def sizeInBytes: Long = checksum.tableSizeBytes
 
@@ -38,7 +38,7 @@ private[interlock] object ChecksummedSnapshot {
   /** The snapshot itself where its checksum does not tell. */
   def of(read: Snapshot): Snapshot =
     (for {
-      checksum <- read.checksumOpt if read.version >= 0 && read.getClass == classOf[Snapshot]
+      checksum <- Checksums.of(read) if read.version >= 0 && read.getClass == classOf[Snapshot]
       domains <- checksum.domainMetadata
     } yield new ChecksummedSnapshot(read, checksum, domains)).getOrElse(read)
 }

@@ -4,24 +4,35 @@ import java.nio.charset.StandardCharsets.UTF_8
 import java.nio.file.{Files, Path => LocalPath, Paths, StandardCopyOption}
 import java.util.{Collections, UUID, WeakHashMap}
 
+import scala.util.control.NonFatal
+
+import com.google.common.cache.CacheBuilder
 import io.interlock.coordinator.CommitQueue
+import org.apache.hadoop.fs.FileStatus
+import org.apache.spark.internal.Logging
 import org.apache.spark.sql.SparkSession
 import org.apache.spark.sql.delta._
 import org.apache.spark.sql.delta.hooks.PostCommitHook
 import org.apache.spark.sql.delta.sources.DeltaSQLConf
 import org.apache.spark.sql.delta.util.{FileNames, JsonUtils}
 
-/** The `.crc` beside each commit, with no Spark job and no process of its own.
+/** The `.crc` of each commit, with no Spark job and no process of its own.
   *
   * Each is derived from the one before it, which is remembered: under contention it is not on disk
   * yet. On a local disk it is written by the JVM alone, where Hadoop starts processes.
   */
-private[interlock] object Checksums extends PostCommitHook {
+private[interlock] object Checksums extends PostCommitHook with Logging {
 
   /** The last checksum of a table, on its way as its commit is. */
   final private case class Last(version: Long, generation: Option[Long], checksum: VersionChecksum)
 
   private val last = Collections.synchronizedMap(new WeakHashMap[CommitQueue, Last])
+
+  /** Those of the last commits, by the files that were committed. */
+  private val committed =
+    CacheBuilder.newBuilder().maximumSize(500).build[(String, Long, Long), VersionChecksum]()
+
+  private def key(file: FileStatus) = (file.getPath.toString, file.getLen, file.getModificationTime)
 
   /** @param compute
     *   from the checksum of the version before, where it is known here
@@ -37,16 +48,39 @@ private[interlock] object Checksums extends PostCommitHook {
     derived
   }
 
+  /** The checksum of a snapshot: Delta may have listed the log before it was there. */
+  def of(snapshot: Snapshot): Option[VersionChecksum] = snapshot.checksumOpt.orElse(
+    snapshot.logSegment.deltas.lastOption.filter(FileNames.deltaVersion(_) == snapshot.version)
+      .flatMap(file => Option(committed.getIfPresent(key(file))))
+  )
+
+  /** Remembers and writes the checksum of a commit that was made. */
+  def keep(
+      session: SparkSession,
+      log: DeltaLog,
+      file: FileStatus,
+      checksum: VersionChecksum
+  ): Unit = {
+    committed.put(key(file), checksum)
+    try new Writer(session, log).write(FileNames.deltaVersion(file), checksum)
+    catch { case NonFatal(error) => logWarning(s"No checksum beside ${file.getPath}.", error) }
+  }
+
   override val name: String = "Interlock checksum"
 
-  override def run(session: SparkSession, committed: CommittedTransaction): Unit =
-    if (committed.postCommitSnapshot.version == committed.committedVersion)
-      new Writer(session, committed.deltaLog).write(committed.txnId, committed.postCommitSnapshot)
+  /** Of a commit whose checksum could not be derived. */
+  override def run(session: SparkSession, made: CommittedTransaction): Unit =
+    if (made.postCommitSnapshot.version == made.committedVersion)
+      new Writer(session, made.deltaLog).write(made.txnId, made.postCommitSnapshot)
 
   final private class Writer(override val spark: SparkSession, override val deltaLog: DeltaLog)
       extends RecordChecksum {
 
     def write(txnId: String, snapshot: Snapshot): Unit = writeChecksumFile(txnId, snapshot)
+
+    def write(version: Long, checksum: VersionChecksum): Unit =
+      if (spark.conf.get(DeltaSQLConf.DELTA_WRITE_CHECKSUM_ENABLED))
+        writeChecksumFile(version, checksum)
 
     override protected def writeChecksumFile(version: Long, checksum: VersionChecksum): Unit = {
       val file = FileNames.checksumFile(deltaLog.logPath, version)

@@ -157,8 +157,12 @@ abstract private[interlock] class CoordinatedTransaction(
       val client = readSnapshotTableCommitCoordinatorClientOpt.get
       val (commit, committed) = writeCommitFileImpl(attemptVersion, lines, client, info)
       preCommitLogSegment = arrived(preCommitLogSegment)
+      hasChecksum = checksum.nonEmpty
+      checksum.foreach(Checksums.keep(spark, deltaLog, commit.getFileStatus, _))
       (checksum, commit, committed)
     }
+
+  private var hasChecksum = false
 
   private def deriveChecksum(
       version: Long,
@@ -193,10 +197,10 @@ abstract private[interlock] class CoordinatedTransaction(
     super.runPostCommitHooks(
       if (queue.isEmpty) committed
       else
-        committed.copy(postCommitHooks = committed.postCommitHooks.map {
+        committed.copy(postCommitHooks = committed.postCommitHooks.collect {
           case CheckpointHook => BackgroundCheckpoints
-          case ChecksumHook => Checksums
-          case other => other
+          case ChecksumHook if !hasChecksum => Checksums
+          case other if other != ChecksumHook => other
         })
     )
 
