@@ -5,6 +5,7 @@ import scala.xml.{Elem, Node, NodeSeq}
 val sparkVersion = "4.2.0"
 val sparkMinor = "4.2"
 val deltaVersion = "4.4.0"
+val hadoopVersion = "3.5.0" // Spark's own
 val postgresVersion = "42.7.10"
 
 /** The version, from pyproject.toml, where it is written once. */
@@ -43,7 +44,7 @@ ThisBuild / javacOptions ++= Seq("--release", "17", "-Xlint:all", "-Werror")
 
 val munit = "org.scalameta" %% "munit" % "1.2.1" % Test
 val munitScalacheck = "org.scalameta" %% "munit-scalacheck" % "1.2.0" % Test
-val hadoop = "org.apache.hadoop" % "hadoop-client-api" % "3.5.0" % Provided // Spark's own
+val hadoop = "org.apache.hadoop" % "hadoop-client-api" % hadoopVersion % Provided
 val roaringBitmap = "org.roaringbitmap" % "RoaringBitmap" % "1.6.10" % Provided // Spark's own
 
 lazy val root = project
@@ -67,6 +68,7 @@ lazy val coordinator = project
     moduleName := "interlock-coordinator",
     libraryDependencies ++= Seq(
       hadoop,
+      "org.apache.hadoop" % "hadoop-client-runtime" % hadoopVersion % Test,
       "io.delta" % "delta-storage" % deltaVersion % Provided,
       "com.fasterxml.jackson.core" % "jackson-databind" % "2.21.2" % Provided, // Spark's own
       "com.zaxxer" % "HikariCP" % "2.5.1" % Provided, // Spark's own

@@ -27,6 +27,7 @@ _CONFLICTS: dict[str, type[errors.ConflictError]] = {
     "io.delta.exceptions.ProtocolChangedException": errors.ProtocolChangedError,
 }
 _USAGE = "io.interlock.spark.errors.InterlockException"
+_UNKNOWN = "io.interlock.spark.errors.CommitStateUnknownException"
 _OURS = "io.interlock."
 _USAGE_CLASSES: dict[str | None, type[errors.InterlockError]] = {
     "INTERLOCK_VERSION_MISMATCH": errors.VersionMismatchError,
@@ -75,7 +76,7 @@ def _converted(throwable: Any, stock: CapturedException) -> Any:
 
 def _facts(throwable: Any, names: tuple[str, ...]) -> dict[str, Any]:
     """Read the attributes of a conflict of ours, or what any error of Spark's can tell."""
-    if names[0].startswith(_OURS) and _USAGE not in names:
+    if names[0].startswith(_OURS) and not {_USAGE, _UNKNOWN} & set(names):
         return errors.conflict_facts(throwable.conflictJson())
     return {"condition": throwable.getCondition(), "sqlstate": throwable.getSqlState()}
 
@@ -96,6 +97,8 @@ def _from_python(throwable: Any, stock: CapturedException) -> Any:
 def _kind(throwable: Any, names: tuple[str, ...]) -> type[errors._Error] | None:
     if _USAGE in names:
         return _USAGE_CLASSES.get(throwable.getCondition(), errors.InterlockError)
+    if _UNKNOWN in names:
+        return errors.CommitStateUnknown
     return next((_CONFLICTS[name] for name in names if name in _CONFLICTS), None)
 
 

@@ -86,6 +86,13 @@ class ConfigurationWarning(UserWarning):
     """`interlock.configure` left a setting of the user's as it is."""
 
 
+class CommitStateUnknown(_Error):  # noqa: N818 - neither success nor failure
+    """Nobody could say whether a commit was made; the message says how to find out.
+
+    Its files stay. Running the statement again may do its work twice.
+    """
+
+
 class ConflictError(_Error):
     """A job lost against one that committed earlier; nothing of it is visible.
 

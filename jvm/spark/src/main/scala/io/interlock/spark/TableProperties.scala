@@ -13,7 +13,8 @@ import io.interlock.spark.errors.InterlockException
 object TableProperties {
   val PolicyKey = "interlock.policy"
   val DefaultPolicyConf = "spark.interlock.defaultPolicy"
-  private val Known = PolicyKey +: CompactionSettings.propertyKeys
+  val CoordinatorKey = "interlock.coordinator"
+  private val Known = Seq(PolicyKey, CoordinatorKey) ++ CompactionSettings.propertyKeys
 
   private val RowTracking = "delta.enableRowTracking"
   private val InCommitTimestamps = "delta.enableInCommitTimestamps"
@@ -48,6 +49,14 @@ object TableProperties {
 
   def named(properties: Map[String, String]): Option[String] = properties.get(PolicyKey)
 
+  /** The coordinator of a table's commits: the file system's where a policy names none; none where
+    * they are Delta's own.
+    */
+  def coordinatorOf(properties: Map[String, String]): Option[String] =
+    properties
+      .get(CoordinatorKey)
+      .orElse(named(properties).map(_ => CoordinatorSettings.FileSystem))
+
   /** @throws InterlockException
     *   INTERLOCK_UNKNOWN_POLICY
     */
@@ -64,6 +73,7 @@ object TableProperties {
       .filter(key => isOurs(key) && !Known.contains(key))
       .foreach(key => throw InterlockException.unknownProperty(key, Known))
     CompactionSettings.check(properties)
+    properties.get(CoordinatorKey).foreach(CoordinatorSettings.checkName)
     policyOf(properties)
     ()
   }

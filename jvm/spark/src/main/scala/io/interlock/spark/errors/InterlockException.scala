@@ -2,6 +2,7 @@ package io.interlock.spark.errors
 
 import scala.jdk.CollectionConverters._
 
+import io.interlock.coordinator.CoordinatorException
 import io.interlock.rules.{NearestName, Policies}
 import org.apache.spark.SparkThrowable
 
@@ -106,6 +107,23 @@ object InterlockException {
     val gone = of("INTERLOCK_TABLE_GONE", "table" -> table, "operation" -> operation)
     gone.initCause(cause)
     gone
+  }
+
+  def unknownCoordinator(name: String, key: String): InterlockException =
+    of("INTERLOCK_UNKNOWN_COORDINATOR", "coordinator" -> name, "key" -> key)
+
+  def tooManyAttempts(table: String, attempts: Int, key: String): InterlockException = of(
+    "INTERLOCK_TOO_MANY_ATTEMPTS",
+    "table" -> table,
+    "attempts" -> attempts.toString,
+    "key" -> key
+  )
+
+  /** A refusal by the commit coordinator. */
+  def ofCoordinator(refusal: CoordinatorException): InterlockException = {
+    val refused = new InterlockException(refusal.condition, refusal.parameters)
+    refused.initCause(refusal)
+    refused
   }
 
   def versionMismatch(found: String, install: String): InterlockException =

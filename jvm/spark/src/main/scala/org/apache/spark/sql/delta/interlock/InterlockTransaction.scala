@@ -6,9 +6,10 @@ import scala.collection.mutable
 import scala.util.control.NonFatal
 
 import io.delta.storage.commit.Commit
+import io.interlock.coordinator.{CommitUnknownException, CoordinatorException}
 import io.interlock.rules.{OperationClass, Policy}
 import io.interlock.spark.TableProperties
-import io.interlock.spark.errors.{Conflicts, InterlockConflict, InterlockException}
+import io.interlock.spark.errors._
 import org.apache.hadoop.fs.FileStatus
 import org.apache.spark.sql.catalyst.catalog.CatalogTable
 import org.apache.spark.sql.delta.DeltaOperations.{Operation, UnsetTableProperties}
@@ -29,7 +30,7 @@ class InterlockTransaction(
     deltaLog: DeltaLog,
     catalogTable: Option[CatalogTable],
     snapshot: Snapshot
-) extends OptimisticTransaction(deltaLog, catalogTable, snapshot) {
+) extends CoordinatedTransaction(deltaLog, catalogTable, snapshot) {
 
   private val staged = new StagedFiles(deltaLog)
   private val vectors = new RowVectors(deltaLog, staged)
@@ -113,9 +114,13 @@ class InterlockTransaction(
       } catch {
         // Hooks that run after the commit may fail as well: then the files are live.
         case afterwards: Throwable if committed.nonEmpty => throw afterwards
+        case unknown: CommitUnknownException => throw stateUnknown(op, unknown)
         case refused: InterlockException =>
           staged.deleteAll(actions)
           throw refused
+        case refused: CoordinatorException =>
+          staged.deleteAll(actions)
+          throw InterlockException.ofCoordinator(refused)
         case conflict: DeltaConcurrentModificationException =>
           afterConflict(current, actions, conflict)
           throw conflict
@@ -125,6 +130,11 @@ class InterlockTransaction(
       } finally RunningTransactions.end(this)
     }
   }
+
+  private def stateUnknown(op: Operation, unknown: CommitUnknownException) =
+    new CommitStateUnknownException(tableName, op.name, unknown.version, unknown.txnId, unknown)
+
+  override protected def judgesWinners: Boolean = attempt.nonEmpty && policy.nonEmpty
 
   private def droppedFeature(op: Operation): Option[String] = op match {
     case drop: DeltaOperations.DropTableFeature => Some(drop.featureName)
@@ -211,7 +221,7 @@ class InterlockTransaction(
       conflictingCommitFiles: Seq[FileStatus],
       level: IsolationLevel
   ): CurrentTransactionInfo =
-    attempt.filter(_ => policy.nonEmpty).fold(
+    attempt.filter(_ => judgesWinners).fold(
       super.resolveConflicts(
         info,
         firstWinningVersion,
@@ -224,7 +234,7 @@ class InterlockTransaction(
       val resolved =
         try
           conflictingCommitFiles.foldLeft(info) { (before, file) =>
-            val winner = WinningCommitSummary.createFromFileStatus(deltaLog, file)
+            val winner = this.winner(file)
             resolveAgainstWinningCommit(winner, firstWinningVersion, before).getOrElse {
               val checker = new InterlockConflictChecker(
                 spark,
@@ -271,6 +281,8 @@ class InterlockTransaction(
           snapshot.version,
           conflict
         )
+      case unknown: CommitUnknownException => throw stateUnknown(op, unknown)
+      case refused: CoordinatorException => throw InterlockException.ofCoordinator(refused)
     } finally RunningTransactions.end(this)
   }
 
@@ -313,6 +325,6 @@ class InterlockTransaction(
   private def isSameTable: Boolean =
     SameTable.isThere(deltaLog, snapshot, catalogTable, preCommitLogSegment.deltas.lastOption)
 
-  private def tableName: String =
+  override protected def tableName: String =
     catalogTable.fold(s"delta.`${dataPath.toUri.getPath}`")(_.identifier.unquotedString)
 }

@@ -1,0 +1,66 @@
+package io.interlock.coordinator
+
+import scala.util.Try
+
+import com.fasterxml.jackson.databind.cfg.JsonNodeFeature
+import com.fasterxml.jackson.databind.json.JsonMapper
+import com.fasterxml.jackson.databind.node.ObjectNode
+import com.fasterxml.jackson.databind.{DeserializationFeature, JsonNode}
+
+/** Reads and stamps the first line of a commit, `{"commitInfo":{...}}`. */
+object CommitLines {
+
+  /** The key of the stamp in commitInfo.tags. */
+  val StampTag = "interlock.coordinator"
+
+  /** Numbers keep all their digits. */
+  private val mapper = JsonMapper
+    .builder()
+    .enable(DeserializationFeature.USE_BIG_DECIMAL_FOR_FLOATS)
+    .disable(JsonNodeFeature.STRIP_TRAILING_BIGDECIMAL_ZEROES)
+    .build()
+
+  /** The same lines, with the stamp in the tags of the commitInfo; all else there stays, in its
+    * order.
+    *
+    * @throws IllegalArgumentException
+    *   where the first line is no commitInfo
+    */
+  def stamped(lines: Iterator[String], stamp: Stamp): Iterator[String] = {
+    val first = if (lines.hasNext) lines.next() else ""
+    val line = parse(first).getOrElse(noCommitInfo)
+    val info = commitInfo(line).getOrElse(noCommitInfo)
+    tagsFor(info).put(StampTag, stamp.text)
+    Iterator.single(mapper.writeValueAsString(line)) ++ lines
+  }
+
+  /** Delta's id of the transaction, from the first line of its commit. */
+  def txnIdOf(line: String): Option[String] =
+    parse(line).flatMap(commitInfo).flatMap(text(_, "txnId"))
+
+  /** The stamp, from the first line of a commit; none where no coordinator of ours made it. */
+  def stampOf(line: String): Option[Stamp] =
+    parse(line).flatMap(commitInfo).flatMap(obj(_, "tags")).flatMap(text(_, StampTag))
+      .flatMap(Stamp.parse)
+
+  private def noCommitInfo: Nothing =
+    throw new IllegalArgumentException("The first line of a commit must be its commitInfo.")
+
+  private def tagsFor(info: ObjectNode): ObjectNode =
+    obj(info, "tags").getOrElse(info.putObject("tags"))
+
+  private def commitInfo(line: ObjectNode): Option[ObjectNode] = obj(line, "commitInfo")
+
+  private def parse(line: String): Option[ObjectNode] =
+    Try(mapper.readTree(line)).toOption.flatMap(asObject)
+
+  private def obj(node: ObjectNode, key: String): Option[ObjectNode] = asObject(node.get(key))
+
+  private def asObject(node: JsonNode): Option[ObjectNode] = node match {
+    case found: ObjectNode => Some(found)
+    case _ => None
+  }
+
+  private def text(node: ObjectNode, key: String): Option[String] =
+    Option(node.get(key)).filter(_.isTextual).map(_.textValue)
+}

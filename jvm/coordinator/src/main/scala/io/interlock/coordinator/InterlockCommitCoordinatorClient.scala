@@ -1,0 +1,92 @@
+package io.interlock.coordinator
+
+import java.lang.{Long => JLong}
+import java.util.{Collections, Iterator => JIterator, Map => JMap, Optional}
+
+import scala.jdk.CollectionConverters._
+
+import io.delta.storage.LogStore
+import io.delta.storage.commit._
+import io.delta.storage.commit.actions.{AbstractMetadata, AbstractProtocol}
+import org.apache.hadoop.conf.Configuration
+import org.apache.hadoop.fs.Path
+
+/** Delta's interface to a commit coordinator, over the queue of one table.
+  *
+  * Every commit is at `N.json` before it is acknowledged, so there never is one to backfill.
+  *
+  * @param judgedAgainst
+  *   the generation of the queue's view that the commit was judged against; none where it knows
+  *   the log only, and goes alone
+  */
+final class InterlockCommitCoordinatorClient(
+    queue: CommitQueue,
+    judgedAgainst: () => Option[Long] = () => None
+) extends CommitCoordinatorClient {
+
+  /** @throws CommitFailedException
+    *   retryable and a conflict, where another commit has the version
+    * @throws CommitUnknownException
+    *   where nobody can say
+    */
+  override def commit(
+      logStore: LogStore,
+      conf: Configuration,
+      table: TableDescriptor,
+      version: Long,
+      actions: JIterator[String],
+      updated: UpdatedActions
+  ): CommitResponse = {
+    val lines = actions.asScala.buffered
+    val txnId = CommitLines.txnIdOf(lines.head).getOrElse("")
+    val inCommitTimestamp = Option.when(
+      "true" == updated.getNewMetadata.getConfiguration.get("delta.enableInCommitTimestamps")
+    )(updated.getCommitInfo.getCommitTimestamp)
+    val request = CommitRequest(
+      version,
+      txnId,
+      if (version == 0) "" else updated.getOldMetadata.getId,
+      updated.getNewMetadata.getId,
+      lines
+    )
+    val outcome = judgedAgainst().fold[Either[CommitQueue.Withdrawn.type, CommitOutcome]](
+      Right(queue.submitAlone(request))
+    )(queue.submit(request, _))
+    outcome match {
+      case Right(Committed(at, file)) =>
+        val timestamp = inCommitTimestamp.getOrElse(file.getModificationTime)
+        new CommitResponse(new Commit(at, file, timestamp))
+      case Right(Taken(_)) =>
+        throw new CommitFailedException(true, true, s"Version $version is another commit's.")
+      case Right(Unknown(cause)) =>
+        throw new CommitUnknownException(table.getLogPath.toString, version, txnId, cause)
+      case Left(_) => throw new CommitWithdrawnException(version)
+    }
+  }
+
+  override def getCommits(table: TableDescriptor, from: JLong, to: JLong): GetCommitsResponse =
+    new GetCommitsResponse(Collections.emptyList(), -1)
+
+  override def backfillToVersion(
+      logStore: LogStore,
+      conf: Configuration,
+      table: TableDescriptor,
+      version: Long,
+      lastKnownBackfilled: JLong
+  ): Unit = ()
+
+  override def registerTable(
+      logPath: Path,
+      table: Optional[TableIdentifier],
+      version: Long,
+      metadata: AbstractMetadata,
+      protocol: AbstractProtocol
+  ): JMap[String, String] = Collections.emptyMap()
+
+  override def semanticEquals(other: CommitCoordinatorClient): Boolean = other match {
+    case that: InterlockCommitCoordinatorClient => that.sharesQueueWith(queue)
+    case _ => false
+  }
+
+  private def sharesQueueWith(other: CommitQueue): Boolean = queue eq other
+}

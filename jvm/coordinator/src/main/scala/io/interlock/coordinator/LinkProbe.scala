@@ -1,0 +1,73 @@
+package io.interlock.coordinator
+
+import java.io.IOException
+import java.nio.file.{FileAlreadyExistsException, Files, Path => LocalPath}
+import java.util.UUID
+import java.util.concurrent.ConcurrentHashMap
+
+import scala.util.Try
+
+/** Finds out whether a file system really refuses to make a second file of one name. Each file system
+  * is asked once in a process.
+  */
+private[coordinator] object LinkProbe {
+  private val passed = ConcurrentHashMap.newKeySet[AnyRef]()
+
+  /** @throws CoordinatorException
+    *   where two writers could both be told that a version is theirs
+    */
+  def require(log: TableLog, folder: LocalFolder): Unit = {
+    val device = Files.getAttribute(folder.path, "unix:dev")
+    if (!passed.contains(device)) {
+      fault(folder.path, Files.createLink(_, _)).foreach { found =>
+        val parameters = Map("path" -> log.path.toString, "found" -> found)
+        throw new CoordinatorException("INTERLOCK_NO_HARD_LINKS", parameters)
+      }
+      folder.sync()
+      passed.add(device): Unit
+    }
+  }
+
+  /** What is wrong with `link` in `folder`, if anything.
+    *
+    * @param link
+    *   makes its first argument a name of its second
+    */
+  def fault(folder: LocalPath, link: (LocalPath, LocalPath) => Any): Option[String] = {
+    val probe = s".probe.${UUID.randomUUID()}"
+    val first = folder.resolve(s"$probe.first.tmp")
+    val second = folder.resolve(s"$probe.second.tmp")
+    val name = folder.resolve(s"$probe.name.tmp")
+    try {
+      Files.writeString(first, "first")
+      Files.writeString(second, "second")
+      linkFault(link, first, name).orElse(secondLinkFault(link, second, name))
+    } finally Seq(first, second, name).foreach(file => Try(Files.deleteIfExists(file)))
+  }
+
+  private def linkFault(
+      link: (LocalPath, LocalPath) => Any,
+      file: LocalPath,
+      name: LocalPath
+  ): Option[String] =
+    try {
+      link(name, file)
+      Option.when(Files.readString(name) != "first")("a hard link that shows another file")
+    } catch {
+      case e @ (_: IOException | _: UnsupportedOperationException) =>
+        Some(s"no hard link can be made ($e)")
+    }
+
+  private def secondLinkFault(
+      link: (LocalPath, LocalPath) => Any,
+      file: LocalPath,
+      name: LocalPath
+  ): Option[String] =
+    try {
+      link(name, file)
+      Some("a hard link was made in the place of an existing file")
+    } catch {
+      case _: FileAlreadyExistsException =>
+        Option.when(Files.readString(name) != "first")("an existing file was replaced")
+    }
+}

@@ -1,0 +1,86 @@
+package io.interlock.coordinator
+
+import java.io._
+import java.nio.channels.{ClosedByInterruptException, FileChannel}
+import java.nio.file.StandardOpenOption.READ
+import java.nio.file.attribute.BasicFileAttributes
+import java.nio.file.{FileAlreadyExistsException, Files, NoSuchFileException, Path => LocalPath}
+
+import scala.jdk.CollectionConverters._
+import scala.util.Using
+
+import org.apache.hadoop.fs.{FileStatus, Path}
+
+/** A `_delta_log` on a local disk. Hadoop's local file system has no part in it: it starts a process
+  * for each file that it makes. An interrupt of the thread stops nothing half-way.
+  */
+final private[coordinator] class LocalFolder(log: TableLog) extends LogFolder {
+  val path: LocalPath = LocalPath.of(log.path.toUri.getPath)
+
+  def attributes(name: String): Option[BasicFileAttributes] =
+    try Some(Files.readAttributes(file(name), classOf[BasicFileAttributes]))
+    catch { case _: NoSuchFileException => None }
+
+  override def status(name: String): Option[FileStatus] = attributes(name).map(statusOf(name, _))
+
+  override def open(name: String): InputStream = Files.newInputStream(file(name))
+
+  override def create(name: String): OutputStream = {
+    val target = file(name).toFile
+    if (!target.createNewFile()) throw new FileAlreadyExistsException(target.toString)
+    val stream = new FileOutputStream(target)
+    new BufferedOutputStream(stream, 1 << 16) {
+      override def close(): Unit =
+        try {
+          flush()
+          stream.getFD.sync()
+        } finally stream.close()
+    }
+  }
+
+  override def delete(name: String): Unit = {
+    val _ = Files.deleteIfExists(file(name))
+  }
+
+  override def list(): Seq[FileStatus] =
+    if (!Files.isDirectory(path)) Seq.empty
+    else
+      Using.resource(Files.list(path)) { files =>
+        files.iterator.asScala.map(_.getFileName.toString).flatMap(status).toVector
+      }
+
+  /** Makes `target` a second name of the file `source`; never in the place of another file.
+    *
+    * @throws FileAlreadyExistsException
+    *   where `target` exists
+    */
+  def link(source: String, target: String): Unit = {
+    val _ = Files.createLink(file(target), file(source))
+  }
+
+  override def sync(): Unit =
+    try Using.resource(FileChannel.open(path, READ))(_.force(true))
+    catch {
+      case _: ClosedByInterruptException =>
+        Thread.interrupted()
+        try sync()
+        finally Thread.currentThread().interrupt()
+    }
+
+  private def file(name: String): LocalPath = path.resolve(name)
+
+  private def statusOf(name: String, found: BasicFileAttributes): FileStatus = new FileStatus(
+    found.size,
+    found.isDirectory,
+    1,
+    LocalFolder.BlockSize,
+    found.lastModifiedTime.toMillis,
+    new Path(log.path, name)
+  )
+}
+
+private object LocalFolder {
+
+  /** What Hadoop says of local files. */
+  private val BlockSize = 32L << 20
+}

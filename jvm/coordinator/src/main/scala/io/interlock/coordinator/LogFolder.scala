@@ -1,0 +1,92 @@
+package io.interlock.coordinator
+
+import java.io.{BufferedReader, InputStream, InputStreamReader, OutputStream}
+import java.nio.charset.StandardCharsets.UTF_8
+import java.security.{DigestInputStream, MessageDigest}
+
+import scala.jdk.CollectionConverters._
+import scala.util.{Try, Using}
+
+import org.apache.hadoop.fs.FileStatus
+
+/** The files of one `_delta_log`, by their names in it. Every method may throw IOException. */
+private[coordinator] trait LogFolder {
+
+  /** None if there is no such file. */
+  def status(name: String): Option[FileStatus]
+
+  def open(name: String): InputStream
+
+  /** Makes a new file, never over another. It is complete and durable once `close` returns. */
+  def create(name: String): OutputStream
+
+  /** Nothing happens if there is no such file. */
+  def delete(name: String): Unit
+
+  /** All files, in no order; none if the folder does not exist. */
+  def list(): Seq[FileStatus]
+
+  /** Makes the names in the folder durable. */
+  def sync(): Unit
+
+  /** The first line of version `version`; none if the log has no such version. */
+  final def firstLine(version: Long): Option[String] = {
+    val name = LogFolder.commitName(version)
+    status(name).flatMap(_ => reading(name)(reader => Option(reader.readLine())))
+  }
+
+  /** All of version `version`, if the log has it and it is small. */
+  final def body(version: Long): Option[CommitBody] = {
+    val name = LogFolder.commitName(version)
+    status(name).filter(_.getLen < LogFolder.Small).map { file =>
+      CommitBody(version, file, reading(name)(_.lines().iterator.asScala.toVector))
+    }
+  }
+
+  /** Makes a new file of the given bytes; if that fails, none is left.
+    *
+    * @return
+    *   its size
+    */
+  final def write(name: String, parts: Iterator[Array[Byte]]): Long =
+    try
+      Using.resource(create(name)) { out =>
+        parts.foldLeft(0L) { (size, part) =>
+          out.write(part)
+          size + part.length
+        }
+      }
+    catch {
+      case e: Throwable =>
+        Try(delete(name))
+        throw e
+    }
+
+  final def sha256(name: String): Array[Byte] = {
+    val digest = LogFolder.newDigest()
+    Using.resource(new DigestInputStream(open(name), digest))(
+      _.transferTo(OutputStream.nullOutputStream())
+    )
+    digest.digest()
+  }
+
+  private def reading[A](name: String)(read: BufferedReader => A): A =
+    Using.resource(new BufferedReader(new InputStreamReader(open(name), UTF_8)))(read)
+}
+
+private[coordinator] object LogFolder {
+
+  /** Commits below this size, in bytes, are held in memory. */
+  val Small: Long = 1L << 20
+
+  def of(log: TableLog): LogFolder =
+    if (isLocal(log)) new LocalFolder(log) else new HadoopFolder(log)
+
+  /** Whether it is on a disk of this machine, or mounted like one. */
+  def isLocal(log: TableLog): Boolean =
+    Option(log.path.toUri.getScheme).forall(_ == "file")
+
+  def commitName(version: Long): String = f"$version%020d.json"
+
+  def newDigest(): MessageDigest = MessageDigest.getInstance("SHA-256")
+}

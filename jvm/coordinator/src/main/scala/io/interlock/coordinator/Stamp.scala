@@ -1,0 +1,32 @@
+package io.interlock.coordinator
+
+import scala.util.matching.Regex
+
+/** Which coordinator let a commit in, and where in its order; part of the commit itself.
+  *
+  * @param coordinator
+  *   its id; no slash in it
+  * @param epoch
+  *   grows with each repair of the coordinator
+  * @param sequence
+  *   grows with each commit of the table in an epoch
+  */
+final case class Stamp(coordinator: String, epoch: Long, sequence: Long) {
+
+  /** The form in commitInfo. */
+  def text: String = s"$coordinator/$epoch/$sequence"
+}
+
+object Stamp {
+  private val Text: Regex = """([^/]+)/(\d{1,18})/(\d{1,18})""".r
+
+  /** The stamp that the filesystem store gives. */
+  def filesystem(version: Long): Stamp = Stamp("filesystem", 0, version)
+
+  /** None for anything but the text of a stamp. */
+  def parse(text: String): Option[Stamp] = text match {
+    case Text(coordinator, epoch, sequence) =>
+      Some(Stamp(coordinator, epoch.toLong, sequence.toLong))
+    case _ => None
+  }
+}

@@ -1,0 +1,47 @@
+package io.interlock.spark
+
+import io.interlock.spark.errors.InterlockException
+import org.apache.spark.sql.SparkSession
+
+/** What a session says of a coordinator.
+  *
+  * @param values
+  *   by the last words of their keys
+  */
+final case class CoordinatorSettings(name: String, values: Map[String, String]) {
+  def isFileSystem: Boolean = name == CoordinatorSettings.FileSystem
+
+  /** Never the values: they may lead to a password. */
+  override def toString: String = s"CoordinatorSettings($name)"
+}
+
+object CoordinatorSettings {
+
+  /** The coordinator of tables that name none: the file system of the log itself. */
+  val FileSystem = "filesystem"
+
+  private val Prefix = "spark.interlock.coordinator."
+  private val Name = "[A-Za-z][A-Za-z0-9_-]*".r
+
+  /** @throws InterlockException
+    *   INTERLOCK_UNKNOWN_COORDINATOR where the session has none of that name
+    */
+  def of(spark: SparkSession, name: String): CoordinatorSettings = {
+    val prefix = s"$Prefix$name."
+    val values = spark.conf.getAll.collect {
+      case (key, value) if key.startsWith(prefix) => key.stripPrefix(prefix) -> value
+    }
+    val found = CoordinatorSettings(name, values)
+    if (values.isEmpty && !found.isFileSystem)
+      throw InterlockException.unknownCoordinator(name, s"${prefix}url")
+    found
+  }
+
+  /** Refuses what cannot be a logical name, such as a URL, which would stand in the log for good. */
+  def checkName(name: String): Unit = if (!Name.matches(name))
+    throw InterlockException.invalidProperty(
+      TableProperties.CoordinatorKey,
+      "***",
+      "a name of letters, digits, - and _, whose URL stands in the session's configuration"
+    )
+}

@@ -1,0 +1,201 @@
+package org.apache.spark.sql.delta.interlock
+
+import scala.annotation.tailrec
+
+import io.delta.storage.commit.Commit
+import io.interlock.coordinator._
+import org.apache.hadoop.fs.FileStatus
+import org.apache.spark.sql.SparkSession
+import org.apache.spark.sql.catalyst.catalog.CatalogTable
+import org.apache.spark.sql.delta._
+import org.apache.spark.sql.delta.coordinatedcommits.{
+  CatalogOwnedTableUtils,
+  TableCommitCoordinatorClient
+}
+import org.apache.spark.sql.delta.hooks.{CheckpointHook, ChecksumHook}
+import org.apache.spark.sql.delta.util.FileNames
+
+/** A Delta transaction whose commits go through the queue of its table, where the table says so,
+  * and are Delta's own otherwise.
+  */
+abstract private[interlock] class CoordinatedTransaction(
+    deltaLog: DeltaLog,
+    catalogTable: Option[CatalogTable],
+    snapshot: Snapshot
+) extends OptimisticTransaction(deltaLog, catalogTable, snapshot) {
+
+  /** Whether [[winner]] is what conflicts are judged by; else Delta reads the log by itself. */
+  protected def judgesWinners: Boolean
+
+  protected def tableName: String
+
+  /** The queue of the table as it was read; of a new one, as it will be. */
+  private lazy val queue: Option[CommitQueue] =
+    if (snapshot.version < 0) Coordinators.queue(spark, deltaLog, metadata.configuration, "")
+    else {
+      val read = snapshot.metadata
+      Coordinators.queue(spark, deltaLog, read.configuration, read.id)
+    }
+
+  /** What the attempt was judged against; none where it goes alone. */
+  private var generation: Option[Long] = None
+
+  private def isQueued: Boolean = queue.nonEmpty && judgesWinners
+
+  // Delta evaluates it first when it commits, and takes any that is there for a coordinator.
+  override private[delta] lazy val readSnapshotTableCommitCoordinatorClientOpt
+      : Option[TableCommitCoordinatorClient] = queue match {
+    case Some(own) =>
+      val client = new InterlockCommitCoordinatorClient(own, () => generation)
+      Some(TableCommitCoordinatorClient(client, deltaLog, Map.empty[String, String]))
+    case None if snapshot.isCatalogOwned =>
+      CatalogOwnedTableUtils.populateTableCommitCoordinatorFromCatalog(
+        spark,
+        catalogTable,
+        snapshot
+      )
+    case None => snapshot.getTableCommitCoordinatorForWrites
+  }
+
+  /** The queue orders the commits; Delta's lock would only keep them from being sent together. */
+  override private[delta] def isCommitLockEnabled: Boolean =
+    queue.isEmpty && super.isCommitLockEnabled
+
+  override protected def doCommitRetryIteratively(
+      attemptVersion: Long,
+      info: CurrentTransactionInfo,
+      level: IsolationLevel
+  ): (Long, Snapshot, CurrentTransactionInfo) = {
+    val segment = preCommitLogSegment
+
+    /** From the snapshot that was read, whatever was withdrawn before. */
+    @tailrec
+    def attempt(): (Long, Snapshot, CurrentTransactionInfo) = {
+      preCommitLogSegment = segment
+      queue.foreach(_.takeTurn())
+      generation = queue.map(_.view(attemptVersion).generation)
+      val result =
+        try Some(super.doCommitRetryIteratively(attemptVersion, info, level))
+        catch { case _: CommitWithdrawnException => None }
+        finally queue.foreach(_.passTurn())
+      result match {
+        case Some(committed) => committed
+        case None =>
+          standBack()
+          attempt()
+      }
+    }
+    if (isQueued) attempt() else super.doCommitRetryIteratively(attemptVersion, info, level)
+  }
+
+  private var timesLost = 0
+
+  private def standBack(): Unit = {
+    timesLost += 1
+    Attempts.pause(spark, tableName, timesLost)
+  }
+
+  /** The commits since the attempt, from memory where this process made the last of them. */
+  override protected def getConflictingVersions(previousAttempt: Long): Seq[FileStatus] =
+    if (!isQueued) super.getConflictingVersions(previousAttempt)
+    else {
+      val own = queue.get
+      own.takeTurn()
+      val view = own.view(previousAttempt)
+      generation = Some(view.generation)
+      if (view.reachesEnd) {
+        val files = view.commits.map(_.file)
+        preCommitLogSegment = files.foldLeft(preCommitLogSegment)((segment, file) =>
+          SnapshotManagement.appendCommitToLogSegment(segment, file, FileNames.deltaVersion(file))
+        )
+        files
+      } else {
+        standBack()
+        val files = super.getConflictingVersions(previousAttempt)
+        own.learn(Winners.read(deltaLog, files, view.commits))
+        files
+      }
+    }
+
+  /** A commit that the attempt must be judged against. */
+  protected def winner(file: FileStatus): WinningCommitSummary =
+    queue.flatMap(_.view(FileNames.deltaVersion(file)).commits.headOption) match {
+      case Some(body) => Winners.summary(body)
+      case None => WinningCommitSummary.createFromFileStatus(deltaLog, file)
+    }
+
+  override protected def writeCommitFile(
+      attemptVersion: Long,
+      lines: Iterator[String],
+      info: CurrentTransactionInfo
+  ): (Option[VersionChecksum], Commit, CurrentTransactionInfo) =
+    if (!isQueued) super.writeCommitFile(attemptVersion, lines, info)
+    else {
+      // In turn: the commit before it has left its checksum, on its way or not.
+      val checksum = Checksums.derive(queue.get, attemptVersion, generation)(previous =>
+        previous.fold(incrementallyDeriveChecksum(attemptVersion, info))(
+          deriveChecksum(attemptVersion, info, _)
+        )
+      )
+      val client = readSnapshotTableCommitCoordinatorClientOpt.get
+      val (commit, committed) = writeCommitFileImpl(attemptVersion, lines, client, info)
+      preCommitLogSegment = arrived(preCommitLogSegment)
+      (checksum, commit, committed)
+    }
+
+  private def deriveChecksum(
+      version: Long,
+      info: CurrentTransactionInfo,
+      previous: VersionChecksum
+  ): Option[VersionChecksum] =
+    incrementallyDeriveChecksum(
+      spark,
+      deltaLog,
+      version,
+      info.finalActionsToCommit,
+      Some(info.metadata),
+      Some(info.protocol),
+      info.op.name,
+      Some(info.txnId),
+      Right(previous),
+      mustIncludeFileSizeHistogram = spark.conf.get(DeltaSQLConf.DELTA_FILE_SIZE_HISTOGRAM_ENABLED),
+      includeAddFilesInCrc = Snapshot.shouldIncludeAddFilesInCrc(spark, snapshot, metadata)
+    ).toOption
+
+  /** What stood for files on their way gives place to the files: all of them are there now. */
+  private def arrived(segment: LogSegment): LogSegment =
+    segment.copy(deltas = segment.deltas.map {
+      case file if file.getLen > 0 => file
+      case file => queue.get.view(FileNames.deltaVersion(file)).commits.headOption.map(_.file)
+          .filter(_.getLen > 0)
+          .getOrElse(file.getPath.getFileSystem(deltaLog.newDeltaHadoopConf())
+            .getFileStatus(file.getPath))
+    })
+
+  override protected def runPostCommitHooks(committed: CommittedTransaction): Unit =
+    super.runPostCommitHooks(
+      if (queue.isEmpty) committed
+      else
+        committed.copy(postCommitHooks = committed.postCommitHooks.map {
+          case CheckpointHook => BackgroundCheckpoints
+          case ChecksumHook => Checksums
+          case other => other
+        })
+    )
+
+  override protected def updateAndCheckpoint(
+      session: SparkSession,
+      log: DeltaLog,
+      commitSize: Int,
+      version: Long,
+      commit: Commit,
+      txn: String
+  ): Snapshot =
+    if (queue.isEmpty) super.updateAndCheckpoint(session, log, commitSize, version, commit, txn)
+    else {
+      val after =
+        log.updateAfterCommit(version, Some(commit), None, preCommitLogSegment, catalogTable)
+      BackgroundCheckpoints.write(session, after, catalogTable)
+      after
+    }
+}

@@ -1,0 +1,46 @@
+package org.apache.spark.sql.delta.interlock
+
+import scala.concurrent.duration.Duration
+import scala.concurrent.{Await, ExecutionContext, Future}
+
+import com.google.common.cache.CacheBuilder
+import io.interlock.coordinator.CommitBody
+import org.apache.hadoop.fs.FileStatus
+import org.apache.spark.sql.delta.actions.Action
+import org.apache.spark.sql.delta.util.FileNames
+import org.apache.spark.sql.delta.{DeltaLog, WinningCommitSummary}
+import org.apache.spark.util.ThreadUtils
+
+/** Commits that others are judged against: read in parallel, parsed once per process. */
+private[interlock] object Winners {
+  private val readers = ExecutionContext.fromExecutorService(
+    ThreadUtils.newDaemonFixedThreadPool(8, "interlock-read-commits")
+  )
+
+  private val parsed =
+    CacheBuilder.newBuilder().weakKeys().build[CommitBody, Seq[Action]]()
+
+  /** Reads commit files, but for those that are known.
+    *
+    * @return
+    *   all of them, in the order of `files`
+    */
+  def read(deltaLog: DeltaLog, files: Seq[FileStatus], known: Seq[CommitBody]): Seq[CommitBody] = {
+    val byVersion = known.map(body => body.version -> body).toMap
+    val conf = deltaLog.newDeltaHadoopConf()
+    val bodies = files.map { file =>
+      val version = FileNames.deltaVersion(file)
+      byVersion.get(version).map(Future.successful).getOrElse(
+        Future(CommitBody(version, file, deltaLog.store.read(file, conf)))(readers)
+      )
+    }
+    Await.result(Future.sequence(bodies)(implicitly, readers), Duration.Inf)
+  }
+
+  def summary(body: CommitBody): WinningCommitSummary =
+    new WinningCommitSummary(
+      parsed.get(body, () => body.lines.map(Action.fromJson)),
+      body.file,
+      readTimeMs = 0
+    )
+}
