@@ -98,9 +98,7 @@ class Bench:
         most = int(MOST_PER_SECOND * seconds / writers) + 10
         made = [self._table(range(writers * most)) for _ in range(tables)]
         planned = [
-            Writer(
-                str(made[n % tables].path), n * most, most, self._how, self._lines(n), seconds
-            )
+            Writer(str(made[n % tables].path), n * most, most, self._how, self._lines(n), seconds)
             for n in range(writers)
         ]
         took = run(self._drivers, planned, seconds + PATIENCE_SECONDS)
@@ -130,9 +128,7 @@ class Bench:
             first = repetition * (versions_missed + 1)
             result = self._lines(0)
             order(one, f"from integration.writers import begin; begin(spark, {str(table.path)!r})")
-            others = Writer(
-                str(table.path), first + 1, versions_missed, "commit", self._lines(1)
-            )
+            others = Writer(str(table.path), first + 1, versions_missed, "commit", self._lines(1))
             run([other], [others], PATIENCE_SECONDS)
             order(one, f"from integration.writers import end; end(spark, {first}, {result!r})")
             times.append(float(Path(result).read_text(encoding="utf-8")))

@@ -32,7 +32,6 @@ class Fault(enum.Enum):
 
 
 DATABASE_FAULTS = (Fault.RESTART, Fault.TERMINATE, Fault.CUT, Fault.RESTORE)
-HOLDING_FAULTS = (Fault.KILL, Fault.PAUSE, Fault.RESTART, Fault.TERMINATE, Fault.RESTORE)
 CLOCK_FAULTS = (Fault.AHEAD, Fault.BEHIND)
 
 
@@ -52,6 +51,8 @@ class Point:
         policy: of its table
         beside: what another process does while the statement stands at its commit
         timed: whether the clock is read behind the point
+        background: whether the statement does not wait for it
+        checkpoint: whether the statement's version is one for a checkpoint
 
     """
 
@@ -66,6 +67,8 @@ class Point:
     policy: str = "maxcompute_transactional"
     beside: str | None = None
     timed: bool = False
+    background: bool = False
+    checkpoint: bool = False
     properties: dict[str, str] = field(default_factory=dict)
 
 
@@ -87,7 +90,8 @@ POINTS = (
         *("K9", "before checkpoint", "checkpoint.create", "checkpoint.create"),
         *("checkpoint.close", "checkpoint.close", "checkpoint.create"),
         timed=True,
-        properties={"delta.checkpointInterval": "4"},
+        background=True,
+        checkpoint=True,
     ),
     Point(
         *("K10", "inside a rebase", "vector.create", "vector.create"),

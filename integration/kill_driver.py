@@ -30,8 +30,15 @@ def arm(spark: SparkSession, point: str, action: str, table: str, marker: str) -
 
 
 def shift_clock(spark: SparkSession, table: str, hours: int) -> None:
-    """Give the table's log a clock that stands some hours off; to be called before its first use."""
+    """Give a table's log, before its first use, a clock that is some hours off."""
     jvm: Any = spark._jvm
     clock = jvm.org.apache.spark.util.ManualClock(int(time.time() * 1000) + hours * HOUR_MILLIS)
     path = jvm.org.apache.hadoop.fs.Path(table)
     jvm.org.apache.spark.sql.delta.DeltaLog.forTable(spark._jsparkSession, path, clock)
+
+
+def repair(spark: SparkSession, options: dict[str, str]) -> None:
+    """Make the database agree with a table's log, as `interlock coordinator repair` does."""
+    jvm: Any = spark._jvm
+    said = jvm.io.interlock.coordinator.postgres.Admin.run("repair", options)
+    assert "condition" not in said, said

@@ -1,6 +1,6 @@
 """The table of kill points and faults.
 
-    python -m integration.kill_points [--cell 'K3: kill -9'] [--seed 7]
+    python -m integration.kill_points [--store filesystem] [--cell 'K3: kill -9'] [--seed 7]
 
 Each cell says what the victim was told and whether its commit is there, or why it was not run.
 """
@@ -10,61 +10,76 @@ from __future__ import annotations
 import argparse
 import random
 import tempfile
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
-from integration.kill_cells import POINTS, Cell, Fault, cells, not_applicable, not_runnable
-from integration.kill_lab import Lab, may_mount
-from integration.stores import FILE_SYSTEM, Store
+from tests.postgres import VERSIONS
 
-STORES = (FILE_SYSTEM,)
+from integration.database import database
+from integration.kill_cells import POINTS, Cell, Fault, cells, not_applicable, not_runnable
+from integration.kill_lab import Lab
+from integration.small_disk import may_mount
+from integration.stores import FILE_SYSTEM, STORES
 
 
 @contextmanager
-def lab(store: Store, folder: Path) -> Iterator[Lab]:
-    """Start the processes of one store."""
-    made = Lab(store, folder)
-    try:
-        yield made
-    finally:
-        made.close()
+def started(name: str, folder: Path) -> Iterator[Lab]:
+    """Start all that the cells of one store need."""
+    with ExitStack() as stack:
+        if name == FILE_SYSTEM.name:
+            lab = Lab(FILE_SYSTEM, folder)
+        else:
+            version = next(v for v in VERSIONS if name.endswith(str(v)))
+            behind = stack.enter_context(database(version, folder / "database"))
+            lab = Lab(behind.store(name), folder, behind)
+        stack.callback(lab.close)
+        yield lab
 
 
-def run(lab: Lab, store: Store, wanted: Sequence[Cell], folder: Path) -> dict[Cell, str]:
+def run(
+    lab: Lab, wanted: Sequence[Cell], folder: Path, *, tell: Callable[[str], None] = print
+) -> dict[str, str]:
     """Run cells in the order given; return what each says."""
-    said: dict[Cell, str] = {}
+    said: dict[str, str] = {}
     disk = folder / "disk"
     disk.mkdir()
     mounts = may_mount(disk)
     for cell in wanted:
-        if reason := not_applicable(cell, database=store.database):
-            said[cell] = f"n/a: {reason}"
+        if reason := not_applicable(cell, database=lab.database is not None):
+            said[str(cell)] = f"n/a: {reason}"
         elif reason := not_runnable(cell):
-            said[cell] = f"not run: {reason}"
+            said[str(cell)] = f"not run: {reason}"
         elif cell.fault is Fault.DISK_FULL and not mounts:
-            said[cell] = "not run: mounting is not allowed"
+            said[str(cell)] = "not run: mounting is not allowed"
         else:
-            said[cell] = str(lab.run(cell))
-            print(f"{store.name}: {cell}: {said[cell]}", flush=True)
+            said[str(cell)] = str(lab.run(cell))
+            tell(f"{cell}: {said[str(cell)]}")
     return said
 
 
-def table(store: Store, said: dict[Cell, str]) -> str:
-    """Render cells as Markdown: a row for each point, a column for each fault."""
-    lines = [f"| {store.name} | {' | '.join(fault.value for fault in Fault)} |"]
+def table(name: str, said: dict[str, str]) -> str:
+    """Render cells as Markdown: a row for each point, a column for each fault; notes below."""
+    notes: dict[str, int] = {}
+    lines = [f"| {name} | {' | '.join(fault.value for fault in Fault)} |"]
     lines.append("|---" * (len(Fault) + 1) + "|")
-    by_name = {str(cell): text for cell, text in said.items()}
     for point in POINTS:
-        texts = [by_name.get(str(Cell(point, fault)), "") for fault in Fault]
-        lines.append(f"| {point.name} {point.text} | {' | '.join(texts)} |")
-    return "\n".join(lines)
+        texts = [said.get(str(Cell(point, fault)), "") for fault in Fault]
+        short = [_short(text.replace("\n", " "), notes) for text in texts]
+        lines.append(f"| {point.name} {point.text} | {' | '.join(short)} |")
+    return "\n".join([*lines, "", *(f"{n}. {text}" for text, n in notes.items())])
+
+
+def _short(text: str, notes: dict[str, int]) -> str:
+    """Put a reason into the notes."""
+    head, colon, reason = text.partition(": ")
+    return f"{head} ({notes.setdefault(reason, len(notes) + 1)})" if colon else text
 
 
 def main() -> None:
     """Run cells and print the table."""
     parser = argparse.ArgumentParser(description="Kill points and faults.")
-    parser.add_argument("--store", action="append", choices=[store.name for store in STORES])
+    parser.add_argument("--store", action="append", choices=STORES)
     parser.add_argument("--cell", action="append", help="as 'K3: kill -9'; default all")
     parser.add_argument("--seed", type=int, default=random.randrange(10**6), help="of the order")
     arguments = parser.parse_args()
@@ -72,13 +87,13 @@ def main() -> None:
     wanted = [c for c in cells() if not arguments.cell or str(c) in arguments.cell]
     random.Random(arguments.seed).shuffle(wanted)
     failed = 0
-    for store in STORES:
-        if arguments.store and store.name not in arguments.store:
-            continue
-        with tempfile.TemporaryDirectory(prefix="interlock-kill-") as name:
-            with lab(store, Path(name)) as started:
-                said = run(started, store, wanted, Path(name))
-        print(table(store, said))
+    for name in arguments.store or STORES:
+        with (
+            tempfile.TemporaryDirectory(prefix="interlock-kill-") as folder,
+            started(name, Path(folder)) as lab,
+        ):
+            said = run(lab, wanted, Path(folder), tell=lambda text: print(text, flush=True))
+        print(table(name, said), flush=True)
         failed += sum("FAILED" in text for text in said.values())
     raise SystemExit(bool(failed))
 

@@ -38,9 +38,7 @@ class Found:
         return ", ".join(f"{k}: {len(v)} {v[:5]}" for k, v in named.items() if v) or "nothing"
 
 
-def check(
-    table: Table, acknowledged: Collection[int], *, unknown: Collection[int] = ()
-) -> Found:
+def check(table: Table, acknowledged: Collection[int], *, unknown: Collection[int] = ()) -> Found:
     """Compare a table of appends with the ids whose commits were acknowledged.
 
     Args:

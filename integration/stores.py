@@ -34,6 +34,7 @@ class Store:
 
 
 FILE_SYSTEM = Store("filesystem", properties={"interlock.policy": "maxcompute_transactional"})
+STORES = (FILE_SYSTEM.name, "postgres 16", "postgres 18")
 STOCK = Store("stock", kind="stock")
 STOCK_SAME_PROPERTIES = Store("stock, same properties", kind="stock", properties=REQUIRED)
 STOCK_WIDENED = Store(

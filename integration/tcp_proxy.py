@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import contextlib
 import enum
 import socket
 import threading
+from collections.abc import Collection
 from types import TracebackType
 
 
 class Cut(enum.Enum):
-    """When a connection that sends the trigger ends.
+    """When a connection that sends a trigger ends.
 
     `SENT`: as soon as the server has all that the client had sent with it.
     `ANSWERED`: when the server's answer arrives, of which the client gets nothing.
@@ -25,16 +27,16 @@ class TcpProxy:
     def __init__(self, host: str, port: int) -> None:
         self._target = (host, port)
         self._listener = socket.create_server(("127.0.0.1", 0))
-        self._armed: tuple[bytes, Cut] | None = None
+        self._armed: tuple[Collection[bytes], Cut] | None = None
         self._lock = threading.Lock()
         self.has_cut = threading.Event()
         self.port: int = self._listener.getsockname()[1]
 
-    def cut(self, trigger: bytes, when: Cut) -> None:
-        """Cut the next connection whose client sends `trigger`, once."""
+    def cut(self, triggers: Collection[bytes], when: Cut) -> None:
+        """Cut the next connection whose client sends one of `triggers`, once."""
         self.has_cut.clear()
         with self._lock:
-            self._armed = (trigger, when)
+            self._armed = (triggers, when)
 
     def __enter__(self) -> TcpProxy:
         threading.Thread(target=self._accept, daemon=True).start()
@@ -64,7 +66,7 @@ class TcpProxy:
     def disarm(self, sent: bytes) -> Cut | None:
         """Return how the connection ends that sent these bytes, which is told only once."""
         with self._lock:
-            if self._armed is None or self._armed[0] not in sent:
+            if self._armed is None or not any(trigger in sent for trigger in self._armed[0]):
                 return None
             when = self._armed[1]
             self._armed = None
@@ -108,8 +110,6 @@ class _Connection:
 
     def _close(self) -> None:
         for end in (self._client, self._server):
-            try:
+            with contextlib.suppress(OSError):
                 end.shutdown(socket.SHUT_RDWR)
-            except OSError:
-                pass
             end.close()

@@ -166,7 +166,7 @@ def end(spark: SparkSession, identifier: int, result: str) -> None:
 
 @contextmanager
 def streaming_copy(driver: DriverProcess, table: Table, folder: Path) -> Iterator[Table]:
-    """Let a streaming query of `driver` copy a table; in the end the copy has all that was there."""
+    """Let a streaming query of `driver` copy a table; in the end the copy has all of it."""
     copy = Table(folder / "copy")
     order(
         driver,
