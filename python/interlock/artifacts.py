@@ -12,6 +12,8 @@ SCALA = "2.13"
 DELTA_VERSION = "4.4.0"
 DELTA_ARTIFACT = f"delta-spark_{SPARK_MINOR}_{SCALA}"
 DELTA_COORDINATES = f"io.delta:{DELTA_ARTIFACT}:{DELTA_VERSION}"
+POSTGRES_VERSION = "42.7.10"
+POSTGRES_COORDINATES = f"org.postgresql:postgresql:{POSTGRES_VERSION}"
 ARTIFACT = f"interlock-spark_{SPARK_MINOR}_{SCALA}"
 JAR_NAME = f"{ARTIFACT}-{__version__}.jar"
 

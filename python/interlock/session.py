@@ -24,6 +24,8 @@ _JARS = "spark.jars"
 _PACKAGES = "spark.jars.packages"
 _EXTENSIONS = "spark.sql.extensions"
 _CATALOG = "spark.sql.catalog.spark_catalog"
+_COORDINATOR_URL = re.compile(r"spark\.interlock\.coordinator\.[^.]+\.url")
+_POSTGRES_JAR = re.compile(r"(^|[/:])postgresql[-:]\d[^/]*$")
 _VERSION = "spark.interlock.version"
 
 
@@ -49,6 +51,7 @@ def configure(builder: SparkSession.Builder) -> SparkSession.Builder:
     else:
         _add_delta(settings)
         _add_interlock(settings)
+        _add_postgres(settings)
         _ship_packages(builder)
     _add_extensions(settings)
     _set_unless_other(settings, _CATALOG, CATALOG, replaceable=(DELTA_CATALOG,))
@@ -80,6 +83,14 @@ def _add_interlock(settings: Settings) -> None:
     """Add this wheel's jar, unless the user lists the same artifact already."""
     if not _lists(settings, "interlock-spark", artifacts.maven_coordinates(), artifacts.JAR_NAME):
         settings.append(_JARS, [str(artifacts.jar_path())])
+
+
+def _add_postgres(settings: Settings) -> None:
+    """Ask for the driver of Postgres if a coordinator needs it, unless the user brings one."""
+    named = any(_COORDINATOR_URL.fullmatch(key) for key in settings.all_keys())
+    given = [item for key in (_PACKAGES, _JARS) for item in settings.items(key)]
+    if named and not any(_POSTGRES_JAR.search(item) for item in given):
+        settings.append(_PACKAGES, [artifacts.POSTGRES_COORDINATES])
 
 
 def _lists(settings: Settings, artifact: str, package: str, jar: str) -> bool:

@@ -27,6 +27,11 @@ class Settings:
             return None if options[key] is None else str(options[key])
         return self._below.get(key)
 
+    def all_keys(self) -> set[str]:
+        """Return the keys that have a value as things stand."""
+        options: dict[str, Any] = self._builder._options
+        return {key for key in (*options, *self._below) if self.value(key) is not None}
+
     def set(self, key: str, value: str) -> None:
         """Set `key` in the builder."""
         self._builder.config(key, value)

@@ -1,14 +1,14 @@
-"""The Spark session of a command."""
+"""The Spark session, or only the JVM, of a command."""
 
 from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from tempfile import TemporaryDirectory, TemporaryFile
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from interlock.lab.session import SMALL_SESSION
 
@@ -51,3 +51,21 @@ def small_session() -> Iterator[tuple[SparkSession, Path]]:
             yield spark, Path(folder)
         finally:
             spark.stop()
+
+
+@contextmanager
+def bare_jvm(conf: Mapping[str, str]) -> Iterator[Any]:
+    """Start Spark's JVM with Interlock and the packages of `conf`, and no session in it."""
+    from pyspark import SparkConf, SparkContext
+    from pyspark.sql import SparkSession
+
+    from interlock.session import configure
+
+    builder: Any = SparkSession.builder.config(map={**SMALL_SESSION, **conf})
+    with _quiet_start():
+        options = configure(builder)._options
+        SparkContext._ensure_initialized(conf=SparkConf().setAll(list(options.items())))
+    jvm: Any = SparkContext._jvm
+    logging = jvm.org.apache.logging.log4j
+    logging.core.config.Configurator.setRootLevel(logging.Level.OFF)
+    yield jvm

@@ -1,8 +1,10 @@
 package io.interlock.coordinator
 
+import scala.util.Try
 import scala.util.control.NonFatal
 
 import io.delta.storage.LogStore
+import org.apache.hadoop.fs.FileStatus
 import org.slf4j.LoggerFactory
 
 /** Commits are ordered by the file system itself: whoever creates `N.json` has version N.
@@ -13,37 +15,55 @@ import org.slf4j.LoggerFactory
 final class FileSystemStore(logStores: TableLog => LogStore) extends CommitStore {
   private val logger = LoggerFactory.getLogger(classOf[FileSystemStore])
   private val publisher = Publisher.exclusive(logStores)
+  private val lastCommits = new LastCommits
 
-  /** As [[CommitStore.commit]]; an I/O error of the first request, with nothing visible, is thrown.
-    * One of a later request makes that request and the rest `Taken` by nobody.
+  /** As [[CommitStore.commit]].
+    *
+    * @throws java.io.IOException
+    *   where the first request met it and nothing became visible; a later request that meets it is
+    *   [[Taken]] by nobody, to be tried again
     */
   override def commit(log: TableLog, requests: Seq[CommitRequest]): Seq[CommitOutcome] =
     requests.foldLeft(Vector.empty[CommitOutcome]) { (done, request) =>
-      done :+ (if (done.isEmpty) attempt(log, request) else next(log, done.last, request))
+      done :+ done.lastOption.fold(commit(log, request))(next(log, _, request))
     }
+
+  /** Lets commits be made on top of what the log holds now, whatever became of earlier ones. */
+  def repair(log: TableLog): Unit = lastCommits.forget(log)
 
   override def close(): Unit = ()
 
-  /** A version counts only on top of the one before it. */
+  /** A version is made only on top of the one before it. */
   private def next(log: TableLog, before: CommitOutcome, request: CommitRequest): CommitOutcome =
     before match {
       case Committed(version, _) if version + 1 == request.version =>
-        try attempt(log, request)
+        try commit(log, request)
         catch {
           case NonFatal(e) =>
-            logger.warn(s"Version ${request.version} of ${log.path} has to try again", e)
+            logger.warn(s"Version ${request.version} of ${log.path} has to be tried again", e)
             Taken(Seq.empty)
         }
       case _ => Taken(Seq.empty)
     }
 
-  private def attempt(log: TableLog, request: CommitRequest): CommitOutcome =
-    inTheWay(log, request).getOrElse(publish(log, request))
+  private def commit(log: TableLog, request: CommitRequest): CommitOutcome = {
+    val last = lastCommits.of(log, request)
+    last.foreach(_.requireKept(log, request.version))
+    last
+      .filter(_.txnId == request.txnId)
+      .map(made => found(log, request.copy(version = made.version), made.file))
+      .orElse(inTheWay(log, request))
+      .getOrElse {
+        if (!last.exists(_.version + 1 == request.version)) requireNoGap(log, request.version)
+        publish(log, request)
+      }
+  }
 
   /** A look that saves the writing of a file where the version is taken already. */
   private def inTheWay(log: TableLog, request: CommitRequest): Option[CommitOutcome] =
-    if (LogFolder.isLocal(log)) LogFolder.of(log).status(LogFolder.commitName(request.version))
-      .filter(_.isFile).map(file => found(log, request, Foreign(file)))
+    if (LogFolder.isLocal(log))
+      LogFolder.of(log).status(LogFolder.commitName(request.version)).filter(_.isFile)
+        .map(found(log, request, _))
     else None
 
   private def publish(log: TableLog, request: CommitRequest): CommitOutcome = {
@@ -51,13 +71,15 @@ final class FileSystemStore(logStores: TableLog => LogStore) extends CommitStore
     val content = publisher.stage(log, request.version, request.txnId, lines)
     try
       publisher.publish(log, request.version, content) match {
-        case Published(file) => Committed(request.version, file)
-        case foreign: Foreign =>
+        case Published(file) => committed(log, request, file)
+        case Foreign(file) =>
           publisher.discard(log, content)
-          found(log, request, foreign)
+          found(log, request, file)
       }
     catch {
-      case unknown: PublishUnknown => Unknown(unknown)
+      case unknown: PublishUnknown =>
+        Try(rememberIfThere(log, request))
+        Unknown(unknown)
       case e: Throwable =>
         publisher.discard(log, content)
         throw e
@@ -65,14 +87,46 @@ final class FileSystemStore(logStores: TableLog => LogStore) extends CommitStore
   }
 
   /** The request's own commit, found where an earlier attempt got no reply, is a success. */
-  private def found(log: TableLog, request: CommitRequest, foreign: Foreign): CommitOutcome = {
+  private def found(log: TableLog, request: CommitRequest, file: FileStatus): CommitOutcome = {
     val folder = LogFolder.of(log)
-    val winner = folder.firstLine(request.version).flatMap(CommitLines.txnIdOf)
-    if (!winner.contains(request.txnId)) Taken(folder.body(request.version).toSeq)
+    if (!isOwn(folder, request)) Taken(folder.body(request.version).toSeq)
     else
       try {
         folder.sync()
-        Committed(request.version, foreign.file)
+        committed(log, request, file)
       } catch { case NonFatal(e) => Unknown(e) }
+  }
+
+  private def committed(log: TableLog, request: CommitRequest, file: FileStatus): CommitOutcome = {
+    lastCommits.remember(log, request, file)
+    Committed(request.version, file)
+  }
+
+  private def rememberIfThere(log: TableLog, request: CommitRequest): Unit = {
+    val folder = LogFolder.of(log)
+    if (isOwn(folder, request))
+      folder.status(LogFolder.commitName(request.version)).foreach {
+        lastCommits.remember(log, request, _)
+      }
+  }
+
+  private def isOwn(folder: LogFolder, request: CommitRequest): Boolean =
+    folder.firstLine(request.version).flatMap(CommitLines.txnIdOf).contains(request.txnId)
+
+  /** The folder may have been emptied, and filled anew, since the transaction read the table.
+    *
+    * @throws CoordinatorException
+    *   where the version before `version` is not there
+    */
+  private def requireNoGap(log: TableLog, version: Long): Unit = {
+    val folder = LogFolder.of(log)
+    val before = version - 1
+    def checkpointed =
+      folder.list().exists(_.getPath.getName.startsWith(f"$before%020d.checkpoint"))
+    if (version > 0 && folder.status(LogFolder.commitName(before)).isEmpty && !checkpointed)
+      throw new CoordinatorException(
+        "INTERLOCK_LOG_GAP",
+        Map("path" -> log.path.toString, "version" -> version.toString, "before" -> before.toString)
+      )
   }
 }

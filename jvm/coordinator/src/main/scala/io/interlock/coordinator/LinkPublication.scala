@@ -1,7 +1,7 @@
 package io.interlock.coordinator
 
 import java.io.IOException
-import java.nio.file.attribute.BasicFileAttributes
+import java.nio.file.NoSuchFileException
 
 import scala.util.Try
 import scala.util.control.NonFatal
@@ -17,50 +17,59 @@ final private[coordinator] class LinkPublication(log: TableLog, version: Long) {
     LinkProbe.require(log, folder)
     content match {
       case StagedFile(name, _, _) => publish(name, content)
-      case InMemory(bytes, _) =>
-        val name = Publisher.temporaryName(version)
-        folder.write(name, Iterator.single(bytes))
-        try publish(name, content)
-        catch {
-          case unknown: PublishUnknown => throw unknown
-          case e: Throwable =>
-            Try(folder.delete(name))
-            throw e
-        }
+      case InMemory(bytes, _) => publish(bytes, content)
+    }
+  }
+
+  private def publish(bytes: Array[Byte], content: CommitContent): Publication = {
+    val name = Publisher.temporaryName(version)
+    folder.write(name, Iterator.single(bytes))
+    try {
+      val publication = publish(name, content)
+      Try(folder.delete(name))
+      publication
+    } catch {
+      case unknown: PublishUnknown => throw unknown
+      case e: Throwable =>
+        Try(folder.delete(name))
+        throw e
     }
   }
 
   private def publish(name: String, content: CommitContent): Publication = {
+    val own = folder.status(name)
     CommitPhases.reached(CommitPhase.Publishing, log, version)
-    val linked =
+    val foreign =
       try {
         folder.link(name, target)
         None
-      } catch { case e: IOException => foreign(name, content, e) }
-    linked.getOrElse(settle(name))
+      } catch {
+        case e: IOException =>
+          // The reply of a network file system may have been lost: the link may be there.
+          val found = folder.status(target).filter(_.isFile).getOrElse(throw e)
+          Option.when(!isOwn(found, own, content))(Foreign(found))
+      }
+    foreign.getOrElse(settle(name, own, content))
   }
 
-  /** What the failed link means: none if the file in the way is the one to publish, as after a lost
-    * reply of a network file system.
-    */
-  private def foreign(name: String, content: CommitContent, e: IOException): Option[Publication] = {
-    val found = folder.attributes(target).filter(_.isRegularFile).getOrElse(throw e)
-    if (sameFile(name, found) || sameBytes(content, found)) None
-    else folder.status(target).map(Foreign)
-  }
-
-  private def sameFile(name: String, found: BasicFileAttributes): Boolean =
-    folder.attributes(name).exists(_.fileKey == found.fileKey)
-
-  private def sameBytes(content: CommitContent, found: BasicFileAttributes): Boolean =
-    content.size == found.size && folder.sha256(target).sameElements(content.sha256)
-
-  private def settle(name: String): Publication =
+  private def settle(name: String, own: Option[LocalStatus], content: CommitContent): Publication =
     try {
-      CommitPhases.reached(CommitPhase.Linked, log, version)
       Try(folder.delete(name))
+      CommitPhases.reached(CommitPhase.Linked, log, version)
       folder.sync()
-      CommitPhases.reached(CommitPhase.Published, log, version)
-      Published(folder.status(target).get)
+      val found = folder.status(target).getOrElse(throw new NoSuchFileException(target))
+      if (isOwn(found, own, content)) {
+        CommitPhases.reached(CommitPhase.Published, log, version)
+        Published(found)
+      } else Foreign(found)
     } catch { case NonFatal(e) => throw new PublishUnknown(log.file(version), e) }
+
+  private def isOwn(
+      found: LocalStatus,
+      own: Option[LocalStatus],
+      content: CommitContent
+  ): Boolean = own.exists(found.sameFile) || sameBytes(found, content)
+
+  private def sameBytes(found: LocalStatus, content: CommitContent): Boolean =
+    found.getLen == content.size && folder.sha256(target).sameElements(content.sha256)
 }

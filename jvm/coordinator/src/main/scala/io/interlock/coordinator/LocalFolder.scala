@@ -17,11 +17,11 @@ import org.apache.hadoop.fs.{FileStatus, Path}
 final private[coordinator] class LocalFolder(log: TableLog) extends LogFolder {
   val path: LocalPath = LocalPath.of(log.path.toUri.getPath)
 
-  def attributes(name: String): Option[BasicFileAttributes] =
-    try Some(Files.readAttributes(file(name), classOf[BasicFileAttributes]))
-    catch { case _: NoSuchFileException => None }
-
-  override def status(name: String): Option[FileStatus] = attributes(name).map(statusOf(name, _))
+  override def status(name: String): Option[LocalStatus] =
+    try {
+      val found = Files.readAttributes(file(name), classOf[BasicFileAttributes])
+      Some(new LocalStatus(new Path(log.path, name), found))
+    } catch { case _: NoSuchFileException => None }
 
   override def open(name: String): InputStream = Files.newInputStream(file(name))
 
@@ -68,19 +68,4 @@ final private[coordinator] class LocalFolder(log: TableLog) extends LogFolder {
     }
 
   private def file(name: String): LocalPath = path.resolve(name)
-
-  private def statusOf(name: String, found: BasicFileAttributes): FileStatus = new FileStatus(
-    found.size,
-    found.isDirectory,
-    1,
-    LocalFolder.BlockSize,
-    found.lastModifiedTime.toMillis,
-    new Path(log.path, name)
-  )
-}
-
-private object LocalFolder {
-
-  /** What Hadoop says of local files. */
-  private val BlockSize = 32L << 20
 }

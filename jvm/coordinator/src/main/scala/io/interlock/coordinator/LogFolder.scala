@@ -32,14 +32,15 @@ private[coordinator] trait LogFolder {
   /** The first line of version `version`; none if the log has no such version. */
   final def firstLine(version: Long): Option[String] = {
     val name = LogFolder.commitName(version)
-    status(name).flatMap(_ => reading(name)(reader => Option(reader.readLine())))
+    status(name).flatMap(_ => LogFolder.reading(open(name))(in => Option(in.readLine())))
   }
 
   /** All of version `version`, if the log has it and it is small. */
   final def body(version: Long): Option[CommitBody] = {
     val name = LogFolder.commitName(version)
     status(name).filter(_.getLen < LogFolder.Small).map { file =>
-      CommitBody(version, file, reading(name)(_.lines().iterator.asScala.toVector))
+      val lines = LogFolder.reading(open(name))(_.lines().iterator.asScala.toVector)
+      CommitBody(version, file, lines)
     }
   }
 
@@ -69,9 +70,6 @@ private[coordinator] trait LogFolder {
     )
     digest.digest()
   }
-
-  private def reading[A](name: String)(read: BufferedReader => A): A =
-    Using.resource(new BufferedReader(new InputStreamReader(open(name), UTF_8)))(read)
 }
 
 private[coordinator] object LogFolder {
@@ -89,4 +87,8 @@ private[coordinator] object LogFolder {
   def commitName(version: Long): String = f"$version%020d.json"
 
   def newDigest(): MessageDigest = MessageDigest.getInstance("SHA-256")
+
+  /** Closes `in`. */
+  def reading[A](in: InputStream)(read: BufferedReader => A): A =
+    Using.resource(new BufferedReader(new InputStreamReader(in, UTF_8)))(read)
 }

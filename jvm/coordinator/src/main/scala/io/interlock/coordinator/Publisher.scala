@@ -38,6 +38,7 @@ final class Publisher private (
     * in a file of the log folder. If it fails, nothing is left.
     */
   def stage(log: TableLog, version: Long, txnId: String, lines: Iterator[String]): CommitContent = {
+    if (mode == Publisher.Exclusive) requireExclusion(log)
     CommitPhases.reached(CommitPhase.Staging, log, version)
     val content = read(log, Publisher.stagedName(version, txnId, mode), limit(log), lines)
     try CommitPhases.reached(CommitPhase.Staged, log, version)
@@ -49,7 +50,7 @@ final class Publisher private (
     content
   }
 
-  /** Publishes, and says what is there now. The staged file is gone afterwards if it was published.
+  /** Publishes what was staged, here or elsewhere, and says what is there now. The staged file is gone afterwards if it was published.
     *
     * @throws PublishUnknown
     *   where nobody can say whether the file is there, or is durable
@@ -60,13 +61,20 @@ final class Publisher private (
     */
   def publish(log: TableLog, version: Long, content: CommitContent): Publication =
     if (LogFolder.isLocal(log)) new LinkPublication(log, version).publish(content)
-    else throw new UnsupportedOperationException(logStores(log).toString)
+    else new LogStorePublication(log, version, logStores(log)).publish(content)
 
   /** Deletes the staged file of a commit that will not be published, best effort. */
   def discard(log: TableLog, content: CommitContent): Unit = content match {
     case StagedFile(name, _, _) => Try(LogFolder.of(log).delete(name)): Unit
     case _: InMemory =>
   }
+
+  /** @throws CoordinatorException
+    *   where two writers could both be told that a version is theirs
+    */
+  private def requireExclusion(log: TableLog): Unit =
+    if (LogFolder.isLocal(log)) LinkProbe.require(log, new LocalFolder(log))
+    else LogStorePublication.require(log, logStores(log))
 
   private def limit(log: TableLog): Long =
     if (mode == Publisher.Exclusive && LogFolder.isLocal(log)) 0 else LogFolder.Small
@@ -113,6 +121,6 @@ object Publisher {
 
   private def stagedName(version: Long, txnId: String, mode: Mode): String = mode match {
     case Exclusive => temporaryName(version)
-    case Ratified => f".$version%020d.$txnId.${UUID.randomUUID()}.staged"
+    case Ratified => f".$version%020d.$txnId-${UUID.randomUUID()}.staged"
   }
 }

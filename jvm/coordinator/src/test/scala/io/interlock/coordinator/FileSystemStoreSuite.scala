@@ -1,15 +1,134 @@
 package io.interlock.coordinator
 
+import java.io.IOException
+import java.nio.file.Files
+
 class FileSystemStoreSuite extends Tables {
+  private val adds = Seq("{\"add\":1}", "{\"add\":\"é\"}")
+
   table.test("a commit is its lines, stamped, and leaves no other file") { table =>
-    table.commit(0, "t0", "{\"add\":1}", "{\"add\":2}") match {
+    table.commit(0, "t0", adds: _*) match {
       case Committed(0, file) =>
         assertEquals(file.getPath, table.log.file(0))
-        assertEquals(file.getLen, java.nio.file.Files.size(table.file(0)))
+        assertEquals(file.getLen, Files.size(table.file(0)))
+        val time = Files.getLastModifiedTime(table.file(0))
+        assertEquals(file.getModificationTime, time.toMillis)
       case other => fail(s"$other")
     }
-    assertEquals(table.names, Set("00000000000000000000.json"))
-    assertEquals(table.read(0).tail, Seq("{\"add\":1}", "{\"add\":2}"))
+    assertLog(table, "t0")
+    assertEquals(table.read(0).tail, adds)
     assertEquals(CommitLines.stampOf(table.read(0).head), Some(Stamp("filesystem", 0, 0)))
+  }
+
+  table.test("a version that is there is taken, and shown") { table =>
+    assertCommitted(table.commit(0, "t0", adds: _*), 0)
+    assertTaken(table, table.commit(0, "t1"), 0)
+    assertTaken(table, table.newStore.commit(table.log, Seq(table.request(0, "t1"))).head, 0)
+    assertLog(table, "t0")
+  }
+
+  table.test("a version that is there is not shown when it is large") { table =>
+    assertCommitted(table.commit(0, "t0", "x" * (1 << 20)), 0)
+    assertEquals(table.commit(0, "t1"), Taken(Seq.empty))
+  }
+
+  table.test("a commit of another writer, in no form of ours, is taken and shown") { table =>
+    table.overwrite(0, "[]")
+    assertTaken(table, table.commit(0, "t1"), 0)
+    assertEquals(table.read(0), Seq("[]"))
+  }
+
+  table.test("a batch is committed in order") { table =>
+    val requests = Seq("t0", "t1", "t2").zipWithIndex.map { case (id, v) =>
+      table.request(v.toLong, id, adds: _*)
+    }
+    val outcomes = table.store.commit(table.log, requests)
+    outcomes.zipWithIndex.foreach { case (outcome, v) => assertCommitted(outcome, v.toLong) }
+    assertLog(table, "t0", "t1", "t2")
+    assertEquals(table.store.commit(table.log, Seq.empty), Seq.empty)
+  }
+
+  table.test("a batch stops at the first that is not committed") { table =>
+    table.commit(0, "t0")
+    table.newStore.commit(table.log, Seq(table.request(1, "other")))
+    val requests = Seq(1L, 2L, 3L).map(v => table.request(v, s"t$v"))
+    val outcomes = table.store.commit(table.log, requests)
+    assertTaken(table, outcomes.head, 1)
+    assertEquals(outcomes.tail, Seq(Taken(Seq.empty), Taken(Seq.empty)))
+    assertLog(table, "t0", "other")
+  }
+
+  table.test("the same transaction again is the same commit, wherever it wants to be") { table =>
+    table.commit(0, "t0", adds: _*)
+    assertCommitted(table.commit(0, "t0", "other lines"), 0)
+    assertCommitted(table.commit(1, "t0"), 0)
+    val restarted = table.newStore
+    assertCommitted(restarted.commit(table.log, Seq(table.request(0, "t0"))).head, 0)
+    assertEquals(table.read(0).tail, adds)
+    assertLog(table, "t0")
+  }
+
+  table.test("what follows a transaction that was there already is judged again") { table =>
+    table.commit(0, "t0")
+    val outcomes =
+      table.store.commit(table.log, Seq(table.request(1, "t0"), table.request(2, "t1")))
+    assertCommitted(outcomes.head, 0)
+    assertEquals(outcomes(1), Taken(Seq.empty))
+    assertLog(table, "t0")
+  }
+
+  table.test("a large commit is written as its lines come") { table =>
+    val lines = Vector.tabulate(100)(i => s"$i" * 50000)
+    assertCommitted(table.commit(0, "t0", lines: _*), 0)
+    assertLog(table, "t0")
+    assertEquals(table.read(0).tail, lines)
+  }
+
+  table.test("a folder in the place of a version is an I/O error") { table =>
+    Files.createDirectory(table.file(0))
+    intercept[IOException](table.commit(0, "t0"))
+    assertEquals(table.names, Set(LogFolder.commitName(0)))
+  }
+
+  table.test("an I/O error within a batch leaves the rest to try again") { table =>
+    Files.createDirectory(table.file(1))
+    val requests = Seq(0L, 1L, 2L).map(v => table.request(v, s"t$v"))
+    val outcomes = table.store.commit(table.log, requests)
+    assertCommitted(outcomes.head, 0)
+    assertEquals(outcomes.tail, Seq(Taken(Seq.empty), Taken(Seq.empty)))
+    assertEquals(table.names, Set(LogFolder.commitName(0), LogFolder.commitName(1)))
+  }
+
+  table.test("a log folder that is not there is an I/O error") { table =>
+    Files.delete(table.folder)
+    intercept[IOException](table.commit(0, "t0"))
+  }
+
+  table.test("lines that cannot be had leave nothing") { table =>
+    val lines =
+      Iterator("x" * 100000, "y").map(line => if (line == "y") sys.error("lines") else line)
+    val request = CommitRequest(0, "t0", "", "table", Iterator(TestTable.info("t0")) ++ lines)
+    intercept[RuntimeException](table.store.commit(table.log, Seq(request)))
+    assertEquals(table.names, Set.empty[String])
+  }
+
+  table.test("an interrupted thread makes its commit, and stays interrupted") { table =>
+    Thread.currentThread().interrupt()
+    val outcome = table.commit(0, "t0")
+    assert(Thread.interrupted())
+    assertCommitted(outcome, 0)
+    assertLog(table, "t0")
+  }
+
+  table.test("no version is made after one that is not there") { table =>
+    val refused = intercept[CoordinatorException](table.commit(2, "t0"))
+    assertEquals(refused.condition, "INTERLOCK_LOG_GAP")
+    assertEquals(
+      refused.parameters,
+      Map("path" -> table.log.path.toString, "version" -> "2", "before" -> "1")
+    )
+    assertEquals(table.names, Set.empty[String])
+    Files.createFile(table.folder.resolve("00000000000000000001.checkpoint.parquet"))
+    assertCommitted(table.commit(2, "t0"), 2)
   }
 }

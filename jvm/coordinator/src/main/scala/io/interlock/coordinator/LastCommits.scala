@@ -1,0 +1,72 @@
+package io.interlock.coordinator
+
+import java.util.concurrent.ConcurrentHashMap
+
+import org.apache.hadoop.fs.{FileStatus, Path}
+
+/** The last commit that this process made to each table. A link keeps two commits of Interlock apart,
+  * but a writer without Interlock may put its own in the place of one: the file is looked for before
+  * the next commit.
+  */
+final private[coordinator] class LastCommits {
+  private val commits = new ConcurrentHashMap[Path, LastCommit]()
+
+  /** Notes a commit, unless a later one of the same table is known. */
+  def remember(log: TableLog, request: CommitRequest, file: FileStatus): Unit = {
+    val made = LastCommit(request.version, request.txnId, request.newTableId, file)
+    commits.merge(log.path, made, (known, made) => if (known.isLaterThan(made)) known else made)
+    ()
+  }
+
+  def forget(log: TableLog): Unit = {
+    val _ = commits.remove(log.path)
+  }
+
+  /** The last commit, if it was made to the table that the request is for. */
+  def of(log: TableLog, request: CommitRequest): Option[LastCommit] =
+    Option(commits.get(log.path)).filter(_.tableId == request.tableId)
+}
+
+/** @param tableId
+  *   Delta's id of the table after the commit
+  */
+final private[coordinator] case class LastCommit(
+    version: Long,
+    txnId: String,
+    tableId: String,
+    file: FileStatus
+) {
+  def isLaterThan(other: LastCommit): Boolean =
+    tableId == other.tableId && version > other.version
+
+  /** Old commits are cleaned away, but never the newest one.
+    *
+    * @param next
+    *   the version that is wanted now
+    * @throws CoordinatorException
+    *   where another commit is in the place of this one
+    */
+  def requireKept(log: TableLog, next: Long): Unit = file match {
+    case own: LocalStatus =>
+      val folder = LogFolder.of(log)
+      def theirs = folder.firstLine(version).fold("no commit")(line =>
+        CommitLines.txnIdOf(line).getOrElse("a commit without an id")
+      )
+      folder.status(LogFolder.commitName(version)) match {
+        case Some(found: LocalStatus) if found.sameFile(own) =>
+        case None if next > version + 1 =>
+        case _ => if (theirs != txnId) overwritten(log, theirs)
+      }
+    case _ =>
+  }
+
+  private def overwritten(log: TableLog, theirs: String): Nothing = throw new CoordinatorException(
+    "INTERLOCK_COMMIT_OVERWRITTEN",
+    Map(
+      "path" -> log.path.toString,
+      "version" -> version.toString,
+      "ours" -> txnId,
+      "theirs" -> theirs
+    )
+  )
+}

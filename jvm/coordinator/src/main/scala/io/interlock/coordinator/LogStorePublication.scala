@@ -1,0 +1,122 @@
+package io.interlock.coordinator
+
+import java.io.{ByteArrayInputStream, FileNotFoundException, IOException}
+import java.nio.file.FileAlreadyExistsException
+import java.util.concurrent.ThreadLocalRandom
+
+import scala.util.control.NonFatal
+import scala.util.{Failure, Success, Try}
+
+import io.delta.storage.{AzureLogStore, GCSLogStore, HDFSLogStore, LogStore}
+import org.apache.hadoop.security.AccessControlException
+
+/** Publishes one version by Delta's LogStore. After a failure, what is there is read back and
+  * compared; where nothing is, the write is tried again a few times.
+  */
+final private[coordinator] class LogStorePublication(
+    log: TableLog,
+    version: Long,
+    logStore: LogStore
+) {
+  private val folder = new HadoopFolder(log)
+  private val target = LogFolder.commitName(version)
+  private val exclusive = LogStorePublication.putsIfAbsent(log, logStore)
+
+  def publish(content: CommitContent): Publication = {
+    CommitPhases.reached(CommitPhase.Publishing, log, version)
+    put(content, LogStorePublication.Attempts) match {
+      case published: Published => settle(published, content)
+      case foreign => foreign
+    }
+  }
+
+  private def put(content: CommitContent, attempts: Int): Publication =
+    Try(write(content)) match {
+      case Success(()) => written(content)
+      case Failure(e) =>
+        Try(readBack(content)) match {
+          case Success(Some(publication)) => publication
+          case Success(None) if LogStorePublication.neverWritten(e) => throw e
+          case _ if attempts == 1 || !NonFatal(e) => unknown(e)
+          case _ =>
+            pause(e)
+            put(content, attempts - 1)
+        }
+    }
+
+  private def write(content: CommitContent): Unit = {
+    if (!exclusive && folder.status(target).nonEmpty) throw new FileAlreadyExistsException(target)
+    val in = content match {
+      case InMemory(bytes, _) => new ByteArrayInputStream(bytes)
+      case StagedFile(name, _, _) => folder.open(name)
+    }
+    LogFolder.reading(in) { lines =>
+      logStore.write(log.file(version), lines.lines().iterator, false, log.conf)
+    }
+  }
+
+  private def written(content: CommitContent): Publication =
+    try {
+      val found = if (exclusive) folder.status(target).map(Published) else readBack(content)
+      found.getOrElse(throw new FileNotFoundException(target))
+    } catch { case NonFatal(e) => unknown(e) }
+
+  private def readBack(content: CommitContent): Option[Publication] =
+    folder.status(target).map { file =>
+      if (!file.isFile) throw new IOException(s"${file.getPath} is not a file")
+      val same = file.getLen == content.size && folder.sha256(target).sameElements(content.sha256)
+      if (same) Published(file) else Foreign(file)
+    }
+
+  private def settle(published: Published, content: CommitContent): Publication =
+    try {
+      CommitPhases.reached(CommitPhase.Linked, log, version)
+      content match {
+        case StagedFile(name, _, _) => Try(folder.delete(name)): Unit
+        case _: InMemory =>
+      }
+      CommitPhases.reached(CommitPhase.Published, log, version)
+      published
+    } catch { case NonFatal(e) => unknown(e) }
+
+  private def pause(e: Throwable): Unit =
+    try Thread.sleep(ThreadLocalRandom.current().nextLong(50, 200))
+    catch {
+      case _: InterruptedException =>
+        Thread.currentThread().interrupt()
+        unknown(e)
+    }
+
+  private def unknown(e: Throwable): Nothing = throw new PublishUnknown(log.file(version), e)
+}
+
+private[coordinator] object LogStorePublication {
+  private val Attempts = 4
+
+  /** @throws CoordinatorException
+    *   where two writers could both be told that a version is theirs
+    */
+  def require(log: TableLog, logStore: LogStore): Unit = {
+    if (!putsIfAbsent(log, logStore)) throw new CoordinatorException(
+      "INTERLOCK_NO_PUT_IF_ABSENT",
+      Map(
+        "path" -> log.path.toString,
+        "scheme" -> log.path.toUri.getScheme,
+        "logStore" -> logStore.getClass.getName
+      )
+    )
+  }
+
+  /** Renames on S3 are copies, whichever class makes them. */
+  private def putsIfAbsent(log: TableLog, logStore: LogStore): Boolean = logStore match {
+    case _: HDFSLogStore | _: AzureLogStore | _: GCSLogStore =>
+      !log.path.toUri.getScheme.startsWith("s3")
+    case _ => false
+  }
+
+  /** Failures that come before the storage is asked to make the file. */
+  private def neverWritten(e: Throwable): Boolean = e match {
+    case _: FileNotFoundException | _: AccessControlException => true
+    case _ => false
+  }
+}

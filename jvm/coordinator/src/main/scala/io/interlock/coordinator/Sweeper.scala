@@ -1,0 +1,39 @@
+package io.interlock.coordinator
+
+import scala.util.Try
+import scala.util.matching.Regex
+
+import org.apache.hadoop.fs.Path
+import org.slf4j.LoggerFactory
+
+/** Deletes the temporary and staged files that killed writers left in `_delta_log`. */
+object Sweeper {
+  private val logger = LoggerFactory.getLogger(getClass)
+  private val Orphan: Regex = """\.(probe|\d{20})\..+\.(tmp|staged)""".r
+
+  /** The age, in milliseconds, that the longest transaction is taken to reach: seven days. */
+  val LongestTransaction: Long = 7L * 24 * 60 * 60 * 1000
+
+  /** Age is the rule: the outcome of a younger file's transaction may be open.
+    *
+    * @param olderThanMillis
+    *   younger files stay
+    * @param kept
+    *   names of staged files that a coordinator still refers to, and which stay at any age
+    * @return
+    *   what was deleted
+    */
+  def sweep(log: TableLog, olderThanMillis: Long, kept: Set[String] = Set.empty): Seq[Path] = {
+    val folder = LogFolder.of(log)
+    val limit = System.currentTimeMillis() - olderThanMillis
+    val orphans = folder.list().filter { file =>
+      val name = file.getPath.getName
+      file.isFile && file.getModificationTime < limit && Orphan.matches(name) && !kept(name)
+    }
+    orphans.map(_.getPath).filter { path =>
+      val deleted = Try(folder.delete(path.getName))
+      deleted.failed.foreach(logger.warn(s"$path is left behind", _))
+      deleted.isSuccess
+    }
+  }
+}

@@ -1,0 +1,136 @@
+package io.interlock.coordinator.postgres
+
+import java.io.PrintWriter
+import java.sql.{Connection, SQLException, SQLFeatureNotSupportedException}
+import java.util.logging.Logger
+import javax.sql.DataSource
+
+import scala.annotation.tailrec
+import scala.util.Using
+import scala.util.control.NonFatal
+
+import com.zaxxer.hikari.{HikariConfig, HikariDataSource}
+import io.interlock.coordinator.CoordinatorException
+import org.postgresql.ds.PGSimpleDataSource
+
+/** A bounded number of connections to one database, opened when they are needed. */
+private[postgres] final class ConnectionPool(settings: PostgresSettings) extends AutoCloseable {
+  private val source = new Connections(settings)
+  private var pool: Option[HikariDataSource] = None
+
+  /** Runs `work` on a connection of the pool.
+    *
+    * @throws CoordinatorException
+    *   INTERLOCK_COORDINATOR_UNAVAILABLE if there is no connection; `work` has not begun
+    */
+  def use[A](work: Connection => A): A = Using.resource(connected(opened().getConnection))(work)
+
+  /** Runs `work` on a connection of its own, opened for it. */
+  def fresh[A](work: Connection => A): A = Using.resource(connected(source.getConnection))(work)
+
+  override def close(): Unit = synchronized {
+    pool.foreach(_.close())
+    pool = None
+  }
+
+  private def opened(): HikariDataSource = synchronized {
+    pool.getOrElse {
+      val made = new HikariDataSource(configuration)
+      pool = Some(made)
+      made
+    }
+  }
+
+  private def configuration: HikariConfig = {
+    val config = new HikariConfig()
+    config.setDataSource(source)
+    config.setPoolName(s"interlock-${settings.name}")
+    config.setMaximumPoolSize(settings.poolSize)
+    config.setMinimumIdle(0)
+    config.setConnectionTimeout(settings.statementTimeout.toMillis.max(ConnectionPool.ShortestWait))
+    config.setIdleTimeout(settings.idleTimeout.toMillis.max(ConnectionPool.ShortestIdle))
+    config
+  }
+
+  private def connected(connection: => Connection): Connection =
+    try connection
+    catch { case NonFatal(e) => throw unavailable(e) }
+
+  private def unavailable(failure: Throwable): CoordinatorException =
+    ConnectionPool.causes(failure).collectFirst { case known: CoordinatorException => known }
+      .getOrElse {
+        val database = ConnectionPool.causes(failure).collect { case e: SQLException => e }.lastOption
+        new CoordinatorException(
+          "INTERLOCK_COORDINATOR_UNAVAILABLE",
+          Map(
+            "coordinator" -> settings.name,
+            "database" -> settings.place,
+            "user" -> settings.user,
+            "reason" -> database.fold(failure.getClass.getName)(ConnectionPool.described)
+          )
+        )
+      }
+}
+
+private[postgres] object ConnectionPool {
+  // What the pool accepts at least, in milliseconds.
+  private val ShortestWait = 250L
+  private val ShortestIdle = 10000L
+  private val LongestChain = 20
+
+  /** The first line of what the server or the driver says, with its SQLSTATE. */
+  def described(e: SQLException): String = {
+    val text = Option(e.getMessage).flatMap(_.linesIterator.nextOption()).getOrElse("no message")
+    s"$text (SQLSTATE ${Option(e.getSQLState).getOrElse("unknown")})"
+  }
+
+  private def causes(failure: Throwable): Seq[Throwable] = {
+    @tailrec def chain(found: Vector[Throwable]): Vector[Throwable] = found.last.getCause match {
+      case cause if cause != null && found.size < LongestChain => chain(found :+ cause)
+      case _ => found
+    }
+    chain(Vector(failure))
+  }
+}
+
+/** Opens connections, asking for the password each time. */
+private final class Connections(settings: PostgresSettings) extends DataSource {
+  private val source = {
+    val made = new PGSimpleDataSource()
+    val (hosts, ports) = settings.url.hosts.unzip
+    made.setServerNames(hosts.toArray)
+    made.setPortNumbers(ports.toArray)
+    made.setDatabaseName(settings.url.database)
+    made.setApplicationName("interlock")
+    made.setConnectTimeout(Connections.ConnectSeconds)
+    made.setLoginTimeout(2 * Connections.ConnectSeconds)
+    made.setSocketTimeout(settings.statementTimeout.toSeconds.toInt + Connections.ConnectSeconds)
+    made.setTcpKeepAlive(true)
+    made.setOptions(
+      s"-c statement_timeout=${settings.statementTimeout.toMillis} " +
+        s"-c lock_timeout=${settings.lockTimeout.toMillis} " +
+        s"-c idle_in_transaction_session_timeout=${settings.idleTimeout.toMillis}"
+    )
+    made.setLogServerErrorDetail(false) // details quote the values of rows
+    settings.url.parameters.foreach { case (key, value) => made.setProperty(key, value) }
+    made
+  }
+
+  override def getConnection(): Connection =
+    source.getConnection(settings.user, settings.credentials.password(settings.name, settings.user))
+
+  override def getConnection(user: String, password: String): Connection =
+    throw new SQLFeatureNotSupportedException("the user is part of the settings")
+
+  override def getLogWriter: PrintWriter = source.getLogWriter
+  override def setLogWriter(out: PrintWriter): Unit = source.setLogWriter(out)
+  override def getLoginTimeout: Int = source.getLoginTimeout
+  override def setLoginTimeout(seconds: Int): Unit = source.setLoginTimeout(seconds)
+  override def getParentLogger: Logger = source.getParentLogger
+  override def unwrap[T](kind: Class[T]): T = throw new SQLFeatureNotSupportedException(kind.getName)
+  override def isWrapperFor(kind: Class[_]): Boolean = false
+}
+
+private object Connections {
+  private val ConnectSeconds = 10
+}

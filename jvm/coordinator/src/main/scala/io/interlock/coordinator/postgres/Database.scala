@@ -1,0 +1,241 @@
+package io.interlock.coordinator.postgres
+
+import java.sql.{Connection, PreparedStatement, ResultSet, SQLException, Types}
+import java.util.UUID
+
+import scala.util.Using
+
+import io.interlock.coordinator._
+
+/** What the database knows of a table.
+  *
+  * @param sequence
+  *   counts revocations within the epoch
+  * @param head
+  *   the last version that was ratified or adopted; -1 for none
+  * @param headTxn
+  *   the transaction at the head, if this process has published it
+  * @param published
+  *   the last version that is known to be in the log
+  */
+private[postgres] final case class TableState(
+    coordinator: String,
+    epoch: Long,
+    sequence: Long,
+    head: Long,
+    headTxn: Option[String],
+    published: Long
+) {
+
+  /** The same table as it is after a call. */
+  def after(reply: Reply): TableState = copy(
+    epoch = reply.epoch,
+    sequence = reply.sequence,
+    head = reply.head,
+    headTxn = headTxn.filter(_ => reply.head == head),
+    published = reply.published
+  )
+
+  /** What commits carry that are ratified now. */
+  def stamp: Stamp = Stamp(coordinator, epoch, sequence)
+
+  /** Whether a commit with this stamp, in the log and not in the database, was ratified by the
+    * database's own future: then this is an old copy of it.
+    */
+  def misses(found: Stamp): Boolean = found.coordinator == coordinator &&
+    (found.epoch > epoch || found.epoch == epoch && found.sequence >= sequence)
+}
+
+/** A table as `interlock coordinator status` shows it.
+  *
+  * @param updated
+  *   when the row last changed, ISO 8601
+  */
+private[postgres] final case class TableRow(
+    path: String,
+    tableId: Option[String],
+    epoch: Long,
+    sequence: Long,
+    head: Long,
+    published: Long,
+    updated: String
+)
+
+/** A ratified commit.
+  *
+  * @param content
+  *   none where the database holds it no longer, or did not send it
+  */
+private[postgres] final case class Ratified(
+    version: Long,
+    txnId: String,
+    content: Option[CommitContent]
+)
+
+/** The answer of a function: its status, the table's state after it, and commits. */
+private[postgres] final case class Reply(
+    status: String,
+    epoch: Long,
+    sequence: Long,
+    head: Long,
+    published: Long,
+    commits: Seq[Ratified]
+)
+
+/** The functions of the schema `interlock`; one call, one transaction each. */
+private[postgres] final class Database(pool: ConnectionPool) {
+  import Database._
+
+  def attach(log: TableLog, tableId: String, logHead: Long): TableState =
+    state(pool, "attach(?, ?, ?)", log.path, tableId, logHead)
+
+  /** The transaction that was ratified as the head of an attached table; none if the head is
+    * foreign.
+    */
+  def headTxn(log: TableLog, known: TableState): Option[String] = pool.use(
+    rows(_, "attach(?, ?, ?)", Seq(log.path, "", known.head))(_.getString("head_txn"))
+  ).headOption.flatMap(Option(_))
+
+  /** All tables, by path. */
+  def tables(): Seq[TableRow] = pool.use(rows(_, "status()", Seq.empty) { row =>
+    TableRow(
+      path = row.getString("log_path"),
+      tableId = Option(row.getString("table_id")),
+      epoch = row.getLong("epoch"),
+      sequence = row.getLong("sequence"),
+      head = row.getLong("head"),
+      published = row.getLong("published"),
+      updated = row.getTimestamp("updated_at").toInstant.toString
+    )
+  })
+
+  def recreated(log: TableLog, known: TableState, tableId: String, logHead: Long): TableState =
+    state(
+      pool,
+      "recreated(?, ?, ?, ?, ?)",
+      log.path,
+      known.epoch,
+      known.head,
+      tableId,
+      logHead
+    )
+
+  def repair(log: TableLog, tableId: String, logHead: Long): TableState =
+    state(pool, "repair(?, ?, ?)", log.path, tableId, logHead)
+
+  /** @param headTxn
+    *   the transaction in the log at the version before the first request; "" if it has none, null
+    *   if the log has no such version
+    */
+  def commit(
+      log: TableLog,
+      known: TableState,
+      headTxn: String,
+      attempt: UUID,
+      requests: Seq[CommitRequest],
+      contents: Seq[CommitContent]
+  ): Reply = pool.use { connection =>
+    def array(kind: String, values: Seq[Any]) =
+      connection.createArrayOf(kind, values.map(_.asInstanceOf[AnyRef]).toArray)
+    val first = requests.head
+    reply(
+      connection,
+      "commit(?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+      log.path,
+      first.tableId,
+      known.epoch,
+      first.version - 1,
+      known.sequence,
+      headTxn,
+      attempt,
+      requests.last.newTableId,
+      array("text", requests.map(_.txnId)),
+      bytes(connection, contents.map { case InMemory(bytes, _) => bytes; case _ => null }),
+      array("text", contents.map { case StagedFile(name, _, _) => name; case _ => null }),
+      array("bigint", contents.map(_.size)),
+      bytes(connection, contents.map(_.sha256))
+    )
+  }
+
+  /** Asked on a connection of its own: the others may be as dead as the one that lost the reply. */
+  def outcome(log: TableLog, attempt: UUID): Reply =
+    pool.fresh(reply(_, "outcome(?, ?)", log.path, attempt))
+
+  def published(log: TableLog, epoch: Long, version: Long, txnId: String): Reply =
+    pool.use(reply(_, "published(?, ?, ?, ?)", log.path, epoch, version, txnId))
+
+  def tail(log: TableLog): Reply = pool.use(reply(_, "tail(?)", log.path))
+
+  def revoke(log: TableLog, epoch: Long, version: Long, txnId: String): Reply =
+    pool.use(reply(_, "revoke(?, ?, ?, ?)", log.path, epoch, version, txnId))
+
+  def adopt(log: TableLog, epoch: Long, from: Long, to: Long): Reply =
+    pool.use(reply(_, "adopt(?, ?, ?, ?)", log.path, epoch, from, to))
+}
+
+private object Database {
+  private val StagedName = """\.\d{1,20}\.[0-9A-Za-z_-]{1,200}\.staged""".r
+
+  private def state(pool: ConnectionPool, call: String, arguments: Any*): TableState =
+    pool.use(rows(_, call, arguments)(row =>
+      TableState(
+        coordinator = row.getString("coordinator_id"),
+        epoch = row.getLong("epoch"),
+        sequence = row.getLong("sequence"),
+        head = row.getLong("head"),
+        headTxn = None,
+        published = row.getLong("published")
+      )
+    ).head)
+
+  private def reply(connection: Connection, call: String, arguments: Any*): Reply = {
+    val found = rows(connection, call, arguments) { row =>
+      val commit = Option(row.getString("txn_id"))
+        .map(txnId => Ratified(row.getLong("version"), txnId, content(row)))
+      Reply(
+        status = row.getString("status"),
+        epoch = row.getLong("epoch"),
+        sequence = row.getLong("sequence"),
+        head = row.getLong("head"),
+        published = row.getLong("published"),
+        commits = commit.toSeq
+      )
+    }
+    found.head.copy(commits = found.flatMap(_.commits))
+  }
+
+  /** @throws java.sql.SQLException
+    *   for the name of a staged file that leads out of the log's folder: no function of the schema
+    *   lets one in
+    */
+  private def content(row: ResultSet): Option[CommitContent] = {
+    val sha256 = row.getBytes("sha256")
+    (Option(row.getBytes("content")), Option(row.getString("staged_name"))) match {
+      case (Some(bytes), _) => Some(InMemory(bytes, sha256))
+      case (_, Some(name @ StagedName())) => Some(StagedFile(name, row.getLong("size"), sha256))
+      case (_, Some(_)) => throw new SQLException("the name of a staged file is no such name")
+      case _ => None
+    }
+  }
+
+  private def rows[A](connection: Connection, call: String, arguments: Seq[Any])(
+      read: ResultSet => A
+  ): Vector[A] =
+    Using.resource(connection.prepareStatement(s"SELECT * FROM interlock.$call")) { statement =>
+      arguments.zipWithIndex.foreach { case (value, i) => bind(statement, i + 1, value) }
+      Using.resource(statement.executeQuery()) { result =>
+        Iterator.continually(result).takeWhile(_.next()).map(read).toVector
+      }
+    }
+
+  private def bind(statement: PreparedStatement, index: Int, value: Any): Unit = value match {
+    case null => statement.setNull(index, Types.VARCHAR)
+    case number: Long => statement.setLong(index, number)
+    case array: java.sql.Array => statement.setArray(index, array)
+    case id: UUID => statement.setObject(index, id)
+    case text => statement.setString(index, text.toString)
+  }
+
+  private def bytes(connection: Connection, values: Seq[Array[Byte]]): java.sql.Array =
+    connection.createArrayOf("bytea", values.toArray[AnyRef])
+}

@@ -1,0 +1,63 @@
+package io.interlock.coordinator.postgres
+
+import java.io.{BufferedReader, ByteArrayInputStream, InputStreamReader}
+import java.nio.charset.StandardCharsets.UTF_8
+
+import scala.jdk.CollectionConverters._
+import scala.util.Using
+
+import io.interlock.coordinator._
+
+/** The contents of a batch's commits: in memory, or in staged files where they are large. Serves one
+  * thread.
+  */
+private[postgres] final class Drafts(
+    publisher: Publisher,
+    log: TableLog,
+    requests: Seq[CommitRequest]
+) {
+  private var stamp: Option[Stamp] = None
+  private var contents = Vector.empty[CommitContent]
+
+  /** The contents with `wanted` in them; the lines of the requests are read once. */
+  def stamped(wanted: Stamp): Seq[CommitContent] = {
+    if (!stamp.contains(wanted)) {
+      val before = contents
+      contents = stage(wanted, before)
+      stamp = Some(wanted)
+      before.foreach(publisher.discard(log, _))
+    }
+    contents
+  }
+
+  /** Deletes what is staged for the requests of which `wanted` is true. */
+  def discard(wanted: CommitRequest => Boolean): Unit = requests.zip(contents).foreach {
+    case (request, content) => if (wanted(request)) publisher.discard(log, content)
+  }
+
+  private def stage(wanted: Stamp, before: Seq[CommitContent]): Vector[CommitContent] =
+    requests.zipWithIndex.foldLeft(Vector.empty[CommitContent]) { case (done, (request, i)) =>
+      def staged(lines: Iterator[String]) = publisher
+        .stage(log, request.version, request.txnId, CommitLines.stamped(lines, wanted))
+      try done :+ before.lift(i).fold(staged(request.lines))(Drafts.reading(log, _)(staged))
+      catch {
+        case e: Throwable =>
+          done.foreach(publisher.discard(log, _))
+          throw e
+      }
+    }
+}
+
+private[postgres] object Drafts {
+
+  /** Reads the lines of a commit's content. */
+  def reading[A](log: TableLog, content: CommitContent)(read: Iterator[String] => A): A = {
+    val bytes = content match {
+      case InMemory(bytes, _) => new ByteArrayInputStream(bytes)
+      case StagedFile(name, _, _) => LogFolder.of(log).open(name)
+    }
+    Using.resource(new BufferedReader(new InputStreamReader(bytes, UTF_8)))(reader =>
+      read(reader.lines().iterator.asScala)
+    )
+  }
+}

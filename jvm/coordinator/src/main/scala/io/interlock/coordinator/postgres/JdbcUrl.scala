@@ -1,0 +1,79 @@
+package io.interlock.coordinator.postgres
+
+import scala.util.Try
+import scala.util.matching.Regex
+
+/** Where a database is, taken apart: only what is named here reaches the driver.
+  *
+  * @param hosts
+  *   names or addresses with their ports
+  */
+private[postgres] final case class JdbcUrl(
+    hosts: Seq[(String, Int)],
+    database: String,
+    parameters: Map[String, String]
+) {
+
+  /** As it may be shown. */
+  def place: String = hosts.map { case (host, port) => s"$host:$port" }.mkString(",") + s"/$database"
+}
+
+private[postgres] object JdbcUrl {
+  private val DefaultPort = 5432
+  private val Form = """jdbc:postgresql://([^/?#@]+)/([\w.-]+)(?:\?([^#]*))?""".r
+  private val Host = """([A-Za-z0-9._-]+|\[[0-9A-Fa-f:.]+\])(?::(\d{1,5}))?""".r
+
+  /** The parameters that the driver may be given, with the values that they take. All others are
+    * refused: some load classes, run commands or write files.
+    */
+  private val allowed: Map[String, Regex] = Map(
+    "ApplicationName" -> """[\w .:/-]{1,64}""".r,
+    "connectTimeout" -> seconds,
+    "loginTimeout" -> seconds,
+    "socketTimeout" -> seconds,
+    "ssl" -> "true|false".r,
+    "sslmode" -> "disable|allow|prefer|require|verify-ca|verify-full".r,
+    "sslrootcert" -> """/[^\s?%&]+""".r,
+    "targetServerType" -> "any|primary|preferPrimary".r,
+    "tcpKeepAlive" -> "true|false".r
+  )
+
+  private def seconds = """\d{1,5}""".r
+
+  /** @return
+    *   the parts, or what is wrong; that text holds no value of the URL
+    */
+  def parse(text: String): Either[String, JdbcUrl] = text match {
+    case Form(hosts, database, query) =>
+      for {
+        places <- all(hosts.split(",", -1).toSeq)(host)
+        pairs <- all(Option(query).toSeq.flatMap(_.split("&")))(parameter)
+      } yield JdbcUrl(places, database, pairs.toMap)
+    case _ => Left("it is not of the form jdbc:postgresql://host:port/database?parameter=value")
+  }
+
+  private def host(text: String): Either[String, (String, Int)] = text match {
+    case Host(name, null) => Right(name -> DefaultPort)
+    case Host(name, port) if Try(port.toInt).toOption.exists(1 to 65535 contains _) =>
+      Right(name -> port.toInt)
+    case _ => Left("it names no host and port, or holds a user")
+  }
+
+  private def parameter(text: String): Either[String, (String, String)] = {
+    val (key, value) = (text.takeWhile(_ != '='), text.dropWhile(_ != '=').drop(1))
+    allowed.get(key) match {
+      case None =>
+        Left(s"the parameter ${shown(key)} is not one of ${allowed.keys.toSeq.sorted.mkString(", ")}")
+      case Some(form) if !form.matches(value) => Left(s"the parameter $key has no such value")
+      case _ => Right(key -> value)
+    }
+  }
+
+  /** A name, unless it may be part of a secret that was put at the wrong place. */
+  private def shown(key: String): String = if (key.matches("[A-Za-z]{1,40}")) key else "(unreadable)"
+
+  private def all[A](texts: Seq[String])(part: String => Either[String, A]) =
+    texts.foldRight[Either[String, Seq[A]]](Right(Nil)) { (text, rest) =>
+      for { first <- part(text); others <- rest } yield first +: others
+    }
+}

@@ -1,0 +1,51 @@
+package io.interlock.coordinator.postgres
+
+import java.util.concurrent.ConcurrentHashMap
+
+import io.delta.storage.LogStore
+import io.interlock.coordinator._
+import org.apache.hadoop.fs.Path
+
+/** Commits are ordered by a row of a Postgres database, one function call for each batch, and are
+  * then published as `N.json`.
+  *
+  * The log is right wherever the two differ: a version is committed once its own bytes are at
+  * `N.json`, and nothing there is ever overwritten.
+  *
+  * @param logStores
+  *   Delta's LogStore of a log that is not on a local disk
+  */
+final class PostgresStore(settings: PostgresSettings, logStores: TableLog => LogStore)
+    extends CommitStore {
+  private val pool = new ConnectionPool(settings)
+  private val context = new StoreContext(settings, new Database(pool), Publisher.ratified(logStores))
+
+  /** As [[CommitStore.commit]].
+    *
+    * @throws CoordinatorException
+    *   INTERLOCK_COORDINATOR_UNAVAILABLE, _FAILED, _SCHEMA, _CREDENTIALS, _SETTING: no answer can be
+    *   had; INTERLOCK_COORDINATOR_RESTORED, INTERLOCK_COMMIT_OVERWRITTEN: the log and the database
+    *   contradict each other, and nothing is written before a repair
+    */
+  override def commit(log: TableLog, requests: Seq[CommitRequest]): Seq[CommitOutcome] =
+    if (requests.isEmpty) Seq.empty
+    else context.refusing { new PostgresCommit(context, log, requests).run() }
+
+  override def close(): Unit = pool.close()
+}
+
+/** What the commits of a process share. */
+private[postgres] final class StoreContext(
+    val settings: PostgresSettings,
+    val database: Database,
+    val publisher: Publisher
+) {
+
+  /** The last known state of each table: a guess which the database confirms or corrects. */
+  val states = new ConcurrentHashMap[Path, TableState]()
+
+  /** Turns what the database refuses, where nothing was committed, into an error that tells it. */
+  def refusing[A](work: => A): A =
+    try work
+    catch { case e: java.sql.SQLException => throw Refusals.of(settings, e) }
+}

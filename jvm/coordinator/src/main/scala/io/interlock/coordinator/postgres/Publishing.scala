@@ -1,0 +1,93 @@
+package io.interlock.coordinator.postgres
+
+import java.io.IOException
+
+import scala.annotation.tailrec
+import scala.util.control.NonFatal
+import scala.util.{Failure, Success, Try}
+
+import io.interlock.coordinator._
+import org.slf4j.LoggerFactory
+
+/** Publishes what was ratified of a batch, in order. */
+private[postgres] final class Publishing(
+    context: StoreContext,
+    log: TableLog,
+    tail: LogTail,
+    requests: Seq[CommitRequest]
+) {
+  import Publishing._
+
+  /** @throws CoordinatorException
+    *   INTERLOCK_COORDINATOR_RESTORED where none of the batch could be published
+    */
+  def apply(state: TableState, reply: Reply, contents: Seq[CommitContent]): Seq[CommitOutcome] = {
+    val ratified = reply.commits.map(_.txnId).toSet
+    val outcomes = requests.zip(contents).foldLeft(Vector.empty[CommitOutcome]) {
+      case (done, (request, content)) =>
+        done :+ (done.lastOption match {
+          case Some(unknown: Unknown) => unknown
+          case Some(_: Taken) => Taken(Seq.empty)
+          case _ if !ratified.contains(request.txnId) => Taken(Seq.empty)
+          case _ => publish(state, request, content, isFirst = done.isEmpty)
+        })
+    }
+    remember(state, outcomes)
+    outcomes
+  }
+
+  private def publish(
+      state: TableState,
+      request: CommitRequest,
+      content: CommitContent,
+      isFirst: Boolean
+  ): CommitOutcome =
+    Try(tried(request, content, MostTries)) match {
+      case Success(Published(file)) => Committed(request.version, file)
+      case Success(_: Foreign) =>
+        overtaken(state, Ratified(request.version, request.txnId, None), isFirst)
+      case Failure(e) => Unknown(e) // it is ratified: the next writer may publish it
+    }
+
+  @tailrec private def tried(
+      request: CommitRequest,
+      content: CommitContent,
+      tries: Int
+  ): Publication = {
+    val publication =
+      try Right(context.publisher.publish(log, request.version, content))
+      catch { case e: IOException if tries > 1 => Left(e) }
+    publication match {
+      case Right(found) => found
+      case Left(e) =>
+        logger.warn(s"Version ${request.version} of ${log.path} is tried again: ${e.getMessage}")
+        Thread.sleep(PauseMillis)
+        tried(request, content, tries - 1)
+    }
+  }
+
+  /** The foreign commit stays, whether or not the database can be told now. */
+  private def overtaken(state: TableState, ours: Ratified, isFirst: Boolean): CommitOutcome = {
+    try context.states.put(log.path, tail.revoke(state, ours))
+    catch {
+      case e: CoordinatorException if isFirst && e.condition == "INTERLOCK_COORDINATOR_RESTORED" =>
+        throw e
+      case NonFatal(e) =>
+        context.states.remove(log.path)
+        logger.warn(s"Version ${ours.version} of ${log.path} is to be revoked: ${e.getMessage}")
+    }
+    Taken(tail.body(ours.version, None).toSeq)
+  }
+
+  private def remember(state: TableState, outcomes: Seq[CommitOutcome]): Unit = {
+    val isWhole = outcomes.forall(_.isInstanceOf[Committed])
+    if (isWhole) context.states.put(log.path, state.copy(headTxn = Some(requests.last.txnId))): Unit
+    else if (outcomes.exists(_.isInstanceOf[Unknown])) context.states.remove(log.path): Unit
+  }
+}
+
+private object Publishing {
+  private val logger = LoggerFactory.getLogger(classOf[Publishing])
+  private val MostTries = 3
+  private val PauseMillis = 50L
+}

@@ -1,0 +1,83 @@
+package io.interlock.coordinator.postgres
+
+import java.sql.SQLException
+import java.util.UUID
+import java.util.concurrent.ThreadLocalRandom
+
+import scala.annotation.tailrec
+import scala.util.control.NonFatal
+
+import io.interlock.coordinator._
+
+/** What the database said to a batch. */
+private[postgres] sealed trait Verdict
+private[postgres] final case class Answered(reply: Reply) extends Verdict
+
+/** The reply was lost, and the batch is not in the database and never will be. */
+private[postgres] final case class NotMade(cause: Throwable) extends Verdict
+
+/** The reply was lost, and the database could not be asked within the deadline. */
+private[postgres] final case class NoAnswer(cause: Throwable) extends Verdict
+
+/** The one call that lets a batch in, and the question what became of it if its reply was lost. */
+private[postgres] final class Ratification(
+    context: StoreContext,
+    log: TableLog,
+    tail: LogTail,
+    requests: Seq[CommitRequest]
+) {
+  import Ratification._
+
+  private val attempt = UUID.randomUUID()
+
+  /** @throws java.sql.SQLException
+    *   where the database itself says that it did nothing
+    * @throws CoordinatorException
+    *   where it was not reached
+    */
+  def ask(state: TableState, headTxn: String, contents: Seq[CommitContent]): Verdict = {
+    reached(CommitPhase.Ratifying)
+    try {
+      val reply = context.database.commit(log, state, headTxn, attempt, requests, contents)
+      if (reply.status == "committed") reached(CommitPhase.Ratified)
+      Answered(reply)
+    } catch {
+      case e: CoordinatorException => throw e
+      case e: SQLException if Refusals.isFinal(e) => throw e
+      case NonFatal(e) =>
+        resolve(e, System.nanoTime + context.settings.unknownDeadline.toNanos, FirstPause)
+    }
+  }
+
+  /** Whether the batch still counts, as the database and the log say: a process that was paused for
+    * long may find another table at the path.
+    */
+  def isInForce(headTxn: String): Boolean =
+    context.database.outcome(log, attempt).status == "committed" &&
+      Option(headTxn).forall(_ == tail.txnAt(requests.head.version - 1).orNull)
+
+  @tailrec private def resolve(lost: Throwable, deadline: Long, pause: Long): Verdict = {
+    val verdict =
+      try
+        context.database.outcome(log, attempt) match {
+          case reply if reply.status == "committed" => Answered(reply)
+          case _ => NotMade(lost)
+        }
+      catch { case NonFatal(e) => NoAnswer(if (e eq lost) e else { e.addSuppressed(lost); e }) }
+    verdict match {
+      case _: NoAnswer if System.nanoTime < deadline =>
+        Thread.sleep(ThreadLocalRandom.current().nextLong(pause / 2, pause + 1))
+        resolve(lost, deadline, (pause * 2).min(LongestPause))
+      case found => found
+    }
+  }
+
+  private def reached(phase: CommitPhase): Unit =
+    requests.foreach(request => CommitPhases.reached(phase, log, request.version))
+}
+
+private object Ratification {
+  // Between two questions, in milliseconds.
+  private val FirstPause = 50L
+  private val LongestPause = 1000L
+}

@@ -1,0 +1,75 @@
+package io.interlock.coordinator.postgres
+
+import io.interlock.coordinator._
+import org.apache.hadoop.fs.Path
+
+/** What a repair did.
+  *
+  * @param head
+  *   the table's last version
+  * @param published
+  *   how many ratified commits were brought into the log, or found there
+  * @param adopted
+  *   how many foreign commits the database learnt of
+  * @param newEpoch
+  *   whether the database contradicted the log and starts anew from it
+  * @param swept
+  *   orphaned files that were deleted
+  */
+private[postgres] final case class Repaired(
+    head: Long,
+    epoch: Long,
+    published: Long,
+    adopted: Long,
+    newEpoch: Boolean,
+    swept: Seq[Path]
+)
+
+/** Makes the database agree with a table's log, which is right wherever the two differ. */
+private[postgres] final class Repair(context: StoreContext) {
+  private val database = context.database
+
+  /** @param olderThanMillis
+    *   orphaned files that are younger stay
+    */
+  def run(log: TableLog, olderThanMillis: Long): Repaired = {
+    LogPaths.check(log)
+    val tail = new LogTail(context, log)
+    val last = tail.lastVersion()
+    if (last < 0) throw Refusals.badPath(log, "there is no table")
+    val row = database.tables().find(_.path == log.path.toString)
+      .getOrElse(throw Refusals.badPath(log, "the coordinator does not know the table"))
+    val before = database.attach(log, row.tableId.getOrElse(""), last)
+    val agreed = agree(tail, before, log)
+    val state = agreed.getOrElse(database.repair(log, row.tableId.getOrElse(""), tail.lastVersion()))
+    Repaired(
+      head = state.head,
+      epoch = state.epoch,
+      published = agreed.fold(0L)(_.published.min(before.head) - before.published),
+      adopted = (state.head - before.head).max(0),
+      newEpoch = agreed.isEmpty,
+      swept = Sweeper.sweep(log, olderThanMillis)
+    )
+  }
+
+  /** The state after all that is missing was published and adopted; none if log and database
+    * contradict each other.
+    */
+  private def agree(tail: LogTail, before: TableState, log: TableLog): Option[TableState] =
+    try {
+      val settled = tail.settleAll(before)
+      val state =
+        if (tail.lastVersion() > settled.head) tail.adopt(settled, tail.lastVersion()) else settled
+      val inLog = tail.txnAt(state.head)
+      val isSame = database.headTxn(log, state).forall(inLog.contains)
+      Option.when(tail.lastVersion() >= state.head && isSame)(state)
+    } catch { case e: CoordinatorException if Repair.contradictions(e.condition) => None }
+}
+
+private object Repair {
+  private val contradictions = Set(
+    "INTERLOCK_COORDINATOR_RESTORED",
+    "INTERLOCK_COMMIT_OVERWRITTEN",
+    "INTERLOCK_COORDINATOR_CONTENT_GONE"
+  )
+}

@@ -1,0 +1,55 @@
+package io.interlock.coordinator
+
+import io.interlock.coordinator.CommitPhase._
+
+/** Exceptions at each step of a commit, on both kinds of storage. */
+class FaultsSuite extends Tables {
+  private object Fault extends RuntimeException
+
+  /** Runs `body` with the fault at `phase` of version `version` of the table. */
+  private def failing[A](table: TestTable, phase: CommitPhase, version: Long)(body: => A): A = {
+    val path = table.log.path.toString
+    CommitPhases.observe { (at, log, v) =>
+      if (at == phase && log == path && v == version) throw Fault
+    }
+    try body
+    finally CommitPhases.observe(null)
+  }
+
+  private val storages = Seq("local disk" -> table, "LogStore" -> remoteTable)
+
+  for ((storage, table) <- storages; phase <- Seq(Staging, Staged, Publishing))
+    table.test(s"$storage: a fault at ${phase.name} leaves nothing") { table =>
+      table.commit(0, "t0")
+      failing(table, phase, 1)(intercept[Fault.type](table.commit(1, "t1")))
+      assertLog(table, "t0")
+      val batch = Seq(1L, 2L, 3L).map(v => table.request(v, s"t$v"))
+      val outcomes = failing(table, phase, 2)(table.store.commit(table.log, batch))
+      assertCommitted(outcomes.head, 1)
+      assertEquals(outcomes.tail, Seq(Taken(Seq.empty), Taken(Seq.empty)))
+      assertLog(table, "t0", "t1")
+    }
+
+  for ((storage, table) <- storages; phase <- Seq(Linked, Published); next <- Seq(1L, 2L))
+    table.test(s"$storage: a reply lost at ${phase.name} is found by a try at version $next") {
+      table =>
+        table.commit(0, "t0")
+        failing(table, phase, 1)(table.commit(1, "t1")) match {
+          case Unknown(unknown: PublishUnknown) => assertEquals(unknown.getCause, Fault)
+          case other => fail(s"$other")
+        }
+        assertCommitted(table.commit(next, "t1", "other lines"), 1)
+        assertLog(table, "t0", "t1")
+        assertCommitted(table.commit(2, "t2"), 2)
+    }
+
+  for ((storage, table) <- storages)
+    table.test(s"$storage: nothing of a batch is made after a lost reply") { table =>
+      val batch = Seq(0L, 1L, 2L).map(v => table.request(v, s"t$v"))
+      val outcomes = failing(table, Linked, 1)(table.store.commit(table.log, batch))
+      assertCommitted(outcomes.head, 0)
+      assert(outcomes(1).isInstanceOf[Unknown])
+      assertEquals(outcomes(2), Taken(Seq.empty))
+      assertLog(table, "t0", "t1")
+    }
+}

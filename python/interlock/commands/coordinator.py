@@ -1,0 +1,145 @@
+"""`interlock coordinator`: the database that orders the commits of tables."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import re
+import sys
+from typing import Any
+from zipfile import ZipFile
+
+from interlock import artifacts
+from interlock.commands.sessions import bare_jvm
+from interlock.lab.report import grid
+
+_URL = "jdbc:postgresql://HOST:PORT/DATABASE"
+_ACTIONS = {
+    "init": "make the schema interlock and the roles interlock_writer and interlock_admin",
+    "upgrade": "bring the schema to the version of this Interlock",
+    "status": "show the schema's version and the tables",
+    "repair": "make the database agree with a table's log, which is right where they differ",
+}
+
+
+def add_to(commands: Any) -> None:
+    """Declare the command."""
+    parser: argparse.ArgumentParser = commands.add_parser(
+        "coordinator",
+        help="set up, look at and repair a commit coordinator in Postgres",
+        description="Sets up, shows and repairs a commit coordinator in Postgres. Exit status 1 if "
+        "it could not, or if status finds no schema or another version of it.",
+    )
+    actions = parser.add_subparsers(title="actions", metavar="ACTION", required=True, dest="action")
+    for action, text in _ACTIONS.items():
+        _add_options(actions.add_parser(action, help=text, description=f"{text.capitalize()}."))
+    actions.choices["repair"].add_argument(
+        "--table", required=True, metavar="FOLDER", help="where the table is"
+    )
+    parser.set_defaults(run=run)
+
+
+def _add_options(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--url", required=True, metavar="URL", help=_URL)
+    parser.add_argument("--user", required=True, help="the database login")
+    password = parser.add_mutually_exclusive_group(required=True)
+    password.add_argument(
+        "--password-file", metavar="FILE", help="its first line; closed to other users (chmod 600)"
+    )
+    password.add_argument(
+        "--password-variable", metavar="NAME", help="a variable of the environment"
+    )
+    password.add_argument(
+        "--credential-provider", metavar="CLASS", help="a class that gives the password"
+    )
+    parser.add_argument("--json", action="store_true", help="print JSON")
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Run the action, print what it did, and return 1 if something is to be done."""
+    given = {
+        "url": arguments.url,
+        "user": arguments.user,
+        "passwordFile": arguments.password_file,
+        "passwordVariable": arguments.password_variable,
+        "credentialProvider": arguments.credential_provider,
+        "table": getattr(arguments, "table", None),
+    }
+    result = _ask(arguments.action, {key: value for key, value in given.items() if value})
+    if "condition" in result:
+        print(f"interlock coordinator: {_message(result)}", file=sys.stderr)
+        return 1
+    if arguments.json:
+        print(json.dumps(result, indent=2))
+    else:
+        print(_TEXTS[arguments.action](result))
+    return 1 if arguments.action == "status" and not _is_current(result) else 0
+
+
+def _ask(action: str, options: dict[str, str]) -> dict[str, Any]:
+    with bare_jvm({"spark.jars.packages": artifacts.POSTGRES_COORDINATES}) as jvm:
+        settings = jvm.java.util.HashMap()
+        for key, value in options.items():
+            settings.put(key, value)
+        text: str = jvm.io.interlock.coordinator.postgres.Admin.run(action, settings)
+    result: dict[str, Any] = json.loads(text)
+    return result
+
+
+def _message(error: dict[str, Any]) -> str:
+    """Put the error's parameters into the text that the jar has for its condition."""
+    condition, parameters = error["condition"], error["parameters"]
+    with ZipFile(artifacts.jar_path()) as jar:
+        catalogue = json.loads(jar.read("io/interlock/error-conditions.json"))
+    if condition not in catalogue:
+        return f"{condition}: " + ", ".join(f"{key}={value}" for key, value in parameters.items())
+    text = " ".join(catalogue[condition]["message"])
+    filled = re.sub(r"<(\w+)>", lambda found: parameters.get(found[1], found[0]), text)
+    return f"[{condition}] {filled}"
+
+
+def _made(result: dict[str, Any]) -> str:
+    """Tell what `init` or `upgrade` did, and how a login becomes a writer."""
+    if result["applied"]:
+        done = f"Ran {', '.join(result['applied'])}."
+    else:
+        done = "There was nothing to do."
+    return (
+        f"{done} The schema has version {result['version']}.\n"
+        "Let a login write:    GRANT interlock_writer TO <login>;\n"
+        "Let a login repair:   GRANT interlock_admin TO <login>;"
+    )
+
+
+def _is_current(status: dict[str, Any]) -> bool:
+    return status["version"] in (status["newest"], None)
+
+
+def _status(result: dict[str, Any]) -> str:
+    version, newest = result["version"], result["newest"]
+    if version == 0:
+        return f"{result['database']}: no schema; run `interlock coordinator init`."
+    shown = "version not shown to this login" if version is None else f"version {version}"
+    outdated = "" if _is_current(result) else f" of {newest}; run `interlock coordinator upgrade`"
+    head = f"{result['database']}: schema {shown}{outdated}, {len(result['tables'])} tables"
+    rows = [
+        [str(table[key]) for key in ("path", "head", "published", "epoch", "updated")]
+        for table in result["tables"]
+    ]
+    titles = ["log", "head", "published", "epoch", "changed"]
+    return "\n".join([head, *(["", *grid([titles, *rows])] if rows else [])])
+
+
+def _repaired(result: dict[str, Any]) -> str:
+    lines = [f"{result['table']} is at version {result['head']}, epoch {result['epoch']}."]
+    if result["newEpoch"]:
+        lines.append("The database contradicted the log: a new epoch begins with the log's state.")
+    for key, text in (("published", "ratified commits published"), ("adopted", "commits adopted")):
+        if result[key]:
+            lines.append(f"{result[key]} {text}.")
+    if result["swept"]:
+        lines.append(f"{len(result['swept'])} orphaned files deleted: {', '.join(result['swept'])}")
+    return "\n".join(lines)
+
+
+_TEXTS = {"init": _made, "upgrade": _made, "status": _status, "repair": _repaired}
