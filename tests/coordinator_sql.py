@@ -12,6 +12,9 @@ from psycopg.rows import namedtuple_row
 from tests.postgres import Connection
 
 TABLE = "table-1"
+"""The table id which a call has if none is given."""
+
+RELATIONS = ("coordinator", "tables", "commits", "abandoned")
 
 
 @dataclass(frozen=True)
@@ -122,3 +125,9 @@ def listed(rows: list[Any]) -> list[tuple[int, str, bytes | None]]:
 def winners(first: int, *txns: str) -> list[tuple[int, str, bytes]]:
     """What `listed` gives for the commits of `txns` from version `first` on, with contents."""
     return [(first + i, txn, content_of(txn)) for i, txn in enumerate(txns)]
+
+
+def state(rows: list[Any]) -> tuple[int, int, int, int]:
+    """Epoch, sequence, head and published of a reply."""
+    (found,) = {(row.epoch, row.sequence, row.head, row.published) for row in rows}
+    return found

@@ -1,7 +1,8 @@
 """Runs the steps of several database sessions in a given order.
 
-A call that waits for another session's lock is left waiting: the steps of its session follow as
-soon as it has been answered. Who waits is what PostgreSQL says (pg_blocking_pids).
+A call that waits for another session's lock is left waiting. Who waits is what PostgreSQL says
+(pg_blocking_pids); whom it wakes first is its choice, so steps that are due while their session
+waits follow as soon as it has been answered.
 """
 
 from __future__ import annotations
@@ -50,14 +51,31 @@ class Session:
                 self.replies.append(part(self.connection))
 
 
-def orders(counts: Sequence[int]) -> Iterator[tuple[int, ...]]:
+def orders(sessions: int, *, steps: int, lock: int) -> Iterator[tuple[int, ...]]:
+    """Every order of the steps that is possible: each session takes the same lock in its step
+    `lock`, and its steps after that one come when it holds the lock."""
+    for order in _orders([steps] * sessions):
+        taken, queue = [0] * sessions, []
+        for turn in order:
+            if taken[turn] == lock:
+                queue.append(turn)
+            elif taken[turn] > lock and queue[0] != turn:
+                break
+            taken[turn] += 1
+            if taken[turn] == steps:
+                queue.remove(turn)
+        else:
+            yield order
+
+
+def _orders(counts: Sequence[int]) -> Iterator[tuple[int, ...]]:
     """Every order of `counts[i]` steps of each session i that keeps a session's own order."""
     if not any(counts):
         yield ()
     for session, count in enumerate(counts):
         if count:
             rest = [*counts[:session], count - 1, *counts[session + 1 :]]
-            for order in orders(rest):
+            for order in _orders(rest):
                 yield (session, *order)
 
 

@@ -111,8 +111,12 @@ def commit_info(table: Table, version: int) -> dict[str, Any]:
 
 
 def tags(table: Table, version: int) -> dict[str, str]:
-    """Return the tags of one version's commitInfo, where Interlock writes what it did."""
-    return commit_info(table, version).get("tags") or {}
+    """Return the tags of one version's commitInfo, where Interlock writes what it did.
+
+    The coordinator's stamp, which every commit has, is left out.
+    """
+    found = commit_info(table, version).get("tags") or {}
+    return {key: value for key, value in found.items() if key != "interlock.coordinator"}
 
 
 def live_files(table: Table) -> set[str]:

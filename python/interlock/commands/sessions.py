@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 @contextmanager
-def _quiet_start() -> Iterator[None]:
+def quiet_start() -> Iterator[None]:
     """Keep what Spark and its package resolver say on standard error; show it if they fail."""
     sys.stderr.flush()
     shown = os.dup(2)
@@ -44,7 +44,7 @@ def small_session() -> Iterator[tuple[SparkSession, Path]]:
     with TemporaryDirectory(prefix="interlock-") as folder:
         builder = SparkSession.builder.appName("interlock").config(map=dict(SMALL_SESSION))
         builder = builder.config("spark.sql.warehouse.dir", f"{folder}/warehouse")
-        with _quiet_start():
+        with quiet_start():
             spark = configure(builder).getOrCreate()
         spark.sparkContext.setLogLevel("OFF")
         try:
@@ -62,7 +62,7 @@ def bare_jvm(conf: Mapping[str, str]) -> Iterator[Any]:
     from interlock.session import configure
 
     builder: Any = SparkSession.builder.config(map={**SMALL_SESSION, **conf})
-    with _quiet_start():
+    with quiet_start():
         options = configure(builder)._options
         SparkContext._ensure_initialized(conf=SparkConf().setAll(list(options.items())))
     jvm: Any = SparkContext._jvm

@@ -40,6 +40,9 @@ final class CommitQueue(log: TableLog, store: CommitStore) {
     View(generation, known, reachesEnd = known.nonEmpty && known.last.version == tail)
   }
 
+  /** Whether this process has handed in a commit of that version, or of a later one. */
+  def isTaken(version: Long): Boolean = synchronized(version <= tail)
+
   /** Remembers commits that were read from the log. */
   def learn(commits: Seq[CommitBody]): Unit = synchronized(commits.foreach(remember))
 
@@ -51,7 +54,7 @@ final class CommitQueue(log: TableLog, store: CommitStore) {
   def submit(request: CommitRequest, seen: Long): Either[Withdrawn.type, CommitOutcome] = {
     val handedIn = synchronized {
       if (seen != generation) Some(Left(Withdrawn))
-      else if (request.version <= tail) Some(Right(Taken(Nil)))
+      else if (isTaken(request.version)) Some(Right(Taken(Nil)))
       else None
     }
     handedIn.getOrElse {

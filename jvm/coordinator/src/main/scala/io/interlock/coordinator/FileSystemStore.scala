@@ -77,9 +77,7 @@ final class FileSystemStore(logStores: TableLog => LogStore) extends CommitStore
           found(log, request, file)
       }
     catch {
-      case unknown: PublishUnknown =>
-        Try(rememberIfThere(log, request))
-        Unknown(unknown)
+      case unknown: PublishUnknown => lookedUp(log, request).getOrElse(Unknown(unknown))
       case e: Throwable =>
         publisher.discard(log, content)
         throw e
@@ -89,12 +87,12 @@ final class FileSystemStore(logStores: TableLog => LogStore) extends CommitStore
   /** The request's own commit, found where an earlier attempt got no reply, is a success. */
   private def found(log: TableLog, request: CommitRequest, file: FileStatus): CommitOutcome = {
     val folder = LogFolder.of(log)
-    if (!isOwn(folder, request)) Taken(folder.body(request.version).toSeq)
-    else
-      try {
+    try
+      if (isOwn(folder, request)) {
         folder.sync()
         committed(log, request, file)
-      } catch { case NonFatal(e) => Unknown(e) }
+      } else Taken(Try(folder.body(request.version)).toOption.flatten.toSeq)
+    catch { case NonFatal(e) => Unknown(e) }
   }
 
   private def committed(log: TableLog, request: CommitRequest, file: FileStatus): CommitOutcome = {
@@ -102,13 +100,12 @@ final class FileSystemStore(logStores: TableLog => LogStore) extends CommitStore
     Committed(request.version, file)
   }
 
-  private def rememberIfThere(log: TableLog, request: CommitRequest): Unit = {
+  /** What the log says after a reply was lost; none where it does not say. */
+  private def lookedUp(log: TableLog, request: CommitRequest): Option[CommitOutcome] = Try {
     val folder = LogFolder.of(log)
-    if (isOwn(folder, request))
-      folder.status(LogFolder.commitName(request.version)).foreach {
-        lastCommits.remember(log, request, _)
-      }
-  }
+    folder.status(LogFolder.commitName(request.version)).filter(_ => isOwn(folder, request))
+      .map(found(log, request, _))
+  }.toOption.flatten
 
   private def isOwn(folder: LogFolder, request: CommitRequest): Boolean =
     folder.firstLine(request.version).flatMap(CommitLines.txnIdOf).contains(request.txnId)

@@ -46,11 +46,14 @@ final private[coordinator] class LinkPublication(log: TableLog, version: Long) {
       } catch {
         case e: IOException =>
           // The reply of a network file system may have been lost: the link may be there.
-          val found = folder.status(target).filter(_.isFile).getOrElse(throw e)
+          val found = folder.status(target).filter(_.isFile).getOrElse(notMade(e))
           Option.when(!isOwn(found, own, content))(Foreign(found))
       }
     foreign.getOrElse(settle(name, own, content))
   }
+
+  private def notMade(e: IOException): Nothing =
+    throw new IOException(s"${log.file(version)} cannot be made", e)
 
   private def settle(name: String, own: Option[LocalStatus], content: CommitContent): Publication =
     try {

@@ -18,13 +18,15 @@ final private[coordinator] class LogStorePublication(
     version: Long,
     logStore: LogStore
 ) {
+  import LogStorePublication._
+
   private val folder = new HadoopFolder(log)
   private val target = LogFolder.commitName(version)
-  private val exclusive = LogStorePublication.putsIfAbsent(log, logStore)
+  private val exclusive = putsIfAbsent(log, logStore)
 
   def publish(content: CommitContent): Publication = {
     CommitPhases.reached(CommitPhase.Publishing, log, version)
-    put(content, LogStorePublication.Attempts) match {
+    put(content, Attempts) match {
       case published: Published => settle(published, content)
       case foreign => foreign
     }
@@ -36,8 +38,9 @@ final private[coordinator] class LogStorePublication(
       case Failure(e) =>
         Try(readBack(content)) match {
           case Success(Some(publication)) => publication
-          case Success(None) if LogStorePublication.neverWritten(e) => throw e
-          case _ if attempts == 1 || !NonFatal(e) => unknown(e)
+          case Success(None) if attempts == Attempts && neverWritten(e) =>
+            throw new IOException(s"${log.file(version)} cannot be made", e)
+          case _ if attempts == 1 => unknown(e)
           case _ =>
             pause(e)
             put(content, attempts - 1)
@@ -62,8 +65,7 @@ final private[coordinator] class LogStorePublication(
     } catch { case NonFatal(e) => unknown(e) }
 
   private def readBack(content: CommitContent): Option[Publication] =
-    folder.status(target).map { file =>
-      if (!file.isFile) throw new IOException(s"${file.getPath} is not a file")
+    folder.status(target).filter(_.isFile).map { file =>
       val same = file.getLen == content.size && folder.sha256(target).sameElements(content.sha256)
       if (same) Published(file) else Foreign(file)
     }
@@ -114,9 +116,10 @@ private[coordinator] object LogStorePublication {
     case _ => false
   }
 
-  /** Failures that come before the storage is asked to make the file. */
+  /** Failures that come before the file could be made. */
   private def neverWritten(e: Throwable): Boolean = e match {
     case _: FileNotFoundException | _: AccessControlException => true
+    case _: FileAlreadyExistsException => true // by a folder, or a file that is gone again
     case _ => false
   }
 }

@@ -36,9 +36,12 @@ final class Publisher private (
 
   /** Reads the lines of a commit once and makes their bytes ready: in memory or, where they are many,
     * in a file of the log folder. If it fails, nothing is left.
+    *
+    * @throws CoordinatorException
+    *   where the storage does not refuse a second creation of a file, and it must
     */
   def stage(log: TableLog, version: Long, txnId: String, lines: Iterator[String]): CommitContent = {
-    if (mode == Publisher.Exclusive) requireExclusion(log)
+    requireExclusion(log)
     CommitPhases.reached(CommitPhase.Staging, log, version)
     val content = read(log, Publisher.stagedName(version, txnId, mode), limit(log), lines)
     try CommitPhases.reached(CommitPhase.Staged, log, version)
@@ -50,14 +53,13 @@ final class Publisher private (
     content
   }
 
-  /** Publishes what was staged, here or elsewhere, and says what is there now. The staged file is gone afterwards if it was published.
+  /** Publishes what was staged, here or elsewhere, and says what is there now. After a success the
+    * staged file is gone.
     *
     * @throws PublishUnknown
     *   where nobody can say whether the file is there, or is durable
     * @throws java.io.IOException
     *   where nothing became visible
-    * @throws CoordinatorException
-    *   where the storage cannot refuse a second creation of a file
     */
   def publish(log: TableLog, version: Long, content: CommitContent): Publication =
     if (LogFolder.isLocal(log)) new LinkPublication(log, version).publish(content)
@@ -69,12 +71,9 @@ final class Publisher private (
     case _: InMemory =>
   }
 
-  /** @throws CoordinatorException
-    *   where two writers could both be told that a version is theirs
-    */
   private def requireExclusion(log: TableLog): Unit =
     if (LogFolder.isLocal(log)) LinkProbe.require(log, new LocalFolder(log))
-    else LogStorePublication.require(log, logStores(log))
+    else if (mode == Publisher.Exclusive) LogStorePublication.require(log, logStores(log))
 
   private def limit(log: TableLog): Long =
     if (mode == Publisher.Exclusive && LogFolder.isLocal(log)) 0 else LogFolder.Small

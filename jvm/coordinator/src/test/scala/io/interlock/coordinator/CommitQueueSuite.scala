@@ -53,9 +53,16 @@ class CommitQueueSuite extends munit.FunSuite {
     override def at(reached: CommitPhase, log: String, version: Long): Unit =
       if (reached == phase && arrived.getCount > 0) {
         arrived.countDown()
-        assert(opened.await(20, TimeUnit.SECONDS))
+        within20Seconds(opened)
       }
-    def awaitArrival(): Unit = assert(arrived.await(20, TimeUnit.SECONDS))
+    def awaitArrival(): Unit = within20Seconds(arrived)
+
+    /** Not inside an `assert`, which holds the suite's lock. */
+    private def within20Seconds(latch: CountDownLatch): Unit = {
+      val isOpen = latch.await(20, TimeUnit.SECONDS)
+      assert(isOpen)
+    }
+
     def release(): Unit = opened.countDown()
   }
 

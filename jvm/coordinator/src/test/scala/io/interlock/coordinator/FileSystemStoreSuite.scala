@@ -86,7 +86,8 @@ class FileSystemStoreSuite extends Tables {
 
   table.test("a folder in the place of a version is an I/O error") { table =>
     Files.createDirectory(table.file(0))
-    intercept[IOException](table.commit(0, "t0"))
+    val e = intercept[IOException](table.commit(0, "t0"))
+    assertEquals(e.getMessage, s"${table.log.file(0)} cannot be made")
     assertEquals(table.names, Set(LogFolder.commitName(0)))
   }
 

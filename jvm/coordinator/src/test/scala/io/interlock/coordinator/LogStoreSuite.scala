@@ -36,12 +36,11 @@ class LogStoreSuite extends Tables {
     )
   }
 
-  remoteTable.test("a folder in the place of a version is no commit") { table =>
+  remoteTable.test("a folder in the place of a version is an I/O error") { table =>
     Files.createDirectory(table.file(0))
-    table.commit(0, "t0") match {
-      case Unknown(_: PublishUnknown) =>
-      case other => fail(s"$other")
-    }
+    val e = intercept[IOException](table.commit(0, "t0"))
+    assertEquals(e.getMessage, s"${table.log.file(0)} cannot be made")
+    assertEquals(table.names, Set(LogFolder.commitName(0)))
   }
 
   remoteTable.test("a rename whose reply was lost is a commit") { table =>
@@ -74,11 +73,12 @@ class LogStoreSuite extends Tables {
   }
 
   remoteTable.test("a rename that is forbidden leaves nothing") { table =>
-    intercept[AccessControlException] {
+    val e = intercept[IOException] {
       OtherScheme.renaming(table.log)(_ => throw new AccessControlException("no"))(
         table.commit(0, "t0")
       )
     }
+    assert(e.getCause.isInstanceOf[AccessControlException], e)
     assertEquals(table.names, Set.empty[String])
   }
 

@@ -3,10 +3,13 @@ package io.interlock.coordinator
 import java.util.concurrent.{Callable, CyclicBarrier, Executors, TimeUnit}
 
 import scala.annotation.tailrec
+import scala.concurrent.duration._
 import scala.jdk.CollectionConverters._
 
 /** Sixteen writers of one log, each with a store of its own, as processes have. */
 class RaceSuite extends Tables {
+  override val munitTimeout: Duration = 3.minutes // a busy disk syncs slowly
+
   private val Writers = 16
   private val Versions = 50
 
@@ -17,7 +20,7 @@ class RaceSuite extends Tables {
     val tasks = (0 until Writers).map { writer =>
       val task: Callable[A] = () => {
         val store = table.newStore
-        started.await(30, TimeUnit.SECONDS)
+        started.await(2, TimeUnit.MINUTES)
         work(writer, store)
       }
       task
@@ -41,7 +44,7 @@ class RaceSuite extends Tables {
     val next = new CyclicBarrier(Writers)
     val outcomes = together(table) { (writer, store) =>
       (0L until Versions.toLong).map { version =>
-        next.await(30, TimeUnit.SECONDS)
+        next.await(2, TimeUnit.MINUTES)
         val txnId = s"w$writer-$version"
         (version, txnId, store.commit(table.log, Seq(request(table, version, txnId))).head)
       }

@@ -40,7 +40,7 @@ object Admin {
     mapper.writeValueAsString(result.asJava)
   }
 
-  private final class Target(val settings: PostgresSettings, val pool: ConnectionPool) {
+  final private class Target(val settings: PostgresSettings, val pool: ConnectionPool) {
     val database = new Database(pool)
   }
 

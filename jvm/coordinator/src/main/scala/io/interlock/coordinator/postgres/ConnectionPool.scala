@@ -14,7 +14,7 @@ import io.interlock.coordinator.CoordinatorException
 import org.postgresql.ds.PGSimpleDataSource
 
 /** A bounded number of connections to one database, opened when they are needed. */
-private[postgres] final class ConnectionPool(settings: PostgresSettings) extends AutoCloseable {
+final private[postgres] class ConnectionPool(settings: PostgresSettings) extends AutoCloseable {
   private val source = new Connections(settings)
   private var pool: Option[HikariDataSource] = None
 
@@ -59,7 +59,9 @@ private[postgres] final class ConnectionPool(settings: PostgresSettings) extends
   private def unavailable(failure: Throwable): CoordinatorException =
     ConnectionPool.causes(failure).collectFirst { case known: CoordinatorException => known }
       .getOrElse {
-        val database = ConnectionPool.causes(failure).collect { case e: SQLException => e }.lastOption
+        val database = ConnectionPool.causes(failure).collect { case e: SQLException =>
+          e
+        }.lastOption
         new CoordinatorException(
           "INTERLOCK_COORDINATOR_UNAVAILABLE",
           Map(
@@ -94,7 +96,7 @@ private[postgres] object ConnectionPool {
 }
 
 /** Opens connections, asking for the password each time. */
-private final class Connections(settings: PostgresSettings) extends DataSource {
+final private class Connections(settings: PostgresSettings) extends DataSource {
   private val source = {
     val made = new PGSimpleDataSource()
     val (hosts, ports) = settings.url.hosts.unzip
@@ -127,7 +129,8 @@ private final class Connections(settings: PostgresSettings) extends DataSource {
   override def getLoginTimeout: Int = source.getLoginTimeout
   override def setLoginTimeout(seconds: Int): Unit = source.setLoginTimeout(seconds)
   override def getParentLogger: Logger = source.getParentLogger
-  override def unwrap[T](kind: Class[T]): T = throw new SQLFeatureNotSupportedException(kind.getName)
+  override def unwrap[T](kind: Class[T]): T =
+    throw new SQLFeatureNotSupportedException(kind.getName)
   override def isWrapperFor(kind: Class[_]): Boolean = false
 }
 

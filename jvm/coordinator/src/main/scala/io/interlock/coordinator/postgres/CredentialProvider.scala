@@ -39,7 +39,8 @@ private[postgres] object CredentialProvider {
     val path = Paths.get(file)
     (_, _) => {
       if (!Files.isReadable(path)) throw refused("the file cannot be read")
-      if (openToOthers(path)) throw refused("every user of the machine can open the file: chmod 600")
+      if (openToOthers(path))
+        throw refused("every user of the machine can open the file: chmod 600")
       Using.resource(Files.newBufferedReader(path, UTF_8))(reader => Option(reader.readLine()))
         .filter(_.nonEmpty)
         .getOrElse(throw refused("the first line of the file is empty"))

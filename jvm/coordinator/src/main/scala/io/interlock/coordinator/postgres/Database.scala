@@ -18,7 +18,7 @@ import io.interlock.coordinator._
   * @param published
   *   the last version that is known to be in the log
   */
-private[postgres] final case class TableState(
+final private[postgres] case class TableState(
     coordinator: String,
     epoch: Long,
     sequence: Long,
@@ -51,7 +51,7 @@ private[postgres] final case class TableState(
   * @param updated
   *   when the row last changed, ISO 8601
   */
-private[postgres] final case class TableRow(
+final private[postgres] case class TableRow(
     path: String,
     tableId: Option[String],
     epoch: Long,
@@ -66,14 +66,14 @@ private[postgres] final case class TableRow(
   * @param content
   *   none where the database holds it no longer, or did not send it
   */
-private[postgres] final case class Ratified(
+final private[postgres] case class Ratified(
     version: Long,
     txnId: String,
     content: Option[CommitContent]
 )
 
 /** The answer of a function: its status, the table's state after it, and commits. */
-private[postgres] final case class Reply(
+final private[postgres] case class Reply(
     status: String,
     epoch: Long,
     sequence: Long,
@@ -83,7 +83,7 @@ private[postgres] final case class Reply(
 )
 
 /** The functions of the schema `interlock`; one call, one transaction each. */
-private[postgres] final class Database(pool: ConnectionPool) {
+final private[postgres] class Database(pool: ConnectionPool) {
   import Database._
 
   def attach(log: TableLog, tableId: String, logHead: Long): TableState =
@@ -237,5 +237,5 @@ private object Database {
   }
 
   private def bytes(connection: Connection, values: Seq[Array[Byte]]): java.sql.Array =
-    connection.createArrayOf("bytea", values.toArray[AnyRef])
+    connection.createArrayOf("bytea", values.toArray[Array[Byte]].asInstanceOf[Array[AnyRef]])
 }

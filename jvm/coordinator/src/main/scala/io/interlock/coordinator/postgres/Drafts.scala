@@ -11,7 +11,7 @@ import io.interlock.coordinator._
 /** The contents of a batch's commits: in memory, or in staged files where they are large. Serves one
   * thread.
   */
-private[postgres] final class Drafts(
+final private[postgres] class Drafts(
     publisher: Publisher,
     log: TableLog,
     requests: Seq[CommitRequest]

@@ -8,14 +8,15 @@ import scala.util.matching.Regex
   * @param hosts
   *   names or addresses with their ports
   */
-private[postgres] final case class JdbcUrl(
+final private[postgres] case class JdbcUrl(
     hosts: Seq[(String, Int)],
     database: String,
     parameters: Map[String, String]
 ) {
 
   /** As it may be shown. */
-  def place: String = hosts.map { case (host, port) => s"$host:$port" }.mkString(",") + s"/$database"
+  def place: String =
+    hosts.map { case (host, port) => s"$host:$port" }.mkString(",") + s"/$database"
 }
 
 private[postgres] object JdbcUrl {
@@ -63,14 +64,17 @@ private[postgres] object JdbcUrl {
     val (key, value) = (text.takeWhile(_ != '='), text.dropWhile(_ != '=').drop(1))
     allowed.get(key) match {
       case None =>
-        Left(s"the parameter ${shown(key)} is not one of ${allowed.keys.toSeq.sorted.mkString(", ")}")
+        Left(
+          s"the parameter ${shown(key)} is not one of ${allowed.keys.toSeq.sorted.mkString(", ")}"
+        )
       case Some(form) if !form.matches(value) => Left(s"the parameter $key has no such value")
       case _ => Right(key -> value)
     }
   }
 
   /** A name, unless it may be part of a secret that was put at the wrong place. */
-  private def shown(key: String): String = if (key.matches("[A-Za-z]{1,40}")) key else "(unreadable)"
+  private def shown(key: String): String =
+    if (key.matches("[A-Za-z]{1,40}")) key else "(unreadable)"
 
   private def all[A](texts: Seq[String])(part: String => Either[String, A]) =
     texts.foldRight[Either[String, Seq[A]]](Right(Nil)) { (text, rest) =>

@@ -6,7 +6,7 @@ import io.interlock.coordinator._
 import org.apache.hadoop.fs.FileStatus
 
 /** Brings a table's log and its row in the database together. */
-private[postgres] final class LogTail(context: StoreContext, log: TableLog) {
+final private[postgres] class LogTail(context: StoreContext, log: TableLog) {
   import LogTail._
 
   private val database = context.database
@@ -94,10 +94,11 @@ private[postgres] final class LogTail(context: StoreContext, log: TableLog) {
       .foreach(version => throw Refusals.restored(log, version, state))
 
   /** Whether the commit is at its version in the log, now that it was published if it could be. */
-  private def isInPlace(state: TableState, commit: Ratified): Boolean = txnAt(commit.version) match {
-    case Some(found) => found == commit.txnId
-    case None => commit.version > state.published && publish(commit)
-  }
+  private def isInPlace(state: TableState, commit: Ratified): Boolean =
+    txnAt(commit.version) match {
+      case Some(found) => found == commit.txnId
+      case None => commit.version > state.published && publish(commit)
+    }
 
   private def publish(commit: Ratified): Boolean = {
     val content = commit.content.filter(isWhole)

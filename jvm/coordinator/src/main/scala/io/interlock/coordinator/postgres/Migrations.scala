@@ -7,7 +7,7 @@ import java.sql.{Connection, SQLException}
 import scala.util.Using
 
 /** One step of the schema: a resource `<name>.sql` beside this class. */
-private[postgres] final case class Migration(version: Int, name: String) {
+final private[postgres] case class Migration(version: Int, name: String) {
   def sql: String = Using.resource(getClass.getResourceAsStream(s"$name.sql"))(in =>
     new String(in.readAllBytes(), UTF_8)
   )
@@ -58,7 +58,8 @@ private[postgres] object Migrations {
           s"the schema has version $found, and this Interlock knows $newest: install a newer one",
           "3F000"
         )
-      case (found, known) if found != known => throw new SQLException(
+      case (found, known) if found != known =>
+        throw new SQLException(
           s"step ${known._1} of the schema is another than this Interlock's",
           "3F000"
         )

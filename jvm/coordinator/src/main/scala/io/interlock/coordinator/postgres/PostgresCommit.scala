@@ -3,7 +3,7 @@ package io.interlock.coordinator.postgres
 import io.interlock.coordinator._
 
 /** One batch of commits of consecutive versions. */
-private[postgres] final class PostgresCommit(
+final private[postgres] class PostgresCommit(
     context: StoreContext,
     log: TableLog,
     requests: Seq[CommitRequest]
@@ -21,7 +21,9 @@ private[postgres] final class PostgresCommit(
       checkLog()
       val known = Option(context.states.get(log.path)).getOrElse(attached())
       val outcomes = attempt(known, MostTries)
-      val kept = requests.zip(outcomes).collect { case (request, _: Unknown) => request.txnId }.toSet
+      val kept = requests.zip(outcomes).collect { case (request, _: Unknown) =>
+        request.txnId
+      }.toSet
       drafts.discard(request => !kept.contains(request.txnId))
       outcomes
     } catch {
@@ -99,7 +101,9 @@ private[postgres] final class PostgresCommit(
         Some(lost(winners(ours.version, commits.filter(_.version < ours.version))))
       case LogTail.Contradicted(ours) =>
         tail.txnAt(ours.version).foreach(theirs => throw tail.replaced(state, ours, theirs))
-        Option.when(tail.lastVersion() >= state.published)(lost(Seq.empty)) // or an old log, cleaned
+        Option.when(tail.lastVersion() >= state.published)(
+          lost(Seq.empty)
+        ) // or an old log, cleaned
     }
 
   /** The log begins anew where a table was dropped and created at the same place. */

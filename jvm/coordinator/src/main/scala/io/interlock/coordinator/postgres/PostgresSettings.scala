@@ -56,7 +56,7 @@ object PostgresSettings {
   private[postgres] def ofOptions(options: Map[String, String]): PostgresSettings =
     new Reader("coordinator", options, "--" + _.replaceAll("([A-Z])", "-$1").toLowerCase).read()
 
-  private final class Reader(name: String, settings: Map[String, String], shown: String => String) {
+  final private class Reader(name: String, settings: Map[String, String], shown: String => String) {
 
     def read(): PostgresSettings = {
       settings.keys.toSeq.sorted.find(!keys.contains(_)).foreach { key =>

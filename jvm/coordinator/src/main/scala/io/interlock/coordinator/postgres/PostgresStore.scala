@@ -18,7 +18,8 @@ import org.apache.hadoop.fs.Path
 final class PostgresStore(settings: PostgresSettings, logStores: TableLog => LogStore)
     extends CommitStore {
   private val pool = new ConnectionPool(settings)
-  private val context = new StoreContext(settings, new Database(pool), Publisher.ratified(logStores))
+  private val context =
+    new StoreContext(settings, new Database(pool), Publisher.ratified(logStores))
 
   /** As [[CommitStore.commit]].
     *
@@ -35,7 +36,7 @@ final class PostgresStore(settings: PostgresSettings, logStores: TableLog => Log
 }
 
 /** What the commits of a process share. */
-private[postgres] final class StoreContext(
+final private[postgres] class StoreContext(
     val settings: PostgresSettings,
     val database: Database,
     val publisher: Publisher

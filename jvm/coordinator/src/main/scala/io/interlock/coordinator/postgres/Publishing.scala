@@ -10,7 +10,7 @@ import io.interlock.coordinator._
 import org.slf4j.LoggerFactory
 
 /** Publishes what was ratified of a batch, in order. */
-private[postgres] final class Publishing(
+final private[postgres] class Publishing(
     context: StoreContext,
     log: TableLog,
     tail: LogTail,

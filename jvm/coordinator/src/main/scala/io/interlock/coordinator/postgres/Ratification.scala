@@ -10,17 +10,17 @@ import scala.util.control.NonFatal
 import io.interlock.coordinator._
 
 /** What the database said to a batch. */
-private[postgres] sealed trait Verdict
-private[postgres] final case class Answered(reply: Reply) extends Verdict
+sealed private[postgres] trait Verdict
+final private[postgres] case class Answered(reply: Reply) extends Verdict
 
 /** The reply was lost, and the batch is not in the database and never will be. */
-private[postgres] final case class NotMade(cause: Throwable) extends Verdict
+final private[postgres] case class NotMade(cause: Throwable) extends Verdict
 
 /** The reply was lost, and the database could not be asked within the deadline. */
-private[postgres] final case class NoAnswer(cause: Throwable) extends Verdict
+final private[postgres] case class NoAnswer(cause: Throwable) extends Verdict
 
 /** The one call that lets a batch in, and the question what became of it if its reply was lost. */
-private[postgres] final class Ratification(
+final private[postgres] class Ratification(
     context: StoreContext,
     log: TableLog,
     tail: LogTail,

@@ -16,7 +16,7 @@ import org.apache.hadoop.fs.Path
   * @param swept
   *   orphaned files that were deleted
   */
-private[postgres] final case class Repaired(
+final private[postgres] case class Repaired(
     head: Long,
     epoch: Long,
     published: Long,
@@ -26,7 +26,7 @@ private[postgres] final case class Repaired(
 )
 
 /** Makes the database agree with a table's log, which is right wherever the two differ. */
-private[postgres] final class Repair(context: StoreContext) {
+final private[postgres] class Repair(context: StoreContext) {
   private val database = context.database
 
   /** @param olderThanMillis
@@ -41,7 +41,8 @@ private[postgres] final class Repair(context: StoreContext) {
       .getOrElse(throw Refusals.badPath(log, "the coordinator does not know the table"))
     val before = database.attach(log, row.tableId.getOrElse(""), last)
     val agreed = agree(tail, before, log)
-    val state = agreed.getOrElse(database.repair(log, row.tableId.getOrElse(""), tail.lastVersion()))
+    val state =
+      agreed.getOrElse(database.repair(log, row.tableId.getOrElse(""), tail.lastVersion()))
     Repaired(
       head = state.head,
       epoch = state.epoch,

@@ -8,6 +8,7 @@ import io.interlock.coordinator.CommitQueue
 import org.apache.spark.sql.SparkSession
 import org.apache.spark.sql.delta._
 import org.apache.spark.sql.delta.hooks.PostCommitHook
+import org.apache.spark.sql.delta.sources.DeltaSQLConf
 import org.apache.spark.sql.delta.util.{FileNames, JsonUtils}
 
 /** The `.crc` beside each commit, with no Spark job and no process of its own.
@@ -60,10 +61,8 @@ private[interlock] object Checksums extends PostCommitHook {
 
     private def put(file: LocalPath, text: String): Unit = {
       val written = file.resolveSibling(s".${file.getFileName}.${UUID.randomUUID()}.tmp")
-      try {
-        Files.write(written, text.getBytes(UTF_8))
-        Files.move(written, file, StandardCopyOption.ATOMIC_MOVE)
-      } finally Files.deleteIfExists(written)
+      Files.write(written, text.getBytes(UTF_8))
+      val _ = Files.move(written, file, StandardCopyOption.ATOMIC_MOVE)
     }
   }
 }

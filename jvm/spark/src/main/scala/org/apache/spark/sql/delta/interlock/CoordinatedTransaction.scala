@@ -2,7 +2,7 @@ package org.apache.spark.sql.delta.interlock
 
 import scala.annotation.tailrec
 
-import io.delta.storage.commit.Commit
+import io.delta.storage.commit.{Commit, CommitFailedException}
 import io.interlock.coordinator._
 import org.apache.hadoop.fs.FileStatus
 import org.apache.spark.sql.SparkSession
@@ -13,6 +13,7 @@ import org.apache.spark.sql.delta.coordinatedcommits.{
   TableCommitCoordinatorClient
 }
 import org.apache.spark.sql.delta.hooks.{CheckpointHook, ChecksumHook}
+import org.apache.spark.sql.delta.sources.DeltaSQLConf
 import org.apache.spark.sql.delta.util.FileNames
 
 /** A Delta transaction whose commits go through the queue of its table, where the table says so,
@@ -131,6 +132,8 @@ abstract private[interlock] class CoordinatedTransaction(
   ): (Option[VersionChecksum], Commit, CurrentTransactionInfo) =
     if (!isQueued) super.writeCommitFile(attemptVersion, lines, info)
     else {
+      if (queue.get.isTaken(attemptVersion))
+        throw new CommitFailedException(true, true, s"Version $attemptVersion is taken.")
       // In turn: the commit before it has left its checksum, on its way or not.
       val checksum = Checksums.derive(queue.get, attemptVersion, generation)(previous =>
         previous.fold(incrementallyDeriveChecksum(attemptVersion, info))(

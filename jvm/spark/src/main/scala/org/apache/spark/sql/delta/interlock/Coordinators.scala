@@ -4,6 +4,7 @@ import java.util.concurrent.{ConcurrentHashMap, TimeUnit}
 
 import com.google.common.cache.CacheBuilder
 import io.interlock.coordinator._
+import io.interlock.coordinator.postgres.{PostgresSettings, PostgresStore}
 import io.interlock.spark.{CoordinatorSettings, TableProperties}
 import org.apache.hadoop.fs.Path
 import org.apache.spark.SparkEnv
@@ -44,7 +45,8 @@ private[interlock] object Coordinators {
     }
 
   private def open(settings: CoordinatorSettings): CommitStore =
-    if (settings.isFileSystem) new FileSystemStore(logStore) else ???
+    if (settings.isFileSystem) new FileSystemStore(logStore)
+    else new PostgresStore(PostgresSettings.of(settings.name, settings.values), logStore)
 
   /** Delta's store for the file system of a log, without Delta's wrappers. */
   private def logStore(log: TableLog): io.delta.storage.LogStore = {

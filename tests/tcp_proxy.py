@@ -1,0 +1,99 @@
+"""A TCP proxy in front of a server that loses what it is told to lose."""
+
+from __future__ import annotations
+
+import socket
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+
+_CHUNK = 1 << 16
+
+
+class Proxy:
+    """Passes bytes between clients and a port of 127.0.0.1, until a request is to be lost."""
+
+    def __init__(self, target: int) -> None:
+        self._target = target
+        self._listener = socket.create_server(("127.0.0.1", 0))
+        self.port: int = self._listener.getsockname()[1]
+        self._marker = b""
+        self._reply_is_lost: Callable[[], None] | None = None
+        self._request_is_lost = False
+        self._refusing = False
+        threading.Thread(target=self._accept, daemon=True).start()
+
+    def lose_reply(self, marker: bytes, *, then: Callable[[], None] = lambda: None) -> None:
+        """Cut the next connection whose request has `marker`, once its reply has arrived here.
+
+        `then` runs before the client can notice.
+        """
+        self._marker, self._reply_is_lost = marker, then
+
+    def lose_request(self, marker: bytes) -> None:
+        """Cut the next connection that sends `marker`, and pass nothing of it on."""
+        self._marker, self._request_is_lost = marker, True
+
+    def refuse(self) -> None:
+        """Close every new connection at once."""
+        self._refusing = True
+
+    def accept(self) -> None:
+        self._refusing = False
+
+    def close(self) -> None:
+        self._listener.close()
+
+    def _accept(self) -> None:
+        with suppress(OSError):  # closed
+            while True:
+                client, _ = self._listener.accept()
+                threading.Thread(target=self._serve, args=(client,), daemon=True).start()
+
+    def _serve(self, client: socket.socket) -> None:
+        try:
+            if self._refusing:
+                raise ConnectionRefusedError
+            server = socket.create_connection(("127.0.0.1", self._target))
+        except OSError:
+            client.close()
+            return
+        pair = _Pair(client, server)
+        threading.Thread(target=self._requests, args=(pair,), daemon=True).start()
+        self._replies(pair)
+
+    def _requests(self, pair: _Pair) -> None:
+        with pair.closing():
+            while data := pair.client.recv(_CHUNK):
+                if self._marker and self._marker in data:
+                    self._marker = b""
+                    if self._request_is_lost:
+                        self._request_is_lost = False
+                        return
+                    pair.on_reply, self._reply_is_lost = self._reply_is_lost, None
+                pair.server.sendall(data)
+
+    def _replies(self, pair: _Pair) -> None:
+        with pair.closing():
+            while data := pair.server.recv(_CHUNK):
+                if pair.on_reply is not None:
+                    pair.on_reply()
+                    return
+                pair.client.sendall(data)
+
+
+class _Pair:
+    def __init__(self, client: socket.socket, server: socket.socket) -> None:
+        self.client, self.server = client, server
+        self.on_reply: Callable[[], None] | None = None
+
+    @contextmanager
+    def closing(self) -> Iterator[None]:
+        try:
+            with suppress(OSError):
+                yield
+        finally:
+            for end in (self.client, self.server):
+                with suppress(OSError):
+                    end.shutdown(socket.SHUT_RDWR)
+                end.close()
