@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import signal
 import threading
 import time
@@ -238,7 +239,8 @@ class Run:
         if self._fault is Fault.KILL:
             return "killed"
         assert self._answer is not None, "the victim died by itself"
-        return self._answer.error or "committed"
+        condition = re.search(r"INTERLOCK_[A-Z_]+", self._answer.message)
+        return condition[0] if condition else self._answer.error or "committed"
 
     def _compare(self, there: bool | None) -> None:
         """Compare the table with what everybody was told."""
