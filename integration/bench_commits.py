@@ -1,6 +1,6 @@
 """Commits per second of small appends, next to stock Delta.
 
-    python -m integration.bench_commits [--quick] [--how insert]
+    python -m integration.bench_commits [--quick] [--how insert] [--store stock --store filesystem]
 
     throughput   1, 4, 16 and 64 writers of one table, threads of at most four processes
     missed       one commit that has missed 1, 10 and 100 versions of another process
@@ -19,19 +19,22 @@ import statistics
 import sys
 import tempfile
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 # As `python integration/bench_commits.py` too, which lacks the root on its path.
 sys.path.insert(0, str(Path(__file__).parent.parent))
 
-from integration.stores import FILE_SYSTEM, STOCK, STOCK_SAME_PROPERTIES, Store
+from integration.database import opened
+from integration.stores import STOCK, STOCK_SAME_PROPERTIES, STORES, Store
 from integration.writers import Writer, acknowledged, answers, make_files, order, run
 from tests.driver_process import DriverProcess, driver_processes
 from tests.support import Table, commit, versions
 
-CONTENDERS = (STOCK, STOCK_SAME_PROPERTIES, FILE_SYSTEM)
+STOCKS = {store.name: store for store in (STOCK, STOCK_SAME_PROPERTIES)}
+CONTENDERS = (*STOCKS, *STORES)
 MOST_PER_SECOND = 400
 PATIENCE_SECONDS = 300
 PERFORMANCE = {
@@ -47,19 +50,31 @@ class Scale:
         writers: numbers of writers
         processes: at most
         seconds: of one measurement
+        tables: numbers of tables for 16 writers, beside one
         missed: numbers of missed versions
         repetitions: of each of them
+        contenders: unless others are chosen
 
     """
 
     writers: tuple[int, ...] = (1, 4, 16, 64)
     processes: int = 4
     seconds: float = 20.0
+    tables: tuple[int, ...] = (16,)
     missed: tuple[int, ...] = (1, 10, 100)
     repetitions: int = 5
+    contenders: tuple[str, ...] = CONTENDERS
 
 
-QUICK = Scale(writers=(1, 16), processes=2, seconds=6, missed=(1, 10), repetitions=1)
+QUICK = Scale(
+    writers=(1, 16),
+    processes=2,
+    seconds=5,
+    tables=(),
+    missed=(1, 10),
+    repetitions=1,
+    contenders=(STOCK.name, STORES[0], STORES[-1]),
+)
 
 
 @dataclass(frozen=True)
@@ -104,6 +119,8 @@ class Bench:
         took = run(self._drivers, planned, seconds + PATIENCE_SECONDS)
         told = answers(planned)
         there = Counter(i for table in made for i in ids(table))
+        for error in {answer.error for answer in told if answer.error}:
+            print(f"{self._store.name}: {error}", file=sys.stderr)
         kept = [i for i in acknowledged(told) if there[i] == 1]
         times = sorted(answer.seconds for answer in told)
         return Row(
@@ -155,6 +172,16 @@ def ids(table: Table) -> list[int]:
     return [json.loads(add["stats"])["minValues"]["id"] for add in adds]
 
 
+@contextmanager
+def contender(name: str, folder: Path) -> Iterator[Store]:
+    """Start what the sessions of a contender need."""
+    if name in STOCKS:
+        yield STOCKS[name]
+    else:
+        with opened(name, folder / "database") as (store, _):
+            yield store
+
+
 def measure(store: Store, folder: Path, scale: Scale, how: str) -> tuple[list[Row], list[str]]:
     """Run all measurements of one contender."""
     settings = {**PERFORMANCE, **store.settings}
@@ -163,7 +190,7 @@ def measure(store: Store, folder: Path, scale: Scale, how: str) -> tuple[list[Ro
         bench = Bench(store, drivers, folder, how)
         bench.warm_up()
         rows = []
-        for writers, tables in [*((w, 1) for w in scale.writers), (16, 16)]:
+        for writers, tables in [*((w, 1) for w in scale.writers), *((16, t) for t in scale.tables)]:
             rows.append(bench.throughput(writers, tables, scale.seconds))
             print(rows[-1], file=sys.stderr, flush=True)
         missed = [f"{bench.missed(n, scale.repetitions) * 1000:.0f} ms" for n in scale.missed]
@@ -175,17 +202,19 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
     parser.add_argument("--quick", action="store_true", help="less of each, in three minutes")
     parser.add_argument("--how", choices=("commit", "insert"), default="commit")
-    parser.add_argument("--store", action="append", help="only these contenders")
+    parser.add_argument("--store", action="append", choices=CONTENDERS)
     parser.add_argument("--seconds", type=float, help="of one measurement")
     arguments = parser.parse_args()
     scale = QUICK if arguments.quick else Scale()
     if arguments.seconds is not None:
         scale = replace(scale, seconds=arguments.seconds)
-    chosen = [s for s in CONTENDERS if not arguments.store or s.name in arguments.store]
     rows: list[Row] = []
     missed = [["missed versions", *(str(number) for number in scale.missed)]]
-    for store in chosen:
-        with tempfile.TemporaryDirectory(prefix="interlock-bench-") as folder:
+    for name in arguments.store or scale.contenders:
+        with (
+            tempfile.TemporaryDirectory(prefix="interlock-bench-") as folder,
+            contender(name, Path(folder)) as store,
+        ):
             more, line = measure(store, Path(folder), scale, arguments.how)
         rows += more
         missed.append(line)

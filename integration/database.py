@@ -9,10 +9,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from tests.postgres import ADMIN, DATABASE, HOST, PASSWORDS, WRITER, Dump, Server, start
-
-from integration.stores import Store
+from integration.stores import FILE_SYSTEM, Store
 from integration.tcp_proxy import Cut, TcpProxy
+from tests.postgres import ADMIN, DATABASE, HOST, PASSWORDS, VERSIONS, WRITER, Dump, Server, start
 from tests.support import Table
 
 NAME = "main"
@@ -99,6 +98,17 @@ class Database:
                     return True
                 time.sleep(0.02)
         return False
+
+
+@contextmanager
+def opened(name: str, folder: Path) -> Iterator[tuple[Store, Database | None]]:
+    """Start what the store of a name in `stores.STORES` needs."""
+    if name == FILE_SYSTEM.name:
+        yield FILE_SYSTEM, None
+        return
+    version = next(version for version in VERSIONS if name.endswith(str(version)))
+    with database(version, folder) as behind:
+        yield behind.store(name), behind
 
 
 def _pattern(table: Table) -> str:

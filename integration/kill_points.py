@@ -11,30 +11,25 @@ import argparse
 import random
 import tempfile
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import contextmanager
 from pathlib import Path
 
-from tests.postgres import VERSIONS
-
-from integration.database import database
+from integration.database import opened
 from integration.kill_cells import POINTS, Cell, Fault, cells, not_applicable, not_runnable
 from integration.kill_lab import Lab
 from integration.small_disk import may_mount
-from integration.stores import FILE_SYSTEM, STORES
+from integration.stores import STORES
 
 
 @contextmanager
 def started(name: str, folder: Path) -> Iterator[Lab]:
     """Start all that the cells of one store need."""
-    with ExitStack() as stack:
-        if name == FILE_SYSTEM.name:
-            lab = Lab(FILE_SYSTEM, folder)
-        else:
-            version = next(v for v in VERSIONS if name.endswith(str(v)))
-            behind = stack.enter_context(database(version, folder / "database"))
-            lab = Lab(behind.store(name), folder, behind)
-        stack.callback(lab.close)
-        yield lab
+    with opened(name, folder / "database") as (store, behind):
+        lab = Lab(store, folder, behind)
+        try:
+            yield lab
+        finally:
+            lab.close()
 
 
 def run(

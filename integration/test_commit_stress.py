@@ -13,14 +13,14 @@ from pathlib import Path
 
 import pytest
 
+from integration.database import opened
 from integration.follower import Follower
 from integration.log_check import Found, check
-from integration.stores import FILE_SYSTEM, STOCK, STOCK_WIDENED, Store
+from integration.stores import FILE_SYSTEM, STOCK, STOCK_WIDENED, STORES, Store
 from integration.writers import Answer, acknowledged, answers, order, plan, run, streaming_copy
 from tests.driver_process import DriverProcess, driver_processes
 from tests.support import Table, deltalake_rows
 
-STORES = [FILE_SYSTEM]
 MOST_PROCESSES = 4
 SECONDS_PER_COMMIT = 3
 SLOW_RENAMES = "from integration.compiled import compiled; compiled(spark, 'SlowRenames')"
@@ -28,22 +28,26 @@ SLOW_RENAMES = "from integration.compiled import compiled; compiled(spark, 'Slow
 
 @contextmanager
 def drivers_of(store: Store, folder: Path, writers: int) -> Iterator[list[DriverProcess]]:
-    """Start processes for `writers` writers, and create their table in `folder`."""
+    """Start processes for `writers` writers."""
     kinds = [store.kind] * min(writers, MOST_PROCESSES)
     with driver_processes(folder, *kinds, settings=store.settings) as drivers:
         if store is STOCK_WIDENED:
             for driver in drivers:
                 order(driver, SLOW_RENAMES)
-        created = drivers[0].run(store.create(Table(folder / "table")))
-        assert created.error is None, created.message
         yield drivers
 
 
+def create(drivers: list[DriverProcess], store: Store, path: Path) -> Table:
+    created = drivers[0].run(store.create(Table(path)))
+    assert created.error is None, created.message
+    return Table(path)
+
+
 def stress(
-    drivers: list[DriverProcess], folder: Path, *, writers: int, commits: int, how: str
+    drivers: list[DriverProcess], table: Table, *, writers: int, commits: int, how: str
 ) -> tuple[Found, list[Answer]]:
     """Let them all write, and compare."""
-    table = Table(folder / "table")
+    folder = table.path.parent
     planned = plan(table, folder, writers=writers, commits=commits, how=how)
     seconds = run(drivers, planned, 60 + writers * commits * SECONDS_PER_COMMIT)
     told = answers(planned)
@@ -57,34 +61,46 @@ def stress(
     return found, told
 
 
-@pytest.mark.parametrize("store", STORES, ids=lambda store: store.name)
-def test_statements_while_others_read(store: Store, tmp_path: Path) -> None:
-    """Two processes with three writers each; a reader and a streaming query follow them."""
-    with drivers_of(store, tmp_path, 2) as drivers:
-        table = Table(tmp_path / "table")
-        with Follower(table) as follower, streaming_copy(drivers[0], table, tmp_path) as copy:
-            found, told = stress(drivers, tmp_path, writers=6, commits=3, how="insert")
+def stress_beside_readers(
+    drivers: list[DriverProcess], table: Table, *, writers: int, commits: int, how: str
+) -> None:
+    """Nothing is lost, doubled or refused, while a reader and a streaming query follow."""
+    with (
+        Follower(table) as follower,
+        streaming_copy(drivers[0], table, table.path.parent) as copy,
+    ):
+        found, told = stress(drivers, table, writers=writers, commits=commits, how=how)
     assert found == Found()
     assert [answer.error for answer in told] == [None] * len(told)
     assert deltalake_rows(copy) == deltalake_rows(table)
     assert follower.wrong == []
-    assert follower.reads > 1
+    assert follower.reads > 0
+
+
+def test_statements(tmp_path: Path) -> None:
+    """Two processes with two writers each, on a table of each store."""
+    with (
+        opened(STORES[-1], tmp_path / "database") as (bound, _),
+        drivers_of(bound, tmp_path, 2) as drivers,
+    ):
+        for store in (FILE_SYSTEM, bound):
+            folder = tmp_path / store.name
+            folder.mkdir()
+            table = create(drivers, store, folder / "table")
+            stress_beside_readers(drivers, table, writers=4, commits=2, how="insert")
 
 
 @pytest.mark.soak
 @pytest.mark.parametrize("commits", [50, 200])
 @pytest.mark.parametrize("writers", [2, 8, 16])
-@pytest.mark.parametrize("store", STORES, ids=lambda store: store.name)
-def test_commits(store: Store, writers: int, commits: int, tmp_path: Path) -> None:
-    """Nothing is lost, doubled or refused, while a reader and a streaming query follow."""
-    with drivers_of(store, tmp_path, writers) as drivers:
-        table = Table(tmp_path / "table")
-        with Follower(table) as follower, streaming_copy(drivers[0], table, tmp_path) as copy:
-            found, told = stress(drivers, tmp_path, writers=writers, commits=commits, how="commit")
-    assert found == Found()
-    assert [answer.error for answer in told] == [None] * len(told)
-    assert deltalake_rows(copy) == deltalake_rows(table)
-    assert follower.wrong == []
+@pytest.mark.parametrize("name", STORES)
+def test_commits(name: str, writers: int, commits: int, tmp_path: Path) -> None:
+    with (
+        opened(name, tmp_path / "database") as (store, _),
+        drivers_of(store, tmp_path, writers) as drivers,
+    ):
+        table = create(drivers, store, tmp_path / "table")
+        stress_beside_readers(drivers, table, writers=writers, commits=commits, how="commit")
 
 
 @pytest.mark.soak
@@ -93,7 +109,8 @@ def test_commits(store: Store, writers: int, commits: int, tmp_path: Path) -> No
 def test_stock(store: Store, writers: int, tmp_path: Path) -> None:
     """Stock Delta's own loss, as measured; certain only where its window is wider."""
     with drivers_of(store, tmp_path, writers) as drivers:
-        found, told = stress(drivers, tmp_path, writers=writers, commits=50, how="commit")
+        table = create(drivers, store, tmp_path / "table")
+        found, told = stress(drivers, table, writers=writers, commits=50, how="commit")
     print(f"{store.name}: {len(found.lost)} of {len(acknowledged(told))} acknowledged are lost")
     if store is STOCK_WIDENED:
         assert found.lost
