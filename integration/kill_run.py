@@ -265,8 +265,8 @@ class Run:
             self._wrong.append(f"refused and there: {self._answer.message[:300]}")
 
     def _whole(self, add: dict[str, Any]) -> bool:
-        path = self._table.path / add["path"]
-        return path.exists() and path.stat().st_size == int(add["size"])
+        path, size = self._table.path / add["path"], int(add["size"])
+        return path.exists() and path.stat().st_size == size
 
     @property
     def _database(self) -> Database:

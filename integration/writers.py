@@ -133,6 +133,8 @@ def _write(spark: SparkSession, writer: Writer) -> None:
 def _commit(spark: SparkSession, writer: Writer) -> None:
     appends = compiled(spark, "Appends")
     log = delta_log(spark, writer.table)
+    jvm: Any = spark._jvm
+    jvm.org.apache.spark.sql.classic.SparkSession.setActiveSession(spark._jsparkSession)
     appends.run(log, writer.first, writer.commits, float(writer.seconds), writer.lines)
 
 
