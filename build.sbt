@@ -76,6 +76,7 @@ lazy val coordinator = project
       "org.postgresql" % "postgresql" % postgresVersion % Provided,
       munit
     ),
+    Test / parallelExecution := false, // CommitPhases has one observer in a JVM
     publish / skip := true
   )
 

@@ -111,6 +111,15 @@ def _version(path: str, version: int, txn: str, epoch: int) -> dict[str, Any]:
     return {"p_log_path": path, "p_epoch": epoch, "p_version": version, "p_txn_id": txn}
 
 
+def new_table(connection: Connection) -> str:
+    """The path of an attached table: c0 published, c1 ratified only."""
+    path = f"file:/{uuid.uuid4()}/_delta_log"
+    attach(path)(connection)
+    for call in (commit(path, "c0", head=-1), commit(path, "c1", head=0, head_txn="c0")):
+        assert statuses(call(connection)) == "committed"
+    return path
+
+
 def statuses(rows: list[Any]) -> str:
     """The one status of a reply."""
     (status_,) = {row.status for row in rows}

@@ -1,24 +1,33 @@
-"""A pytest plugin of the tests of the coordinator's SQL: one server of each version per session."""
+"""A pytest plugin of the tests of the coordinator's SQL: one server of each version for all."""
 
 from __future__ import annotations
 
-import uuid
 from collections.abc import Iterator
+from contextlib import ExitStack
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
 import pytest
 
-from tests.coordinator_sql import attach, commit, statuses
+from tests.coordinator_sql import new_table
 from tests.postgres import VERSIONS, Connection, Server, start
 
 
-@pytest.fixture(scope="session", params=VERSIONS)
-def postgres(request: pytest.FixtureRequest) -> Iterator[Server]:
-    """A server with all migrations run."""
-    with TemporaryDirectory() as folder, start(request.param, Path(folder, "server")) as server:
-        server.migrate()
-        yield server
+@pytest.fixture(scope="session")
+def started() -> Iterator[dict[int, Server]]:
+    """A server of each version with all migrations run."""
+    servers = {}
+    with ExitStack() as stack:
+        folder = Path(stack.enter_context(TemporaryDirectory()))
+        for version in VERSIONS:
+            servers[version] = stack.enter_context(start(version, folder / str(version)))
+            servers[version].migrate()
+        yield servers
+
+
+@pytest.fixture(scope="module", params=VERSIONS)
+def postgres(request: pytest.FixtureRequest, started: dict[int, Server]) -> Server:
+    return started[request.param]
 
 
 @pytest.fixture(scope="module")
@@ -35,12 +44,7 @@ def admin(postgres: Server) -> Iterator[Connection]:
 
 @pytest.fixture
 def path(writer: Connection) -> str:
-    """An attached table: c0 published, c1 ratified only."""
-    path = f"file:/{uuid.uuid4()}/_delta_log"
-    attach(path)(writer)
-    for call in (commit(path, "c0", head=-1), commit(path, "c1", head=0, head_txn="c0")):
-        assert statuses(call(writer)) == "committed"
-    return path
+    return new_table(writer)
 
 
 def quick(connection: Connection) -> Connection:

@@ -70,6 +70,10 @@ def test_a_published_commit_is_replayed(writer: Connection, path: str) -> None:
     # Found in the log by the caller, it is published.
     rows = commit(path, "c1", head=1, head_txn="c1")(writer)
     assert (statuses(rows), state(rows)) == ("replayed", (0, 0, 1, 1))
+    # Own commits only, whoever came between them.
+    commit(path, "a", head=1)(writer)
+    rows = commit(path, "c0", "a", head=2, head_txn="a")(writer)
+    assert listed(rows) == [(0, "c0", None), (2, "a", None)]
 
 
 def test_a_replay_is_known_in_a_later_epoch(

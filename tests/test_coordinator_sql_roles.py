@@ -1,8 +1,6 @@
-"""What the coordinator's roles may do, and what a restored database looks like."""
+"""What the coordinator's roles may do."""
 
 from __future__ import annotations
-
-from pathlib import Path
 
 import psycopg
 import pytest
@@ -152,17 +150,3 @@ def test_migrations_by_a_superuser_over_roles_that_exist(postgres: Server) -> No
         assert second_id not in {row.coordinator_id for row in status()(first)}
     with postgres.superuser() as connection:
         connection.execute("DROP DATABASE second")
-
-
-# The last one: it ends all connections.
-def test_a_restored_database_is_recognised(postgres: Server, path: str, tmp_path: Path) -> None:
-    dump = postgres.dump(tmp_path / "dump.sql")
-    with postgres.writer() as before:
-        (known,) = attach(path)(before)
-        assert statuses(commit(path, "a", head=1, head_txn="c1")(before)) == "committed"
-    postgres.restore(dump)
-    with postgres.writer() as after:
-        assert attach(path)(after) == [known], "the same coordinator, epoch and sequence"
-        assert statuses(commit(path, "b", head=2, head_txn="a")(after)) == "ahead"
-        with pytest.raises(psycopg.errors.InsufficientPrivilege):
-            after.execute("TABLE interlock.commits")

@@ -121,7 +121,7 @@ def test_old_commits_are_forgotten(writer: Connection, admin: Connection) -> Non
         "INSERT INTO interlock.commits"
         " (key, version, txn_id, attempt, epoch, sequence, content, size, created_at)"
         " SELECT key, v, 'old' || v, gen_random_uuid(), 0, 0, 'x', 1,"
-        "  now() - CASE WHEN v < 3000 THEN interval '25 hours' ELSE interval '23 hours' END"
+        "  now() - CASE WHEN v < 4120 THEN interval '25 hours' ELSE interval '23 hours' END"
         " FROM interlock.tables, generate_series(0, 13998) v WHERE log_path = %s",
         [path],
     )
@@ -153,7 +153,7 @@ def test_old_commits_are_forgotten(writer: Connection, admin: Connection) -> Non
     assert kept() == (0, 0, 14000)
     next_commit()
     assert kept() == (2000, 2000, 12001)
-    for first, contents in ((3000, 4000), (3000, 6000), (3000, 8000), (3000, 10000)):
+    for first, contents in ((4000, 4000), (4101, 6000), (4120, 8000), (4120, 10000)):
         admin.execute("UPDATE interlock.tables SET head = head + 49, published = head + 49"
                       " WHERE log_path = %s", [path])  # fmt: skip
         next_commit()

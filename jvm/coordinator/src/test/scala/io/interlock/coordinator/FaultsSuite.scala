@@ -1,16 +1,26 @@
 package io.interlock.coordinator
 
+import java.nio.file.Files
+
 import io.interlock.coordinator.CommitPhase._
 
 /** Exceptions at each step of a commit, on both kinds of storage. */
 class FaultsSuite extends Tables {
   private object Fault extends RuntimeException
 
-  /** Runs `body` with the fault at `phase` of version `version` of the table. */
-  private def failing[A](table: TestTable, phase: CommitPhase, version: Long)(body: => A): A = {
+  /** Runs `body` with `before` and the fault at `phase` of version `version` of the table. */
+  private def failing[A](
+      table: TestTable,
+      phase: CommitPhase,
+      version: Long,
+      before: () => Unit = () => ()
+  )(body: => A): A = {
     val path = table.log.path.toString
     CommitPhases.observe { (at, log, v) =>
-      if (at == phase && log == path && v == version) throw Fault
+      if (at == phase && log == path && v == version) {
+        before()
+        throw Fault
+      }
     }
     try body
     finally CommitPhases.observe(null)
@@ -31,25 +41,37 @@ class FaultsSuite extends Tables {
     }
 
   for ((storage, table) <- storages; phase <- Seq(Linked, Published); next <- Seq(1L, 2L))
-    table.test(s"$storage: a reply lost at ${phase.name} is found by a try at version $next") {
+    table.test(s"$storage: a reply lost at ${phase.name} is looked up, also by a try at $next") {
       table =>
         table.commit(0, "t0")
-        failing(table, phase, 1)(table.commit(1, "t1")) match {
-          case Unknown(unknown: PublishUnknown) => assertEquals(unknown.getCause, Fault)
-          case other => fail(s"$other")
-        }
+        assertCommitted(failing(table, phase, 1)(table.commit(1, "t1")), 1)
         assertCommitted(table.commit(next, "t1", "other lines"), 1)
         assertLog(table, "t0", "t1")
         assertCommitted(table.commit(2, "t2"), 2)
     }
 
-  for ((storage, table) <- storages)
-    table.test(s"$storage: nothing of a batch is made after a lost reply") { table =>
+  for ((storage, table) <- storages) {
+    table.test(s"$storage: a batch goes on after a reply that was looked up") { table =>
       val batch = Seq(0L, 1L, 2L).map(v => table.request(v, s"t$v"))
       val outcomes = failing(table, Linked, 1)(table.store.commit(table.log, batch))
-      assertCommitted(outcomes.head, 0)
-      assert(outcomes(1).isInstanceOf[Unknown])
-      assertEquals(outcomes(2), Taken(Seq.empty))
-      assertLog(table, "t0", "t1")
+      outcomes.zipWithIndex.foreach { case (outcome, v) => assertCommitted(outcome, v.toLong) }
+      assertLog(table, "t0", "t1", "t2")
     }
+
+    table.test(s"$storage: a commit that is gone after its link is unknown, and ends its batch") {
+      table =>
+        val batch = Seq(0L, 1L, 2L).map(v => table.request(v, s"t$v"))
+        val outcomes =
+          failing(table, Linked, 1, () => Files.delete(table.file(1)))(
+            table.store.commit(table.log, batch)
+          )
+        assertCommitted(outcomes.head, 0)
+        outcomes(1) match {
+          case Unknown(unknown: PublishUnknown) => assertEquals(unknown.getCause, Fault)
+          case other => fail(s"$other")
+        }
+        assertEquals(outcomes(2), Taken(Seq.empty))
+        assertLog(table, "t0")
+    }
+  }
 }

@@ -43,7 +43,7 @@ class PublisherSuite extends Tables {
 
   check("a staged file says whose it is") { (table, publisher) =>
     val StagedFile(name, size, _) = stage(table, publisher, large): @unchecked
-    assert(name.matches("""\.00000000000000000003\.t3\..{36}\.staged"""), name)
+    assert(name.matches("""\.00000000000000000003\.t3-.{36}\.staged"""), name)
     assertEquals(Files.size(table.folder.resolve(name)), size)
   }
 

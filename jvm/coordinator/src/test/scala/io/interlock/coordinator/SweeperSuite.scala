@@ -10,7 +10,7 @@ class SweeperSuite extends Tables {
   private val orphans = Set(
     Publisher.temporaryName(5),
     f".${5L}%020d.$id.staged",
-    f".${5L}%020d.$id.$id.staged",
+    f".${5L}%020d.$id-$id.staged",
     f".${5L}%020d.json.$id.tmp",
     s".probe.$id.first.tmp"
   )

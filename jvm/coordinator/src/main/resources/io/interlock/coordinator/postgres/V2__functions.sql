@@ -108,11 +108,11 @@ BEGIN
     OR cardinality(p_staged_names) IS DISTINCT FROM n
     OR cardinality(p_sizes) IS DISTINCT FROM n
     OR cardinality(p_sha256s) IS DISTINCT FROM n
-    OR n <> (SELECT count(DISTINCT txn_id) FROM unnest(p_txn_ids) AS b (txn_id))
+    OR (n > 1 AND n <> (SELECT count(DISTINCT txn_id) FROM unnest(p_txn_ids) AS b (txn_id)))
     OR EXISTS (
       SELECT FROM unnest(p_txn_ids, p_contents, p_staged_names, p_sizes, p_sha256s)
         AS b (txn_id, content, staged_name, size, sha256)
-      WHERE octet_length(txn_id) NOT BETWEEN 1 AND 200
+      WHERE coalesce(octet_length(txn_id), 0) NOT BETWEEN 1 AND 200
         OR size IS NULL
         OR size < 0
         OR (content IS NULL) = (staged_name IS NULL)
@@ -254,10 +254,11 @@ CREATE FUNCTION interlock.commit(
 ) RETURNS SETOF interlock.reply
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, interlock, pg_temp AS $$
 DECLARE
-  n CONSTANT integer := cardinality(p_txn_ids);
   t tables;
   fresh boolean;
+  found boolean;
   ratified text;
+  answer text;
   low bigint;
   high bigint;
 BEGIN
@@ -266,45 +267,64 @@ BEGIN
   PERFORM check_batch(p_attempt, p_txn_ids, p_contents, p_staged_names, p_sizes, p_sha256s);
   t := locked(p_log_path);
   fresh := t.epoch IS NOT DISTINCT FROM p_epoch AND t.sequence IS NOT DISTINCT FROM p_sequence;
-  SELECT txn_id INTO ratified FROM commits
-  WHERE key = t.key AND version = p_head AND epoch = t.epoch;
-  IF fresh AND ratified = p_head_txn AND p_head > t.published THEN
-    UPDATE tables SET published = p_head WHERE key = t.key RETURNING * INTO t;
+  IF p_head_txn IS NOT NULL THEN
+    SELECT txn_id INTO ratified FROM commits
+    WHERE key = t.key AND version = p_head AND epoch = t.epoch;
+  END IF;
+  found := fresh AND ratified = p_head_txn AND p_head > t.published;
+  IF found THEN
+    t.published := p_head;
   END IF;
 
   SELECT min(version), max(version) INTO low, high FROM commits
   WHERE key = t.key AND txn_id = ANY (p_txn_ids) AND version <= t.published;
   IF low IS NOT NULL THEN
-    RETURN QUERY SELECT * FROM replies(t, 'replayed', low, high, false, p_txn_ids);
+    answer := 'replayed';
   ELSIF NOT fresh THEN
-    RETURN QUERY SELECT * FROM replies(t, 'epoch');
+    answer := 'epoch';
   ELSIF t.table_id <> p_table_id THEN
-    RETURN QUERY SELECT * FROM replies(t, 'table');
+    answer := 'table';
   ELSIF EXISTS (SELECT FROM abandoned WHERE attempt = p_attempt) THEN
-    RETURN QUERY SELECT * FROM replies(t, 'abandoned');
+    answer := 'abandoned';
   ELSIF p_head > t.head THEN
-    RETURN QUERY SELECT * FROM replies(t, 'ahead');
+    answer := 'ahead';
   ELSIF ratified <> p_head_txn THEN
-    RETURN QUERY SELECT * FROM replies(t, 'foreign', p_head, p_head, true);
+    answer := 'foreign';
+    low := p_head;
+    high := p_head;
   ELSIF p_head < t.head THEN
-    RETURN QUERY SELECT * FROM replies(t, 'taken', p_head + 1, t.head, true);
+    answer := 'taken';
+    low := p_head + 1;
+    high := t.head;
   ELSIF t.published < t.head THEN
-    RETURN QUERY SELECT * FROM replies(t, 'tail', t.published + 1, t.head, true);
+    answer := 'tail';
+    low := t.published + 1;
+    high := t.head;
   ELSE
+    answer := 'committed';
+    low := p_head + 1;
+    high := p_head + cardinality(p_txn_ids);
     INSERT INTO commits
       (key, version, txn_id, attempt, epoch, sequence, content, staged_name, size, sha256)
     SELECT t.key, p_head + i, txn_id, p_attempt, p_epoch, p_sequence, content, staged_name, size,
            sha256
     FROM unnest(p_txn_ids, p_contents, p_staged_names, p_sizes, p_sha256s)
       WITH ORDINALITY AS b (txn_id, content, staged_name, size, sha256, i);
-    UPDATE tables SET head = p_head + n, table_id = p_new_table_id,
-      updated_at = clock_timestamp()
-    WHERE key = t.key RETURNING * INTO t;
-    IF p_head / 50 <> t.head / 50 THEN
-      PERFORM forget(t);
-    END IF;
-    RETURN QUERY SELECT * FROM replies(t, 'committed', p_head + 1, t.head);
+    t.head := high;
+    t.table_id := p_new_table_id;
   END IF;
+
+  IF found OR answer = 'committed' THEN
+    UPDATE tables SET head = t.head, published = t.published, table_id = t.table_id,
+      updated_at = clock_timestamp()
+    WHERE key = t.key;
+  END IF;
+  IF answer = 'committed' AND p_head / 50 <> t.head / 50 THEN
+    PERFORM forget(t);
+  END IF;
+  RETURN QUERY SELECT * FROM replies(
+    t, answer, low, high, answer IN ('foreign', 'taken', 'tail'),
+    CASE WHEN answer = 'replayed' THEN p_txn_ids END);
 END
 $$;
 
