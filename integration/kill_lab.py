@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import os
 import shutil
-from contextlib import ExitStack
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 
-from integration.database import Database
+from integration.database import Database, opened
 from integration.kill_cells import Cell, Fault, Point
 from integration.kill_run import Outcome, Run, call
 from integration.small_disk import small_disk
-from integration.stores import Store
+from integration.stores import FILE_SYSTEM, Store
 from integration.writers import order
 from tests.driver_process import DriverProcess
 from tests.support import Table
@@ -19,48 +21,27 @@ from tests.support import Table
 VICTIM = "victim"
 
 
-class Lab:
-    """A victim, who is started anew when it was killed, and a second writer.
+class Processes:
+    """A victim, who is started anew when it was killed, and a second writer."""
 
-    Args:
-        store: of all tables
-        folder: for everything
-        database: that `store` is bound to, None for the file system
-
-    """
-
-    def __init__(self, store: Store, folder: Path, database: Database | None = None) -> None:
-        self._store = store
+    def __init__(self, store: Store, folder: Path, database: Database | None) -> None:
+        self._kind = store.kind
         self._folder = folder
-        self.database = database
-        self._made = 0
-        self._bases: dict[str, Path] = {}
+        self._started = 0
+        self._settings = dict(store.settings)
+        if database is not None:
+            self._settings.update(database.settings(VICTIM, proxied=True))
         self._victim: DriverProcess | None = None
-        self.other = self._started("other", store.settings)
+        self.other = self._start("other", store.settings)
 
     def close(self) -> None:
         for driver in (self.other, self._victim):
             if driver is not None:
                 driver.stop()
 
-    def run(self, cell: Cell) -> Outcome:
-        """Run one cell on a table of its own."""
-        self._made += 1
-        with ExitStack() as stack:
-            folder = self._folder / f"cell-{self._made}"
-            folder.mkdir()
-            if cell.fault is Fault.DISK_FULL:
-                stack.enter_context(small_disk(folder))
-            table = Table(folder / "table")
-            shutil.copytree(self._base(cell.point), table.path)
-            return Run(self, cell, table).outcome()
-
     def victim(self) -> DriverProcess:
         if self._victim is None:
-            settings = dict(self._store.settings)
-            if self.database is not None:
-                settings.update(self.database.settings(VICTIM, proxied=True))
-            self._victim = self._started(VICTIM, settings)
+            self._victim = self._start(VICTIM, self._settings)
             order(self._victim, call("prepare", str(self._pid_file)))
         return self._victim
 
@@ -79,11 +60,40 @@ class Lab:
     def _pid_file(self) -> Path:
         return self._folder / "pid"
 
-    def _started(self, name: str, settings: dict[str, str]) -> DriverProcess:
-        log = self._folder / f"{name}-{self._made}.log"
-        driver = DriverProcess(self._store.kind, log, settings)
+    def _start(self, name: str, settings: dict[str, str]) -> DriverProcess:
+        self._started += 1
+        driver = DriverProcess(self._kind, self._folder / f"{name}-{self._started}.log", settings)
         driver.await_start()
         return driver
+
+
+@dataclass(frozen=True)
+class Lab:
+    """Where cells are run.
+
+    Attributes:
+        store: of all tables
+        folder: of all tables
+        processes: which can be those of other labs too
+        database: that the tables are bound to, None for the file system
+
+    """
+
+    store: Store
+    folder: Path
+    processes: Processes
+    database: Database | None = None
+
+    def run(self, cell: Cell) -> Outcome:
+        """Run one cell on a table of its own."""
+        with ExitStack() as stack:
+            folder = self.folder / f"cell-{len(list(self.folder.iterdir()))}"
+            folder.mkdir()
+            if cell.fault is Fault.DISK_FULL:
+                stack.enter_context(small_disk(folder))
+            table = Table(folder / "table")
+            shutil.copytree(self._base(cell.point), table.path)
+            return Run(self.processes, self.database, cell, table).outcome()
 
     def _base(self, point: Point) -> Path:
         """Make a table with two files and an old file that no version has, for cells to copy."""
@@ -91,19 +101,33 @@ class Lab:
         interval = str(5 if self.database is None else 6)
         due = {"delta.checkpointInterval": interval} if point.checkpoint else {}
         more = {"interlock.policy": point.policy, **point.properties, **due}
-        key = "-".join(more.values())
-        if key not in self._bases:
-            path = self._folder / key
+        path = self.folder / "-".join(more.values())
+        if not path.exists():
             for statement in (
-                self._store.create(Table(path), more=more),
+                self.store.create(Table(path), more=more),
                 f"INSERT INTO {Table(path)} VALUES (1), (2)",
                 f"INSERT INTO {Table(path)} VALUES (3)",
                 f"INSERT INTO {Table(path)} VALUES (4)",
                 f"DELETE FROM {Table(path)} WHERE id = 4",
             ):
-                answer = self.other.run(statement)
+                answer = self.processes.other.run(statement)
                 assert answer.error is None, answer.message
             (path / "orphan.parquet").write_bytes(b"PAR1")
             os.utime(path / "orphan.parquet", (0, 0))
-            self._bases[key] = path
-        return self._bases[key]
+        return path
+
+
+@contextmanager
+def labs(name: str, folder: Path) -> Iterator[dict[str, Lab]]:
+    """Start all that the cells of a store need, which those of the file system can share."""
+    with opened(name, folder / "database") as (store, database):
+        processes = Processes(store, folder, database)
+        try:
+            made = {}
+            for each, bound_to in ((FILE_SYSTEM, None), (store, database)):
+                tables = folder / each.name
+                tables.mkdir(exist_ok=True)
+                made[each.name] = Lab(each, tables, processes, bound_to)
+            yield made
+        finally:
+            processes.close()

@@ -10,36 +10,19 @@ from __future__ import annotations
 import argparse
 import random
 import tempfile
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from integration.database import opened
 from integration.kill_cells import POINTS, Cell, Fault, cells, not_applicable, not_runnable
-from integration.kill_lab import Lab
+from integration.kill_lab import Lab, labs
 from integration.small_disk import may_mount
 from integration.stores import STORES
 
 
-@contextmanager
-def started(name: str, folder: Path) -> Iterator[Lab]:
-    """Start all that the cells of one store need."""
-    with opened(name, folder / "database") as (store, behind):
-        lab = Lab(store, folder, behind)
-        try:
-            yield lab
-        finally:
-            lab.close()
-
-
-def run(
-    lab: Lab, wanted: Sequence[Cell], folder: Path, *, tell: Callable[[str], None] = print
-) -> dict[str, str]:
+def run(lab: Lab, wanted: Sequence[Cell], *, tell: Callable[[str], None] = print) -> dict[str, str]:
     """Run cells in the order given; return what each says."""
     said: dict[str, str] = {}
-    disk = folder / "disk"
-    disk.mkdir()
-    mounts = may_mount(disk)
+    mounts = may_mount(lab.folder)
     for cell in wanted:
         if reason := not_applicable(cell, database=lab.database is not None):
             said[str(cell)] = f"n/a: {reason}"
@@ -85,11 +68,11 @@ def main() -> None:
     for name in arguments.store or STORES:
         with (
             tempfile.TemporaryDirectory(prefix="interlock-kill-") as folder,
-            started(name, Path(folder)) as lab,
+            labs(name, Path(folder)) as started,
         ):
-            said = run(lab, wanted, Path(folder), tell=lambda text: print(text, flush=True))
+            said = run(started[name], wanted, tell=lambda text: print(text, flush=True))
         print(table(name, said), flush=True)
-        failed += sum("FAILED" in text for text in said.values())
+        failed += sum(text.startswith("FAILED:") for text in said.values())
     raise SystemExit(bool(failed))
 
 

@@ -22,7 +22,7 @@ from tests.log_replay import check_log
 from tests.support import Table, commit_info, deltalake_rows, versions
 
 if TYPE_CHECKING:
-    from integration.kill_lab import Lab
+    from integration.kill_lab import Processes
 
 ARRIVAL_SECONDS = 60
 PAUSE_SECONDS = 6  # longer than each timeout of the sessions
@@ -53,8 +53,11 @@ class Outcome:
 class Run:
     """One cell on its table."""
 
-    def __init__(self, lab: Lab, cell: Cell, table: Table) -> None:
-        self._lab = lab
+    def __init__(
+        self, processes: Processes, database: Database | None, cell: Cell, table: Table
+    ) -> None:
+        self._processes = processes
+        self._bound_to = database
         self._cell = cell
         self._point = cell.point
         self._fault = cell.fault
@@ -67,7 +70,7 @@ class Run:
         self._unlock: Callable[[], Any] | None = None
 
     def outcome(self) -> Outcome:
-        victim = self._lab.victim()
+        victim = self._processes.victim()
         self._before_all(victim)
         with ExitStack() as stack:
             if self._is_locked:
@@ -79,7 +82,7 @@ class Run:
             self._go()
         thread.join()
         if self._fault is Fault.KILL:
-            self._lab.bury()
+            self._processes.bury()
         self._afterwards()
         there = self._there()
         self._compare(there)
@@ -88,7 +91,7 @@ class Run:
     # Before.
 
     def _before_all(self, victim: DriverProcess) -> None:
-        if self._lab.database is not None:
+        if self._bound_to is not None:
             self._insert(BOUND)
         if self._fault is Fault.RESTORE:
             self._dump = self._database.dump()
@@ -96,7 +99,7 @@ class Run:
         if self._fault in CLOCK_FAULTS:
             hours = 1 if self._fault is Fault.AHEAD else -1
             order(victim, call("shift_clock", str(self._table.path), hours))
-            if self._lab.database is not None:
+            if self._bound_to is not None:
                 self._database.shift_times(self._table, hours)
         self._before = max(versions(self._table))
 
@@ -128,7 +131,7 @@ class Run:
         statement = self._point.statement.format(t=self._table)
         if self._point.beside is not None:
             victim.hold(statement)
-            beside = self._lab.other.run(self._point.beside.format(t=self._table))
+            beside = self._processes.other.run(self._point.beside.format(t=self._table))
             assert beside.error is None, beside.message
             if self._is_armed:
                 order(victim, self._arm)
@@ -168,15 +171,15 @@ class Run:
     def _do_fault(self, thread: threading.Thread) -> None:
         """Do what happens while the statement waits at the point."""
         if self._fault is Fault.KILL:
-            self._lab.signal(signal.SIGKILL)
+            self._processes.signal(signal.SIGKILL)
         elif self._fault is Fault.PAUSE:
-            self._lab.signal(signal.SIGSTOP)
+            self._processes.signal(signal.SIGSTOP)
             try:
                 self._go()
                 self._insert(BESIDE)
                 time.sleep(PAUSE_SECONDS)
             finally:
-                self._lab.signal(signal.SIGCONT)
+                self._processes.signal(signal.SIGCONT)
         elif self._fault is Fault.DISK_FULL:
             filler = self._table.path.parent / "filler"
             fill(filler)
@@ -201,18 +204,18 @@ class Run:
     def _afterwards(self) -> None:
         """Let the second writer write; where the database is old, only after a repair."""
         if self._fault is Fault.RESTORE:
-            refused = self._lab.other.run(self._insertion(BESIDE))
+            refused = self._processes.other.run(self._insertion(BESIDE))
             if RESTORED not in refused.message:
                 self._wrong.append(f"not {RESTORED}: {refused.error} {refused.message[:200]}")
             options = {**self._database.admin(), "table": str(self._table.path)}
-            order(self._lab.other, call("repair", options))
+            order(self._processes.other, call("repair", options))
         if self._fault is Fault.KILL:
             self._insert(BESIDE)
         self._insert(LATER)
 
     def _insert(self, identifier: int) -> None:
         """Let the second writer append a row."""
-        answer = self._lab.other.run(self._insertion(identifier))
+        answer = self._processes.other.run(self._insertion(identifier))
         if answer.error is not None:
             self._wrong.append(f"the second writer: {answer.error} {answer.message[:300]}")
         else:
@@ -265,13 +268,13 @@ class Run:
             self._wrong.append(f"refused and there: {self._answer.message[:300]}")
 
     def _whole(self, add: dict[str, Any]) -> bool:
-        path, size = self._table.path / add["path"], int(add["size"])
+        path, size = self._table.path / str(add["path"]), int(add["size"])
         return path.exists() and path.stat().st_size == size
 
     @property
     def _database(self) -> Database:
-        assert self._lab.database is not None
-        return self._lab.database
+        assert self._bound_to is not None
+        return self._bound_to
 
 
 def call(function: str, *arguments: object) -> str:
