@@ -7,24 +7,33 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
+from tempfile import NamedTemporaryFile
 from typing import Any
 
 from interlock import artifacts
-from interlock.commands.sessions import SMALL_SESSION, quiet_start
+from interlock.commands.sessions import quiet_start
+from interlock.lab.session import SMALL_SESSION
 from interlock.session import configure
 from py4j.protocol import Py4JJavaError
 from pyspark import SparkConf
 from pyspark.java_gateway import ensure_callback_server_started, launch_gateway
 from pyspark.sql import SparkSession
 
+_JAVA_OPTIONS = "spark.driver.extraJavaOptions"
 TABLE_ID = "00000000-0000-4000-8000-000000000001"
 
 
 @contextmanager
-def coordinator_jvm() -> Iterator[Any]:
-    """Start a JVM with the jar and the driver of Postgres; what it logs goes to standard error."""
+def coordinator_jvm(*, java_options: str = "") -> Iterator[Any]:
+    """Start a JVM with the jar and the driver of Postgres."""
+    launch: Any = launch_gateway
+    listen: Any = ensure_callback_server_started
     builder: Any = SparkSession.builder
-    wanted = {**SMALL_SESSION, "spark.jars.packages": artifacts.POSTGRES_COORDINATES}
+    wanted = {
+        **SMALL_SESSION,
+        "spark.jars.packages": artifacts.POSTGRES_COORDINATES,
+        _JAVA_OPTIONS: f"{SMALL_SESSION[_JAVA_OPTIONS]} {java_options}",
+    }
     before = dict(builder._options)
     try:
         builder._options = dict(wanted)
@@ -32,8 +41,8 @@ def coordinator_jvm() -> Iterator[Any]:
     finally:
         builder._options = before
     with quiet_start():
-        gateway: Any = launch_gateway(conf=SparkConf().setAll(list(options.items())))
-    ensure_callback_server_started(gateway)
+        gateway = launch(conf=SparkConf().setAll(list(options.items())))
+    listen(gateway)
     try:
         yield gateway.jvm
     finally:
@@ -68,7 +77,7 @@ class Store:
 
     def commit(
         self,
-        log: Path,
+        log: Path | str,
         version: int,
         *txn_ids: str,
         table_id: str = TABLE_ID,
@@ -87,7 +96,7 @@ class Store:
             found = self.java.commit(self.log(log), _seq(self.jvm, requests))
             return [_outcome(found.apply(i)) for i in range(found.size())]
 
-    def log(self, folder: Path) -> Any:
+    def log(self, folder: Path | str) -> Any:
         path = self.jvm.org.apache.hadoop.fs.Path(f"file:{folder}")
         return self.jvm.io.interlock.coordinator.TableLog(
             path, self.jvm.org.apache.hadoop.conf.Configuration()
@@ -125,6 +134,19 @@ def refusals() -> Iterator[None]:
         parameters = java.parameters().mkString("\0")
         pairs = dict(text.split(" -> ", 1) for text in parameters.split("\0"))
         raise Refused(java.condition(), pairs, str(e)) from None
+
+
+def admin(jvm: Any, command: str, options: Mapping[str, str], *, password: str) -> dict[str, Any]:
+    """What `interlock coordinator` gets from the jar."""
+    with NamedTemporaryFile("w", encoding="utf-8") as file:
+        file.write(password)
+        file.flush()
+        given = jvm.java.util.HashMap()
+        for key, value in {**options, "passwordFile": file.name}.items():
+            given.put(key, value)
+        text: str = jvm.io.interlock.coordinator.postgres.Admin.run(command, given)
+    result: dict[str, Any] = json.loads(text)
+    return result
 
 
 class _Observer:

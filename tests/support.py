@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import json
 import shutil
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -174,3 +175,22 @@ def last_of(
     assert first.error is None
     assert held.held
     return held.error
+
+
+@contextmanager
+def warnings_logged(spark: SparkSession, of: str) -> Iterator[Any]:
+    """Collect, in a Java writer, what one of our classes in Delta's package logs."""
+    log4j: Any = spark._jvm.org.apache.logging.log4j  # type: ignore[union-attr]
+    name = f"org.apache.spark.sql.delta.interlock.{of}"
+    log4j.core.config.Configurator.setLevel(name, log4j.Level.WARN)
+    logger = log4j.LogManager.getLogger(name)
+    written = spark._jvm.java.io.StringWriter()  # type: ignore[union-attr]
+    appender = log4j.core.appender.WriterAppender.createAppender(
+        None, None, written, name, False, False
+    )
+    appender.start()
+    logger.addAppender(appender)
+    try:
+        yield written
+    finally:
+        logger.removeAppender(appender)

@@ -31,6 +31,7 @@ from tests.support import (
     rows,
     sql_job,
     tags,
+    warnings_logged,
 )
 
 RULES = {"APPEND": "T5", "OVERWRITE": "T1", "MUTATE": "T9", "COMPACTION": "T13"}
@@ -205,3 +206,16 @@ def transplant(source: Table, version: int, target: Table, as_version: int) -> N
     text = "".join(json.dumps(action) + "\n" for action in actions)
     log = target.path / "_delta_log" / f"{as_version:020}.json"
     log.write_text(text, encoding="utf-8")
+
+
+def test_a_table_whose_last_commit_is_foreign_is_warned_of_once(
+    spark: SparkSession, stock: DriverProcess, table_path: Path
+) -> None:
+    table = make_table(spark, table_path, properties={"a": "b"})
+    stock.run(f"spark.sql({f'INSERT INTO {table} VALUES (4, 1)'!r})")
+    for expected in ("Version 3 of", ""):
+        with warnings_logged(spark, "ForeignWriters") as warnings:
+            spark.sql(f"INSERT INTO {table} VALUES (5, 'e')")
+        assert expected in warnings.toString()
+    assert warnings.toString() == ""
+    assert rows(spark, table) == deltalake_rows(table)

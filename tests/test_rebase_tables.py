@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +19,7 @@ from tests.support import (
     make_table,
     rows,
     sql_race,
+    warnings_logged,
 )
 
 MINOR = "ALTER TABLE {t} COMPACT MINOR"
@@ -141,28 +140,9 @@ def test_a_vacuum_that_running_jobs_may_miss_is_warned_of(
     table = make_table(spark, table_path, properties=VECTORS)
     spark.conf.set("spark.databricks.delta.retentionDurationCheck.enabled", "false")
     vacuum = f"VACUUM {table} RETAIN 0 HOURS"
-    with warnings_logged(spark) as warnings:
+    with warnings_logged(spark, "VacuumRetention") as warnings:
         spark.sql(vacuum)
     assert warnings.toString() == ""
-    with warnings_logged(spark) as warnings:
+    with warnings_logged(spark, "VacuumRetention") as warnings:
         sql_race(spark, table, vacuum, "DELETE FROM {t} WHERE id = 1")
     assert "Let VACUUM retain more than the longest job takes" in warnings.toString()
-
-
-@contextmanager
-def warnings_logged(spark: SparkSession) -> Iterator[Any]:
-    """Collect, in a Java writer, what the check of VACUUM logs."""
-    log4j: Any = spark._jvm.org.apache.logging.log4j  # type: ignore[union-attr]
-    name = "org.apache.spark.sql.delta.interlock.VacuumRetention"
-    log4j.core.config.Configurator.setLevel(name, log4j.Level.WARN)
-    logger = log4j.LogManager.getLogger(name)
-    written = spark._jvm.java.io.StringWriter()  # type: ignore[union-attr]
-    appender = log4j.core.appender.WriterAppender.createAppender(
-        None, None, written, name, False, False
-    )
-    appender.start()
-    logger.addAppender(appender)
-    try:
-        yield written
-    finally:
-        logger.removeAppender(appender)

@@ -43,6 +43,9 @@ final class CommitQueue(log: TableLog, store: CommitStore) {
   /** Whether this process has handed in a commit of that version, or of a later one. */
   def isTaken(version: Long): Boolean = synchronized(version <= tail)
 
+  /** Forgets all commits: the log turned out to be another than this process left. */
+  def startOver(): Unit = synchronized(forget())
+
   /** Remembers commits that were read from the log. */
   def learn(commits: Seq[CommitBody]): Unit = synchronized(commits.foreach(remember))
 

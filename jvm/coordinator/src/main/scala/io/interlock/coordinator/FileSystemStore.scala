@@ -1,5 +1,7 @@
 package io.interlock.coordinator
 
+import java.io.IOException
+
 import scala.util.Try
 import scala.util.control.NonFatal
 
@@ -77,6 +79,8 @@ final class FileSystemStore(logStores: TableLog => LogStore) extends CommitStore
           found(log, request, file)
       }
     catch {
+      // A disk that failed once to sync may say later that it did not: then nobody knows.
+      case unknown: PublishUnknown if unknown.getCause.isInstanceOf[IOException] => Unknown(unknown)
       case unknown: PublishUnknown => lookedUp(log, request).getOrElse(Unknown(unknown))
       case e: Throwable =>
         publisher.discard(log, content)

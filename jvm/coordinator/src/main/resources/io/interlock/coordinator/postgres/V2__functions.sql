@@ -452,7 +452,8 @@ $$;
 -- repair(p_log_path text, p_table_id text, p_log_head bigint) -> one interlock.attachment
 --
 -- For administrators: the log is right. Starts a new epoch with head = published = p_log_head,
--- the log's last version; deletes the commits above it, and registers a path that is not known.
+-- the log's last version; deletes the commits above it and those which are not known to be in the
+-- log, and registers a path that is not known.
 -- The commits below serve replays and outcome() only: the log is not compared with them any more.
 CREATE FUNCTION interlock.repair(p_log_path text, p_table_id text, p_log_head bigint)
 RETURNS SETOF interlock.attachment
@@ -462,7 +463,7 @@ DECLARE
 BEGIN
   PERFORM attach(p_log_path, p_table_id, p_log_head);
   t := locked(p_log_path);
-  DELETE FROM commits WHERE key = t.key AND version > p_log_head;
+  DELETE FROM commits WHERE key = t.key AND version > least(t.published, p_log_head);
   UPDATE tables SET table_id = p_table_id, epoch = epoch + 1, sequence = 0, head = p_log_head,
     published = p_log_head, cleared = least(cleared, p_log_head), updated_at = clock_timestamp()
   WHERE key = t.key RETURNING * INTO t;

@@ -15,7 +15,11 @@ import org.postgresql.ds.PGSimpleDataSource
 
 /** A bounded number of connections to one database, opened when they are needed. */
 final private[postgres] class ConnectionPool(settings: PostgresSettings) extends AutoCloseable {
-  private val source = new Connections(settings)
+  private val source =
+    try new Connections(settings)
+    catch {
+      case _: NoClassDefFoundError => throw unavailable("there is no driver on the class path")
+    }
   private var pool: Option[HikariDataSource] = None
 
   /** Runs `work` on a connection of the pool.
@@ -56,22 +60,22 @@ final private[postgres] class ConnectionPool(settings: PostgresSettings) extends
     try connection
     catch { case NonFatal(e) => throw unavailable(e) }
 
-  private def unavailable(failure: Throwable): CoordinatorException =
-    ConnectionPool.causes(failure).collectFirst { case known: CoordinatorException => known }
-      .getOrElse {
-        val database = ConnectionPool.causes(failure).collect { case e: SQLException =>
-          e
-        }.lastOption
-        new CoordinatorException(
-          "INTERLOCK_COORDINATOR_UNAVAILABLE",
-          Map(
-            "coordinator" -> settings.name,
-            "database" -> settings.place,
-            "user" -> settings.user,
-            "reason" -> database.fold(failure.getClass.getName)(ConnectionPool.described)
-          )
-        )
-      }
+  private def unavailable(failure: Throwable): CoordinatorException = {
+    val causes = ConnectionPool.causes(failure)
+    val database = causes.collect { case e: SQLException => e }.lastOption
+    causes.collectFirst { case known: CoordinatorException => known }
+      .getOrElse(unavailable(database.fold(failure.getClass.getName)(ConnectionPool.described)))
+  }
+
+  private def unavailable(reason: String): CoordinatorException = new CoordinatorException(
+    "INTERLOCK_COORDINATOR_UNAVAILABLE",
+    Map(
+      "coordinator" -> settings.name,
+      "database" -> settings.place,
+      "user" -> settings.user,
+      "reason" -> reason
+    )
+  )
 }
 
 private[postgres] object ConnectionPool {

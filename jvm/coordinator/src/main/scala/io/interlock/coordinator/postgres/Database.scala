@@ -6,81 +6,7 @@ import java.util.UUID
 import scala.util.Using
 
 import io.interlock.coordinator._
-
-/** What the database knows of a table.
-  *
-  * @param sequence
-  *   counts revocations within the epoch
-  * @param head
-  *   the last version that was ratified or adopted; -1 for none
-  * @param headTxn
-  *   the transaction at the head, if this process has published it
-  * @param published
-  *   the last version that is known to be in the log
-  */
-final private[postgres] case class TableState(
-    coordinator: String,
-    epoch: Long,
-    sequence: Long,
-    head: Long,
-    headTxn: Option[String],
-    published: Long
-) {
-
-  /** The same table as it is after a call. */
-  def after(reply: Reply): TableState = copy(
-    epoch = reply.epoch,
-    sequence = reply.sequence,
-    head = reply.head,
-    headTxn = headTxn.filter(_ => reply.head == head),
-    published = reply.published
-  )
-
-  /** What commits carry that are ratified now. */
-  def stamp: Stamp = Stamp(coordinator, epoch, sequence)
-
-  /** Whether a commit with this stamp, in the log and not in the database, was ratified by the
-    * database's own future: then this is an old copy of it.
-    */
-  def misses(found: Stamp): Boolean = found.coordinator == coordinator &&
-    (found.epoch > epoch || found.epoch == epoch && found.sequence >= sequence)
-}
-
-/** A table as `interlock coordinator status` shows it.
-  *
-  * @param updated
-  *   when the row last changed, ISO 8601
-  */
-final private[postgres] case class TableRow(
-    path: String,
-    tableId: Option[String],
-    epoch: Long,
-    sequence: Long,
-    head: Long,
-    published: Long,
-    updated: String
-)
-
-/** A ratified commit.
-  *
-  * @param content
-  *   none where the database holds it no longer, or did not send it
-  */
-final private[postgres] case class Ratified(
-    version: Long,
-    txnId: String,
-    content: Option[CommitContent]
-)
-
-/** The answer of a function: its status, the table's state after it, and commits. */
-final private[postgres] case class Reply(
-    status: String,
-    epoch: Long,
-    sequence: Long,
-    head: Long,
-    published: Long,
-    commits: Seq[Ratified]
-)
+import org.apache.hadoop.fs.Path
 
 /** The functions of the schema `interlock`; one call, one transaction each. */
 final private[postgres] class Database(pool: ConnectionPool) {
@@ -161,8 +87,8 @@ final private[postgres] class Database(pool: ConnectionPool) {
   def outcome(log: TableLog, attempt: UUID): Reply =
     pool.fresh(reply(_, "outcome(?, ?)", log.path, attempt))
 
-  def published(log: TableLog, epoch: Long, version: Long, txnId: String): Reply =
-    pool.use(reply(_, "published(?, ?, ?, ?)", log.path, epoch, version, txnId))
+  def published(path: Path, epoch: Long, version: Long, txnId: String): Reply =
+    pool.use(reply(_, "published(?, ?, ?, ?)", path, epoch, version, txnId))
 
   def tail(log: TableLog): Reply = pool.use(reply(_, "tail(?)", log.path))
 
@@ -183,8 +109,8 @@ private object Database {
         epoch = row.getLong("epoch"),
         sequence = row.getLong("sequence"),
         head = row.getLong("head"),
-        headTxn = None,
-        published = row.getLong("published")
+        published = row.getLong("published"),
+        own = None
       )
     ).head)
 

@@ -65,7 +65,7 @@ private[postgres] object JdbcUrl {
     allowed.get(key) match {
       case None =>
         Left(
-          s"the parameter ${shown(key)} is not one of ${allowed.keys.toSeq.sorted.mkString(", ")}"
+          s"the parameter ${shown(text)} is not one of ${allowed.keys.toSeq.sorted.mkString(", ")}"
         )
       case Some(form) if !form.matches(value) => Left(s"the parameter $key has no such value")
       case _ => Right(key -> value)
@@ -73,8 +73,8 @@ private[postgres] object JdbcUrl {
   }
 
   /** A name, unless it may be part of a secret that was put at the wrong place. */
-  private def shown(key: String): String =
-    if (key.matches("[A-Za-z]{1,40}")) key else "(unreadable)"
+  private def shown(parameter: String): String =
+    if (parameter.matches("[A-Za-z]{1,40}=.*")) parameter.takeWhile(_ != '=') else "(unreadable)"
 
   private def all[A](texts: Seq[String])(part: String => Either[String, A]) =
     texts.foldRight[Either[String, Seq[A]]](Right(Nil)) { (text, rest) =>

@@ -44,7 +44,7 @@ final private[postgres] class LogTail(context: StoreContext, log: TableLog) {
     case Some(commit) =>
       if (isInPlace(state, commit)) settle(state, commits.tail, done :+ commit)
       else if (commit.version <= state.published) Contradicted(commit)
-      else Overtaken(commit)
+      else Overtaken(done, commit)
   }
 
   /** Tells the database of the foreign commit that stands at a ratified commit's version.
@@ -76,12 +76,16 @@ final private[postgres] class LogTail(context: StoreContext, log: TableLog) {
     val reply = database.tail(log)
     val now = state.after(reply)
     settle(now, reply.commits) match {
-      case Overtaken(ours) => revoke(now, ours)
-      case InPlace(done) if done.nonEmpty =>
-        now.after(database.published(log, now.epoch, done.last.version, done.last.txnId))
+      case Overtaken(done, ours) => revoke(marked(now, done), ours)
+      case InPlace(done) => marked(now, done)
       case _ => now
     }
   }
+
+  private def marked(state: TableState, done: Seq[Ratified]): TableState =
+    done.lastOption.fold(state)(last =>
+      state.after(database.published(log.path, state.epoch, last.version, last.txnId))
+    )
 
   /** Why a commit that was published is another transaction's now. */
   def replaced(state: TableState, ours: Ratified, theirs: String): CoordinatorException = {
@@ -126,8 +130,8 @@ private[postgres] object LogTail {
   /** All are in the log. */
   final case class InPlace(commits: Seq[Ratified]) extends Settled
 
-  /** A foreign commit came to the log before this one. */
-  final case class Overtaken(ours: Ratified) extends Settled
+  /** A foreign commit came to the log before this one; those before it are in the log. */
+  final case class Overtaken(before: Seq[Ratified], ours: Ratified) extends Settled
 
   /** This one was in the log, and is no more. */
   final case class Contradicted(ours: Ratified) extends Settled

@@ -1,5 +1,10 @@
 package io.interlock.coordinator.postgres
 
+import java.io.IOException
+
+import scala.util.control.NonFatal
+import scala.util.{Failure, Success, Try}
+
 import io.interlock.coordinator._
 
 /** One batch of commits of consecutive versions. */
@@ -27,8 +32,7 @@ final private[postgres] class PostgresCommit(
       drafts.discard(request => !kept.contains(request.txnId))
       outcomes
     } catch {
-      case e: Throwable =>
-        context.states.remove(log.path)
+      case NonFatal(e) =>
         drafts.discard(_ => true)
         throw e
     }
@@ -47,14 +51,17 @@ final private[postgres] class PostgresCommit(
     val (found, asked) = (headTxn(state), System.nanoTime)
     ratification.ask(state, found, contents) match {
       case Answered(reply) if reply.status == "committed" =>
-        if (System.nanoTime - asked > LongPause && !ratification.isInForce(found)) lost(Seq.empty)
-        else new Publishing(context, log, tail, requests)(state.after(reply), reply, contents)
+        val isQuick = System.nanoTime - asked <= LongPause
+        Try(isQuick || ratification.isInForce(found)) match {
+          case Success(true) =>
+            new Publishing(context, log, tail, requests)(state.after(reply), reply, contents)
+          case Success(false) => lost(Seq.empty)
+          case Failure(e) => unknown(e)
+        }
       case Answered(reply) => react(state.after(reply), reply, tries)
       case NotMade(cause) if tries == 1 => throw cause
       case _: NotMade => attempt(state, tries - 1)
-      case NoAnswer(cause) =>
-        context.states.remove(log.path)
-        requests.map(_ => Unknown(cause))
+      case NoAnswer(cause) => unknown(cause)
     }
   }
 
@@ -64,9 +71,11 @@ final private[postgres] class PostgresCommit(
       else attempt(next, tries - 1)
     reply.status match {
       case "replayed" => own(reply.commits).getOrElse(lost(Seq.empty))
-      case "taken" => taken(state, reply.commits).getOrElse(again(recreated(state)))
-      case "table" if tail.lastVersion() > base => lost(Seq.empty)
-      case "table" => again(recreated(attached()))
+      case "taken" =>
+        val mine = requests.exists(request => reply.commits.exists(_.txnId == request.txnId))
+        try taken(state, reply.commits).getOrElse(again(recreated(state)))
+        catch { case e: IOException if mine => unknown(e) }
+      case "table" => otherTable().getOrElse(again(recreated(attached())))
       case "ahead" => again(tail.adopt(state, base))
       case "tail" | "foreign" => again(settled(state, reply.commits))
       case _ => again(attached())
@@ -75,10 +84,17 @@ final private[postgres] class PostgresCommit(
 
   /** The transaction at the version before the first request. Where reading is slow, the commit that
     * this process published itself is not read again.
+    *
+    * @throws CoordinatorException
+    *   where another commit stands in the place of that one, until a repair begins a new epoch
     */
   private def headTxn(state: TableState): String = {
-    val remembered = state.headTxn.filter(_ => state.head == base && !LogFolder.isLocal(log))
-    if (base < 0) null else remembered.orElse(tail.txnAt(base)).orNull
+    val own = state.own.filter(_ => state.head == base).filter(_.tableId == tableId)
+    val remembered = own.map(_.txnId).filter(_ => !LogFolder.isLocal(log))
+    val found = if (base < 0) None else remembered.orElse(tail.txnAt(base))
+    for { ours <- own; theirs <- found if theirs != ours.txnId && attached().epoch == state.epoch }
+      throw tail.replaced(state, Ratified(base, ours.txnId, None), theirs)
+    found.orNull
   }
 
   /** What stands between the log and the version before the first request is settled. */
@@ -94,17 +110,23 @@ final private[postgres] class PostgresCommit(
   private def taken(state: TableState, commits: Seq[Ratified]): Option[Seq[CommitOutcome]] =
     tail.settle(state, commits) match {
       case LogTail.InPlace(_) =>
-        context.states.put(log.path, state.copy(headTxn = None))
+        context.states.put(log.path, state.copy(own = None))
         Some(own(commits).getOrElse(lost(winners(state.head, commits))))
-      case LogTail.Overtaken(ours) =>
+      case LogTail.Overtaken(done, ours) =>
         context.states.put(log.path, tail.revoke(state, ours))
-        Some(lost(winners(ours.version, commits.filter(_.version < ours.version))))
+        Some(lost(winners(ours.version, done)))
       case LogTail.Contradicted(ours) =>
         tail.txnAt(ours.version).foreach(theirs => throw tail.replaced(state, ours, theirs))
-        Option.when(tail.lastVersion() >= state.published)(
-          lost(Seq.empty)
-        ) // or an old log, cleaned
+        val isCleaned = tail.lastVersion() >= state.published
+        Option.when(isCleaned)(lost(Seq.empty))
     }
+
+  /** The table has another id than the one that was read: so it became by a commit which the log has.
+    */
+  private def otherTable(): Option[Seq[CommitOutcome]] = {
+    val last = tail.lastVersion()
+    Option.when(last > base)(lost(winners(last, Seq.empty)))
+  }
 
   /** The log begins anew where a table was dropped and created at the same place. */
   private def recreated(state: TableState): TableState =
@@ -115,12 +137,17 @@ final private[postgres] class PostgresCommit(
     val versions = commits.map(commit => commit.txnId -> commit.version).toMap
     Option.when(requests.exists(request => versions.contains(request.txnId))) {
       requests.map { request =>
-        versions.get(request.txnId).fold[CommitOutcome](Taken(Seq.empty))(version =>
+        versions.get(request.txnId).fold[CommitOutcome](Taken(Seq.empty)) { version =>
+          tail.txnAt(version).filter(_ != request.txnId).foreach(theirs =>
+            throw Refusals.overwritten(log, Ratified(version, request.txnId, None), theirs)
+          )
           Committed(version, tail.file(version))
-        )
+        }
       }
     }
   }
+
+  private def unknown(cause: Throwable): Seq[CommitOutcome] = requests.map(_ => Unknown(cause))
 
   private def lost(winners: Seq[CommitBody]): Seq[CommitOutcome] =
     Taken(winners) +: requests.tail.map(_ => Taken(Seq.empty))

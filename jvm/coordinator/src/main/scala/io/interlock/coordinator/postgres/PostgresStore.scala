@@ -2,6 +2,9 @@ package io.interlock.coordinator.postgres
 
 import java.util.concurrent.ConcurrentHashMap
 
+import scala.jdk.CollectionConverters._
+import scala.util.Try
+
 import io.delta.storage.LogStore
 import io.interlock.coordinator._
 import org.apache.hadoop.fs.Path
@@ -32,7 +35,23 @@ final class PostgresStore(settings: PostgresSettings, logStores: TableLog => Log
     if (requests.isEmpty) Seq.empty
     else context.refusing { new PostgresCommit(context, log, requests).run() }
 
-  override def close(): Unit = pool.close()
+  /** The staged files, by name, of which commits may still be published: what is left in a log by
+    * dead writers is to be deleted without them.
+    */
+  def awaited(log: TableLog): Set[String] = context.refusing {
+    context.database.tail(log).commits.flatMap(_.content)
+      .collect { case StagedFile(name, _, _) => name }.toSet
+  }
+
+  /** Also tells the database what of this process is published, if it can be told. */
+  override def close(): Unit = {
+    context.states.asScala.foreach { case (path, state) =>
+      state.own.foreach(own =>
+        Try(context.database.published(path, state.epoch, state.head, own.txnId))
+      )
+    }
+    pool.close()
+  }
 }
 
 /** What the commits of a process share. */

@@ -61,8 +61,7 @@ final private[postgres] class Publishing(
       case Right(found) => found
       case Left(e) =>
         logger.warn(s"Version ${request.version} of ${log.path} is tried again: ${e.getMessage}")
-        Thread.sleep(PauseMillis)
-        tried(request, content, tries - 1)
+        if (Pause(PauseMillis)) tried(request, content, tries - 1) else throw e
     }
   }
 
@@ -73,16 +72,15 @@ final private[postgres] class Publishing(
       case e: CoordinatorException if isFirst && e.condition == "INTERLOCK_COORDINATOR_RESTORED" =>
         throw e
       case NonFatal(e) =>
-        context.states.remove(log.path)
         logger.warn(s"Version ${ours.version} of ${log.path} is to be revoked: ${e.getMessage}")
     }
-    Taken(tail.body(ours.version, None).toSeq)
+    Taken(Try(tail.body(ours.version, None)).toOption.flatten.toSeq)
   }
 
   private def remember(state: TableState, outcomes: Seq[CommitOutcome]): Unit = {
     val isWhole = outcomes.forall(_.isInstanceOf[Committed])
-    if (isWhole) context.states.put(log.path, state.copy(headTxn = Some(requests.last.txnId))): Unit
-    else if (outcomes.exists(_.isInstanceOf[Unknown])) context.states.remove(log.path): Unit
+    val own = OwnCommit(requests.last.txnId, requests.last.newTableId)
+    if (isWhole) context.states.put(log.path, state.copy(own = Some(own))): Unit
   }
 }
 

@@ -65,12 +65,14 @@ final private[postgres] class Ratification(
         }
       catch { case NonFatal(e) => NoAnswer(if (e eq lost) e else { e.addSuppressed(lost); e }) }
     verdict match {
-      case _: NoAnswer if System.nanoTime < deadline =>
-        Thread.sleep(ThreadLocalRandom.current().nextLong(pause / 2, pause + 1))
+      case _: NoAnswer if System.nanoTime < deadline && Pause(jittered(pause)) =>
         resolve(lost, deadline, (pause * 2).min(LongestPause))
       case found => found
     }
   }
+
+  private def jittered(pause: Long): Long =
+    ThreadLocalRandom.current().nextLong(pause / 2, pause + 1)
 
   private def reached(phase: CommitPhase): Unit =
     requests.foreach(request => CommitPhases.reached(phase, log, request.version))
@@ -80,4 +82,18 @@ private object Ratification {
   // Between two questions, in milliseconds.
   private val FirstPause = 50L
   private val LongestPause = 1000L
+}
+
+private[postgres] object Pause {
+
+  /** Waits, and says whether it has: an interrupt ends it and stays set. */
+  def apply(millis: Long): Boolean =
+    try {
+      Thread.sleep(millis)
+      true
+    } catch {
+      case _: InterruptedException =>
+        Thread.currentThread().interrupt()
+        false
+    }
 }

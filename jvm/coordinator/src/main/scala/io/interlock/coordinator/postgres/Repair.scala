@@ -57,14 +57,21 @@ final private[postgres] class Repair(context: StoreContext) {
     * contradict each other.
     */
   private def agree(tail: LogTail, before: TableState, log: TableLog): Option[TableState] =
-    try {
-      val settled = tail.settleAll(before)
-      val state =
-        if (tail.lastVersion() > settled.head) tail.adopt(settled, tail.lastVersion()) else settled
-      val inLog = tail.txnAt(state.head)
-      val isSame = database.headTxn(log, state).forall(inLog.contains)
-      Option.when(tail.lastVersion() >= state.head && isSame)(state)
-    } catch { case e: CoordinatorException if Repair.contradictions(e.condition) => None }
+    try if (isReplaced(tail, before, log)) None
+      else {
+        val settled = tail.settleAll(before)
+        val state =
+          if (tail.lastVersion() > settled.head) tail.adopt(settled, tail.lastVersion())
+          else settled
+        Option.when(tail.lastVersion() >= state.head)(state)
+      }
+    catch { case e: CoordinatorException if Repair.contradictions(e.condition) => None }
+
+  /** Whether the log has another commit at the head than the one that was ratified. */
+  private def isReplaced(tail: LogTail, state: TableState, log: TableLog): Boolean = {
+    val ratified = database.headTxn(log, state)
+    tail.txnAt(state.head).exists(found => ratified.exists(_ != found))
+  }
 }
 
 private object Repair {

@@ -5,21 +5,24 @@ import java.util.concurrent.TimeUnit
 import scala.collection.mutable
 import scala.util.control.NonFatal
 
+import io.interlock.coordinator.{Sweeper, TableLog}
 import org.apache.hadoop.fs.Path
 import org.apache.spark.internal.Logging
 import org.apache.spark.sql.SparkSession
 import org.apache.spark.sql.catalyst.catalog.CatalogTable
 import org.apache.spark.sql.delta.hooks.PostCommitHook
 import org.apache.spark.sql.delta.{CommittedTransaction, Snapshot}
-import org.apache.spark.util.ThreadUtils
+import org.apache.spark.util.{ShutdownHookManager, ThreadUtils}
 
-/** Writes checkpoints behind the commits: no commit waits for one.
+/** Writes checkpoints behind the commits: no commit waits for one. As Delta cleans the log after
+  * each, so are files that killed writers left there swept.
   *
   * A table has at most one running and one waiting, that of the newest version due. A version is due
   * when the interval has passed since the last checkpoint, so that a writer makes up for one that
   * was killed.
   */
-private[interlock] object BackgroundCheckpoints extends PostCommitHook with Logging {
+object BackgroundCheckpoints extends PostCommitHook with Logging {
+  private val ShutdownMillis = 10000L
   private val threads = ThreadUtils.newDaemonCachedThreadPool("interlock-checkpoint", 2)
 
   /** One that waits; the newest replaces the others. */
@@ -70,6 +73,8 @@ private[interlock] object BackgroundCheckpoints extends PostCommitHook with Logg
       try {
         SparkSession.setActiveSession(due.session)
         if (!due.session.sparkContext.isStopped) due.write()
+        val conf = due.session.sessionState.newHadoopConf()
+        val _ = Sweeper.sweep(TableLog(log, conf), Sweeper.LongestTransaction)
       } catch {
         case NonFatal(error) => logWarning(s"No checkpoint of version ${due.version}.", error)
       } finally {
@@ -81,6 +86,11 @@ private[interlock] object BackgroundCheckpoints extends PostCommitHook with Logg
         }
       }
     }
+  }
+
+  // Of a JVM that ends without stopping its session; the next writer makes up for what is cut off.
+  ShutdownHookManager.addShutdownHook(ShutdownHookManager.SPARK_CONTEXT_SHUTDOWN_PRIORITY + 1) {
+    () => awaitIdle(ShutdownMillis): Unit
   }
 
   /** Waits until none is running or waiting, at most `millis` milliseconds; tells whether so. */

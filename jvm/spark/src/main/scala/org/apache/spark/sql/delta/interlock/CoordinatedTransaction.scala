@@ -67,6 +67,7 @@ abstract private[interlock] class CoordinatedTransaction(
       info: CurrentTransactionInfo,
       level: IsolationLevel
   ): (Long, Snapshot, CurrentTransactionInfo) = {
+    if (queue.nonEmpty) ForeignWriters.warn(tableName, snapshot)
     val segment = preCommitLogSegment
 
     /** From the snapshot that was read, whatever was withdrawn before. */
@@ -102,6 +103,8 @@ abstract private[interlock] class CoordinatedTransaction(
     else {
       val own = queue.get
       own.takeTurn()
+      if (own.view(previousAttempt).commits.headOption.exists(first => !isThere(first.file)))
+        own.startOver()
       val view = own.view(previousAttempt)
       generation = Some(view.generation)
       if (view.reachesEnd) {
@@ -117,6 +120,13 @@ abstract private[interlock] class CoordinatedTransaction(
         files
       }
     }
+
+  /** Whether a commit of this process is where it was put, or still on its way: the log may have been
+    * put back to an earlier state since.
+    */
+  private def isThere(file: FileStatus): Boolean =
+    file.getLen == 0 ||
+      file.getPath.getFileSystem(deltaLog.newDeltaHadoopConf()).exists(file.getPath)
 
   /** A commit that the attempt must be judged against. */
   protected def winner(file: FileStatus): WinningCommitSummary =

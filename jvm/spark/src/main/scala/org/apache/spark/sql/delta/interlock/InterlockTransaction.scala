@@ -8,8 +8,8 @@ import scala.util.control.NonFatal
 import io.delta.storage.commit.Commit
 import io.interlock.coordinator.{CommitUnknownException, CoordinatorException}
 import io.interlock.rules.{OperationClass, Policy}
-import io.interlock.spark.TableProperties
 import io.interlock.spark.errors._
+import io.interlock.spark.{CoordinatorSettings, TableProperties}
 import org.apache.hadoop.fs.FileStatus
 import org.apache.spark.sql.catalyst.catalog.CatalogTable
 import org.apache.spark.sql.delta.DeltaOperations.{Operation, UnsetTableProperties}
@@ -61,6 +61,9 @@ class InterlockTransaction(
     )
     val default = spark.conf.getOption(TableProperties.DefaultPolicyConf)
     val completed = TableProperties.complete(table, proposed.configuration, default)
+    TableProperties.coordinatorOf(completed)
+      .filterNot(TableProperties.coordinatorOf(table.properties).contains)
+      .foreach(CoordinatorSettings.of(spark, _))
     IdentityColumns.warn(tableName, proposed.schema, snapshot.metadata.configuration, completed)
     super.updateMetadataInternal(proposed.copy(configuration = completed), ignoreDefaultProperties)
   }

@@ -1,5 +1,6 @@
 package org.apache.spark.sql.delta.interlock
 
+import io.interlock.spark.TableProperties
 import org.apache.spark.sql.delta.{OptimisticTransaction, TransactionExecutionObserver}
 
 /** Puts an [[InterlockTransaction]] in the place of every transaction of this JVM.
@@ -57,8 +58,13 @@ final private class WrappingObserver(inner: TransactionExecutionObserver)
       val created = f
       if (created.getClass != classOf[OptimisticTransaction]) created
       else {
-        val ours =
-          new InterlockTransaction(created.deltaLog, created.catalogTable, created.snapshot)
+        val ours = new InterlockTransaction(
+          created.deltaLog,
+          created.catalogTable,
+          if (TableProperties.coordinatorOf(created.snapshot.metadata.configuration).isEmpty)
+            created.snapshot
+          else ChecksummedSnapshot.of(created.snapshot)
+        )
         RunningTransactions.start(ours)
         ours
       }
