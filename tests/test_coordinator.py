@@ -287,3 +287,22 @@ def test_a_commit_that_missed_many_versions(spark: SparkSession, table_path: Pat
     assert (30, "late") in rows(spark, table)
     assert rows(spark, table) == deltalake_rows(table)
     check_log(table)
+
+
+def test_a_statement_that_commits_nothing_keeps_nobody_waiting(
+    spark: SparkSession, table_path: Path
+) -> None:
+    table = make_table(spark, table_path)
+    first, nothing = race(
+        spark,
+        sql_job(f"ALTER TABLE {table} COMPACT MAJOR"),
+        sql_job(f"UPDATE {table} SET v = 'x' WHERE id = 99"),
+        latest_version=lambda: versions(table)[-1],
+    )
+    assert (first.error, nothing.error) == (None, None)
+    other = threading.Thread(
+        target=lambda: spark.sql(f"INSERT INTO {table} VALUES (4, 'd')"), daemon=True
+    )
+    other.start()
+    other.join(timeout=60)
+    assert versions(table) == list(range(5))

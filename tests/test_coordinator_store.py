@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import threading
+import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -146,7 +147,8 @@ def test_one_call_for_each_commit(open_store: Open, server: postgres.Server, log
 
 
 def wait_for(connection: postgres.Connection, query: str) -> None:
-    for _ in range(1000):
+    end = time.monotonic() + 20
+    while time.monotonic() < end:
         found = connection.execute(query.encode()).fetchone()
         if found is not None and found[0]:
             return
@@ -516,6 +518,9 @@ def test_the_pool_is_bounded(open_store: Open, server: postgres.Server, tmp_path
         holder.execute("SELECT FROM interlock.tables FOR UPDATE")
         outcomes = [pool.submit(store.commit, log, 1, "b") for log in logs]
         wait_for(admin, waiting)
+        bounded = "SELECT count(*) <= 2 FROM pg_stat_activity WHERE usename = 'writer'"
+        for _ in range(200):
+            assert admin.execute(bounded).fetchone() == (True,)
         holder.execute("COMMIT")
         assert [outcome.result() for outcome in outcomes] == [committed(1)] * 6
 
@@ -532,8 +537,10 @@ def test_a_call_that_waits_too_long_does_nothing(
     with server.superuser() as holder:
         holder.execute("BEGIN")
         holder.execute("SELECT FROM interlock.tables FOR UPDATE")
+        begun = time.monotonic()
         with pytest.raises(Refused) as refused:
             store.commit(log, 2, "c")
+        assert time.monotonic() - begun < 10  # and not the 20 or 30 s of the other
         holder.execute("ROLLBACK")
     assert refused.value.condition == "INTERLOCK_COORDINATOR_FAILED"
     assert state in refused.value.parameters["reason"]

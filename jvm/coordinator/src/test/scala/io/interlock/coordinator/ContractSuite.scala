@@ -27,7 +27,14 @@ class ContractSuite extends Tables {
       txnId: String = UUID.randomUUID().toString
   ): Commit = {
     val lines = Seq(s"""{"commitInfo":{"operation":"WRITE","txnId":"$txnId"}}""")
-    client.commit(null, table.log.conf, descriptor(table), version, lines.iterator.asJava, updated).getCommit
+    client.commit(
+      null,
+      table.log.conf,
+      descriptor(table),
+      version,
+      lines.iterator.asJava,
+      updated
+    ).getCommit
   }
 
   private def failure(attempt: => Any): CommitFailedException =
@@ -78,7 +85,13 @@ class ContractSuite extends Tables {
         assertEquals(known.getCommits.size, 0)
         assertEquals(known.getLatestTableVersion, -1L)
       }
-      Seq(3L, 1L, 2L, 2L).foreach(own.backfillToVersion(null, log.log.conf, descriptor(log), _, null))
+      Seq(3L, 1L, 2L, 2L).foreach(own.backfillToVersion(
+        null,
+        log.log.conf,
+        descriptor(log),
+        _,
+        null
+      ))
       assertEquals(log.names, before)
       assertEquals(
         own.registerTable(log.log.path, Optional.empty(), -1, NoMetadata, NoProtocol).size,
@@ -116,14 +129,15 @@ class ContractSuite extends Tables {
       table: TestTable,
       txnId: String
   ): (Long, String) =
-    Iterator.iterate(0L)(_ + 1).map { version =>
+    Iterator.iterate(table.names.size.toLong)(_ + 1).map { version =>
       val attempt = Try(commit(client, table, version, txnId))
       val there = table.names.filter(_.endsWith(".json"))
       if (there != there.toSeq.indices.map(i => LogFolder.commitName(i.toLong)).toSet)
         sys.error(s"A gap in $there")
       attempt match {
         case Success(made) => Some(made.getVersion -> txnId)
-        case Failure(taken: CommitFailedException) if taken.getRetryable && taken.getConflict => None
+        case Failure(taken: CommitFailedException) if taken.getRetryable && taken.getConflict =>
+          None
         case Failure(other) => throw other
       }
     }.collectFirst { case Some(made) => made }.get

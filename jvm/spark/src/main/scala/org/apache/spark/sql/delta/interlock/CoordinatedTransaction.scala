@@ -43,6 +43,9 @@ abstract private[interlock] class CoordinatedTransaction(
 
   private def isQueued: Boolean = queue.nonEmpty && judgesWinners
 
+  /** Not so where only the check for conflicts is run, for a commit that makes no version. */
+  private var isCommitting = false
+
   // Delta evaluates it first when it commits, and takes any that is there for a coordinator.
   override private[delta] lazy val readSnapshotTableCommitCoordinatorClientOpt
       : Option[TableCommitCoordinatorClient] = queue match {
@@ -87,7 +90,8 @@ abstract private[interlock] class CoordinatedTransaction(
           attempt()
       }
     }
-    if (isQueued) attempt() else super.doCommitRetryIteratively(attemptVersion, info, level)
+    isCommitting = isQueued
+    if (isCommitting) attempt() else super.doCommitRetryIteratively(attemptVersion, info, level)
   }
 
   private var timesLost = 0
@@ -99,7 +103,7 @@ abstract private[interlock] class CoordinatedTransaction(
 
   /** The commits since the attempt, from memory where this process made the last of them. */
   override protected def getConflictingVersions(previousAttempt: Long): Seq[FileStatus] =
-    if (!isQueued) super.getConflictingVersions(previousAttempt)
+    if (!isCommitting) super.getConflictingVersions(previousAttempt)
     else {
       val own = queue.get
       own.takeTurn()
@@ -140,7 +144,7 @@ abstract private[interlock] class CoordinatedTransaction(
       lines: Iterator[String],
       info: CurrentTransactionInfo
   ): (Option[VersionChecksum], Commit, CurrentTransactionInfo) =
-    if (!isQueued) super.writeCommitFile(attemptVersion, lines, info)
+    if (!isCommitting) super.writeCommitFile(attemptVersion, lines, info)
     else {
       if (queue.get.isTaken(attemptVersion))
         throw new CommitFailedException(true, true, s"Version $attemptVersion is taken.")
