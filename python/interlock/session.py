@@ -27,7 +27,7 @@ _CATALOG = "spark.sql.catalog.spark_catalog"
 _COORDINATOR_URL = re.compile(r"spark\.interlock\.coordinator\.[^.]+\.url")
 _POSTGRES_JAR = re.compile(r"(^|[/:])postgresql[-:]\d[^/]*$")
 _VERSION = "spark.interlock.version"
-_CHECKPOINTS_AT_STOP_MILLIS = 30_000
+_MILLIS_AT_STOP = 30_000
 
 
 def configure(builder: SparkSession.Builder) -> SparkSession.Builder:
@@ -127,27 +127,26 @@ def _ship_packages(builder: SparkSession.Builder) -> None:
             jvm: Any = SparkContext._jvm
             settings.set(_JARS, jvm.System.getProperty(_JARS))
         session = build()
-        _finish_checkpoints_at_stop(session)
+        _finish_at_stop(session)
         return session
 
     builder.getOrCreate = get_or_create  # type: ignore[method-assign]
 
 
-def _finish_checkpoints_at_stop(session: SparkSession) -> None:
-    """Let `session.stop()` wait a while for the checkpoints that run behind the commits."""
+def _finish_at_stop(session: SparkSession) -> None:
+    """Let `session.stop()` wait for checkpoints behind the commits, and close coordinators."""
     jvm: Any = getattr(session, "_jvm", None)
     if jvm is None or hasattr(session, "_interlock_stop"):
         return
     stop = session.stop
 
-    def stop_after_checkpoints() -> None:
+    def finish_and_stop() -> None:
         if session.sparkContext._jsc is not None:
-            delta = jvm.org.apache.spark.sql.delta
-            delta.interlock.BackgroundCheckpoints.awaitIdle(_CHECKPOINTS_AT_STOP_MILLIS)
+            jvm.org.apache.spark.sql.delta.interlock.SessionEnd.finish(_MILLIS_AT_STOP)
         stop()
 
     session._interlock_stop = stop  # type: ignore[attr-defined]
-    session.stop = stop_after_checkpoints  # type: ignore[method-assign]
+    session.stop = finish_and_stop  # type: ignore[method-assign]
 
 
 def _add_extensions(settings: Settings) -> None:

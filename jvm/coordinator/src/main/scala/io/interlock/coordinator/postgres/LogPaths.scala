@@ -1,8 +1,12 @@
 package io.interlock.coordinator.postgres
 
 import java.nio.charset.StandardCharsets.UTF_8
+import java.nio.file.{Path => LocalPath}
 
-import io.interlock.coordinator.TableLog
+import scala.util.Try
+
+import io.interlock.coordinator.{LogFolder, TableLog}
+import org.apache.hadoop.fs.Path
 
 /** What a path must be to become the key of a table in the database. */
 private[postgres] object LogPaths {
@@ -15,6 +19,13 @@ private[postgres] object LogPaths {
     *   what it is, or that holds a password
     */
   def check(log: TableLog): Unit = problem(log).foreach(found => throw Refusals.badPath(log, found))
+
+  /** The log without symbolic links, so that a table has one key whatever way leads to it. */
+  def resolved(log: TableLog): TableLog =
+    if (!LogFolder.isLocal(log)) log
+    else
+      Try(LocalPath.of(log.path.toUri.getPath).toRealPath())
+        .fold(_ => log, real => log.copy(path = new Path("file", null, real.toString)))
 
   private def problem(log: TableLog): Option[String] = {
     val text = log.path.toString

@@ -38,10 +38,8 @@ final private[postgres] class PostgresCommit(
     }
 
   /** What would be an obstacle to publishing is found before anything is ratified. */
-  private def checkLog(): Unit = {
-    LogPaths.check(log)
+  private def checkLog(): Unit =
     if (LogFolder.isLocal(log)) LinkProbe.require(log, new LocalFolder(log))
-  }
 
   private def attached(): TableState = database.attach(log, tableId, base)
 

@@ -7,7 +7,7 @@ import scala.util.Try
 
 import io.delta.storage.LogStore
 import io.interlock.coordinator._
-import org.apache.hadoop.fs.Path
+import org.apache.hadoop.fs.{FileStatus, Path}
 
 /** Commits are ordered by a row of a Postgres database, one function call for each batch, and are
   * then published as `N.json`.
@@ -33,13 +33,18 @@ final class PostgresStore(settings: PostgresSettings, logStores: TableLog => Log
     */
   override def commit(log: TableLog, requests: Seq[CommitRequest]): Seq[CommitOutcome] =
     if (requests.isEmpty) Seq.empty
-    else context.refusing { new PostgresCommit(context, log, requests).run() }
+    else {
+      LogPaths.check(log)
+      val real = LogPaths.resolved(log)
+      val outcomes = context.refusing(new PostgresCommit(context, real, requests).run())
+      if (real.path == log.path) outcomes else outcomes.map(PostgresStore.asAsked(log, _))
+    }
 
   /** The staged files, by name, of which commits may still be published: what is left in a log by
     * dead writers is to be deleted without them.
     */
   def awaited(log: TableLog): Set[String] = context.refusing {
-    context.database.tail(log).commits.flatMap(_.content)
+    context.database.tail(LogPaths.resolved(log)).commits.flatMap(_.content)
       .collect { case StagedFile(name, _, _) => name }.toSet
   }
 
@@ -51,6 +56,22 @@ final class PostgresStore(settings: PostgresSettings, logStores: TableLog => Log
       )
     }
     pool.close()
+  }
+}
+
+private object PostgresStore {
+
+  /** The outcome with its files by the path that the log was asked for. */
+  def asAsked(log: TableLog, outcome: CommitOutcome): CommitOutcome = {
+    def asked(file: FileStatus): FileStatus = {
+      file.setPath(new Path(log.path, file.getPath.getName))
+      file
+    }
+    outcome match {
+      case Committed(version, file) => Committed(version, asked(file))
+      case Taken(winners) => Taken(winners.map(body => body.copy(file = asked(body.file))))
+      case unknown: Unknown => unknown
+    }
   }
 }
 

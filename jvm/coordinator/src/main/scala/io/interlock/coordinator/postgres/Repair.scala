@@ -32,8 +32,9 @@ final private[postgres] class Repair(context: StoreContext) {
   /** @param olderThanMillis
     *   orphaned files that are younger stay
     */
-  def run(log: TableLog, olderThanMillis: Long): Repaired = {
-    LogPaths.check(log)
+  def run(named: TableLog, olderThanMillis: Long): Repaired = {
+    LogPaths.check(named)
+    val log = LogPaths.resolved(named)
     val tail = new LogTail(context, log)
     val last = tail.lastVersion()
     if (last < 0) throw Refusals.badPath(log, "there is no table")

@@ -90,7 +90,7 @@ object BackgroundCheckpoints extends PostCommitHook with Logging {
 
   // Of a JVM that ends without stopping its session; the next writer makes up for what is cut off.
   ShutdownHookManager.addShutdownHook(ShutdownHookManager.SPARK_CONTEXT_SHUTDOWN_PRIORITY + 1) {
-    () => awaitIdle(ShutdownMillis): Unit
+    () => SessionEnd.finish(ShutdownMillis)
   }
 
   /** Waits until none is running or waiting, at most `millis` milliseconds; tells whether so. */

@@ -44,6 +44,12 @@ private[interlock] object Coordinators {
       queues.get(Key(store, log.path, tableId), () => new CommitQueue(log, store))
     }
 
+  /** Closes all stores; they are opened again where a session goes on. */
+  def close(): Unit = {
+    queues.invalidateAll()
+    stores.keySet.forEach(settings => Option(stores.remove(settings)).foreach(_.close()))
+  }
+
   private def open(settings: CoordinatorSettings): CommitStore =
     if (settings.isFileSystem) new FileSystemStore(logStore)
     else new PostgresStore(PostgresSettings.of(settings.name, settings.values), logStore)

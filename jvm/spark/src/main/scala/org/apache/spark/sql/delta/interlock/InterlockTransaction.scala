@@ -325,8 +325,10 @@ class InterlockTransaction(
     super.writeCommitFile(attemptVersion, jsonActions, info)
   }
 
-  private def isSameTable: Boolean =
-    SameTable.isThere(deltaLog, snapshot, catalogTable, preCommitLogSegment.deltas.lastOption)
+  private def isSameTable: Boolean = {
+    val arrived = preCommitLogSegment.deltas.reverseIterator.find(_.getLen > 0)
+    SameTable.isThere(deltaLog, snapshot, catalogTable, arrived)
+  }
 
   override protected def tableName: String =
     catalogTable.fold(s"delta.`${dataPath.toUri.getPath}`")(_.identifier.unquotedString)
