@@ -38,7 +38,10 @@ STORES = (FILE_SYSTEM.name, "postgres 16", "postgres 18")
 STOCK = Store("stock", kind="stock")
 STOCK_SAME_PROPERTIES = Store("stock, same properties", kind="stock", properties=REQUIRED)
 STOCK_WIDENED = Store(
-    "stock, 3 ms before its rename",
+    "stock, one second before its rename",
     kind="stock",
-    settings={"spark.hadoop.fs.AbstractFileSystem.file.impl": "integration.SlowRenames"},
+    settings={
+        "spark.hadoop.fs.AbstractFileSystem.file.impl": "integration.SlowRenames",
+        "spark.hadoop.integration.rename.millis": "1000",
+    },
 )

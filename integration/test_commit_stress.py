@@ -110,7 +110,7 @@ def test_stock(store: Store, writers: int, tmp_path: Path) -> None:
     """Stock Delta's own loss, as measured; certain only where its window is wider."""
     with drivers_of(store, tmp_path, writers) as drivers:
         table = create(drivers, store, tmp_path / "table")
-        found, told = stress(drivers, table, writers=writers, commits=50, how="commit")
+        found, told = stress(drivers, table, writers=writers, commits=25, how="commit")
     print(f"{store.name}: {len(found.lost)} of {len(acknowledged(told))} acknowledged are lost")
     if store is STOCK_WIDENED:
         assert found.lost
