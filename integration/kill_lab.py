@@ -1,0 +1,133 @@
+"""The processes in which the kill points are run, and the tables that they start from."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from integration.database import Database, opened
+from integration.kill_cells import Cell, Fault, Point
+from integration.kill_run import Outcome, Run, call
+from integration.small_disk import small_disk
+from integration.stores import FILE_SYSTEM, Store
+from integration.writers import order
+from tests.driver_process import DriverProcess
+from tests.support import Table
+
+VICTIM = "victim"
+
+
+class Processes:
+    """A victim, who is started anew when it was killed, and a second writer."""
+
+    def __init__(self, store: Store, folder: Path, database: Database | None) -> None:
+        self._kind = store.kind
+        self._folder = folder
+        self._started = 0
+        self._settings = dict(store.settings)
+        if database is not None:
+            self._settings.update(database.settings(VICTIM, proxied=True))
+        self._victim: DriverProcess | None = None
+        self.other = self._start("other", store.settings)
+
+    def close(self) -> None:
+        for driver in (self.other, self._victim):
+            if driver is not None:
+                driver.stop()
+
+    def victim(self) -> DriverProcess:
+        if self._victim is None:
+            self._victim = self._start(VICTIM, self._settings)
+            order(self._victim, call("prepare", str(self._pid_file)))
+        return self._victim
+
+    def signal(self, number: int) -> None:
+        """Send a signal to the victim's JVM."""
+        os.kill(int(self._pid_file.read_text(encoding="utf-8")), number)
+
+    def bury(self) -> None:
+        """Forget the victim, whose JVM was killed."""
+        assert self._victim is not None
+        self._victim.process.kill()
+        self._victim.stop()
+        self._victim = None
+
+    @property
+    def _pid_file(self) -> Path:
+        return self._folder / "pid"
+
+    def _start(self, name: str, settings: dict[str, str]) -> DriverProcess:
+        self._started += 1
+        driver = DriverProcess(self._kind, self._folder / f"{name}-{self._started}.log", settings)
+        driver.await_start()
+        return driver
+
+
+@dataclass(frozen=True)
+class Lab:
+    """Where cells are run.
+
+    Attributes:
+        store: of all tables
+        folder: of all tables
+        processes: which can be those of other labs too
+        database: that the tables are bound to, None for the file system
+
+    """
+
+    store: Store
+    folder: Path
+    processes: Processes
+    database: Database | None = None
+
+    def run(self, cell: Cell) -> Outcome:
+        """Run one cell on a table of its own."""
+        with ExitStack() as stack:
+            folder = self.folder / f"cell-{len(list(self.folder.iterdir()))}"
+            folder.mkdir()
+            if cell.fault is Fault.DISK_FULL:
+                stack.enter_context(small_disk(folder))
+            table = Table(folder / "table")
+            shutil.copytree(self._base(cell.point), table.path)
+            return Run(self.processes, self.database, cell, table).outcome()
+
+    def _base(self, point: Point) -> Path:
+        """Make a table with two files and an old file that no version has, for cells to copy."""
+        # A bound table gets one version more before the statement.
+        interval = str(5 if self.database is None else 6)
+        due = {"delta.checkpointInterval": interval} if point.checkpoint else {}
+        more = {"interlock.policy": point.policy, **point.properties, **due}
+        path = self.folder / "-".join(more.values())
+        if not path.exists():
+            for statement in (
+                self.store.create(Table(path), more=more),
+                f"INSERT INTO {Table(path)} VALUES (1), (2)",
+                f"INSERT INTO {Table(path)} VALUES (3)",
+                f"INSERT INTO {Table(path)} VALUES (4)",
+                f"DELETE FROM {Table(path)} WHERE id = 4",
+            ):
+                answer = self.processes.other.run(statement)
+                assert answer.error is None, answer.message
+            (path / "orphan.parquet").write_bytes(b"PAR1")
+            os.utime(path / "orphan.parquet", (0, 0))
+        return path
+
+
+@contextmanager
+def labs(name: str, folder: Path) -> Iterator[dict[str, Lab]]:
+    """Start all that the cells of a store need, which those of the file system can share."""
+    with opened(name, folder / "database") as (store, database):
+        processes = Processes(store, folder, database)
+        try:
+            made = {}
+            for each, bound_to in ((FILE_SYSTEM, None), (store, database)):
+                tables = folder / each.name
+                tables.mkdir(exist_ok=True)
+                made[each.name] = Lab(each, tables, processes, bound_to)
+            yield made
+        finally:
+            processes.close()

@@ -1,0 +1,51 @@
+"""Faults at the points of a commit: what was acknowledged stays, what was refused never comes.
+
+Eight pairs run in `make test`, all of them in `make soak`, which prints the table.
+"""
+
+from __future__ import annotations
+
+import random
+from pathlib import Path
+
+import pytest
+
+from integration.kill_cells import Fault, cell, cells
+from integration.kill_lab import labs
+from integration.kill_points import run, table
+from integration.stores import FILE_SYSTEM, STORES
+
+NEWEST = STORES[-1]
+EIGHT = (
+    (FILE_SYSTEM.name, "K3", Fault.AFTER),
+    (FILE_SYSTEM.name, "K6", Fault.BEFORE),
+    (FILE_SYSTEM.name, "K8", Fault.AFTER),
+    (FILE_SYSTEM.name, "K2", Fault.DISK_FULL),
+    (NEWEST, "K4", Fault.TERMINATE),
+    (NEWEST, "K5", Fault.CUT),
+    (NEWEST, "K6", Fault.RESTART),
+    (NEWEST, "K5", Fault.KILL),
+)
+
+
+def test_eight_pairs(tmp_path: Path) -> None:
+    said: dict[str, str] = {}
+    with labs(NEWEST, tmp_path) as started:
+        for name, point, fault in EIGHT:
+            told = run(started[name], [cell(point, fault)])
+            said |= {f"{name}: {which}": text for which, text in told.items()}
+    assert len(said) == len(EIGHT)
+    assert not {which: text for which, text in said.items() if text.startswith(("FAILED:", "n/a"))}
+
+
+@pytest.mark.soak
+@pytest.mark.parametrize("store", STORES)
+def test_all_pairs(store: str, tmp_path: Path) -> None:
+    seed = random.randrange(10**6)
+    print(f"python -m integration.kill_points --store '{store}' --seed {seed}")
+    wanted = cells()
+    random.Random(seed).shuffle(wanted)
+    with labs(store, tmp_path) as started:
+        said = run(started[store], wanted)
+    print(table(store, said))
+    assert not {name: text for name, text in said.items() if text.startswith("FAILED:")}
