@@ -10,9 +10,9 @@ from pathlib import Path
 from typing import Any
 
 from integration.stores import FILE_SYSTEM, Store
-from integration.tcp_proxy import Cut, TcpProxy
 from tests.postgres import ADMIN, DATABASE, HOST, PASSWORDS, VERSIONS, WRITER, Dump, Server, start
 from tests.support import Table
+from tests.tcp_proxy import Proxy
 
 NAME = "main"
 PATIENCE_SECONDS = 60
@@ -25,7 +25,7 @@ class Database:
     """A server, a proxy before it, and files with the passwords of its users."""
 
     server: Server
-    proxy: TcpProxy
+    proxy: Proxy
     folder: Path
 
     def store(self, name: str, *, policy: str = "maxcompute_transactional") -> Store:
@@ -58,10 +58,6 @@ class Database:
 
     def dump(self) -> Dump:
         return self.server.dump(self.folder / "dump.sql")
-
-    def cut(self, when: Cut) -> None:
-        """Cut the connection of the next commit that comes through the proxy."""
-        self.proxy.cut(COMMIT, when)
 
     def shift_times(self, table: Table, hours: int) -> None:
         """Let what the database has of a table be written by a clock some hours off."""
@@ -121,5 +117,8 @@ def database(version: int, folder: Path) -> Iterator[Database]:
     folder.mkdir(parents=True, exist_ok=True)
     with start(version, folder / "server") as server:
         server.migrate()
-        with TcpProxy(server.host, server.port) as proxy:
+        proxy = Proxy(server.port)
+        try:
             yield Database(server, proxy, folder)
+        finally:
+            proxy.close()

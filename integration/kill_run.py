@@ -12,10 +12,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from integration.database import Database
+from integration.database import COMMIT, Database
 from integration.kill_cells import CLOCK_FAULTS, COMPACT, DELETE, INSERT, Cell, Fault
 from integration.small_disk import fill
-from integration.tcp_proxy import Cut
 from integration.writers import order
 from tests.driver_process import Answer, DriverProcess
 from tests.log_replay import check_log
@@ -118,7 +117,8 @@ class Run:
         }.get(self._fault, (point.hold, "hold"))
         self._arm = call("arm", at, action, str(self._table.path), str(self._marker))
         if self._fault is Fault.CUT:
-            self._database.cut(Cut.SENT if point.name == "K4" else Cut.ANSWERED)
+            proxy = self._database.proxy
+            (proxy.cut_behind if point.name == "K4" else proxy.lose_reply)(*COMMIT)
         if point.beside is None and self._is_armed:
             order(victim, self._arm)
 

@@ -17,22 +17,31 @@ class Proxy:
         self._target = target
         self._listener = socket.create_server(("127.0.0.1", 0))
         self.port: int = self._listener.getsockname()[1]
-        self._marker = b""
+        self._markers: tuple[bytes, ...] = ()
         self._reply_is_lost: Callable[[], None] | None = None
         self._request_is_lost = False
+        self._is_cut_behind = False
         self._refusing = False
+        self.has_cut = threading.Event()
         threading.Thread(target=self._accept, daemon=True).start()
 
-    def lose_reply(self, marker: bytes, *, then: Callable[[], None] = lambda: None) -> None:
-        """Cut the next connection whose request has `marker`, once its reply has arrived here.
+    def lose_reply(self, *markers: bytes, then: Callable[[], None] = lambda: None) -> None:
+        """Cut the next connection whose request has one of `markers`, once its reply is here.
 
         `then` runs before the client can notice.
         """
-        self._marker, self._reply_is_lost = marker, then
+        self.has_cut.clear()
+        self._markers, self._reply_is_lost = markers, then
 
-    def lose_request(self, marker: bytes) -> None:
-        """Cut the next connection that sends `marker`, and pass nothing of it on."""
-        self._marker, self._request_is_lost = marker, True
+    def cut_behind(self, *markers: bytes) -> None:
+        """Cut the next connection that sends one of `markers`, once the server has them."""
+        self.has_cut.clear()
+        self._markers, self._is_cut_behind = markers, True
+
+    def lose_request(self, *markers: bytes) -> None:
+        """Cut the next connection that sends one of `markers`, and pass nothing of it on."""
+        self.has_cut.clear()
+        self._markers, self._request_is_lost = markers, True
 
     def refuse(self) -> None:
         """Close every new connection at once."""
@@ -65,10 +74,16 @@ class Proxy:
     def _requests(self, pair: _Pair) -> None:
         with pair.closing():
             while data := pair.client.recv(_CHUNK):
-                if self._marker and self._marker in data:
-                    self._marker = b""
+                if any(marker in data for marker in self._markers):
+                    self._markers = ()
                     if self._request_is_lost:
                         self._request_is_lost = False
+                        self.has_cut.set()
+                        return
+                    if self._is_cut_behind:
+                        self._is_cut_behind = False
+                        pair.server.sendall(data)
+                        self.has_cut.set()
                         return
                     pair.on_reply, self._reply_is_lost = self._reply_is_lost, None
                 pair.server.sendall(data)
@@ -78,6 +93,7 @@ class Proxy:
             while data := pair.server.recv(_CHUNK):
                 if pair.on_reply is not None:
                     pair.on_reply()
+                    self.has_cut.set()
                     return
                 pair.client.sendall(data)
 
