@@ -76,12 +76,15 @@ def test_a_published_commit_is_replayed(writer: Connection, path: str) -> None:
     assert listed(rows) == [(0, "c0", None), (2, "a", None)]
 
 
-def test_a_replay_is_known_in_a_later_epoch(
+def test_a_replay_is_known_in_a_later_epoch_if_it_was_published(
     writer: Connection, admin: Connection, path: str
 ) -> None:
-    repair(path, head=1)(admin)
+    published(path, 1, "c1")(writer)
+    commit(path, "c2", head=1, head_txn="c1")(writer)
+    repair(path, head=2)(admin)
     rows = commit(path, "c1", head=0)(writer)
     assert (statuses(rows), listed(rows)) == ("replayed", [(1, "c1", None)])
+    assert statuses(commit(path, "c2", head=1)(writer)) == "epoch"
 
 
 @pytest.mark.parametrize("stale", [{"epoch": 1}, {"sequence": 1}, {"epoch": None}])
