@@ -18,10 +18,13 @@ import org.apache.hadoop.fs.Path
   * @param judgedAgainst
   *   the generation of the queue's view that the commit was judged against; none where it knows
   *   the log only, and goes alone
+  * @param whenCommitted
+  *   called after each commit, on its thread
   */
 final class InterlockCommitCoordinatorClient(
     queue: CommitQueue,
-    judgedAgainst: () => Option[Long] = () => None
+    judgedAgainst: () => Option[Long] = () => None,
+    whenCommitted: () => Unit = () => ()
 ) extends CommitCoordinatorClient {
 
   /** @throws CommitFailedException
@@ -54,6 +57,7 @@ final class InterlockCommitCoordinatorClient(
     )(queue.submit(request, _))
     outcome match {
       case Right(Committed(at, file)) =>
+        whenCommitted()
         val timestamp = inCommitTimestamp.getOrElse(file.getModificationTime)
         new CommitResponse(new Commit(at, file, timestamp))
       case Right(Taken(_)) =>

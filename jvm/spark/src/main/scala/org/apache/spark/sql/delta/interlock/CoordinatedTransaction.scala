@@ -50,7 +50,11 @@ abstract private[interlock] class CoordinatedTransaction(
   override private[delta] lazy val readSnapshotTableCommitCoordinatorClientOpt
       : Option[TableCommitCoordinatorClient] = queue match {
     case Some(own) =>
-      val client = new InterlockCommitCoordinatorClient(own, () => generation)
+      val client = new InterlockCommitCoordinatorClient(
+        own,
+        () => generation,
+        () => TransactionExecutionObserver.getObserver.beginBackfill()
+      )
       Some(TableCommitCoordinatorClient(client, deltaLog, Map.empty[String, String]))
     case None if snapshot.isCatalogOwned =>
       CatalogOwnedTableUtils.populateTableCommitCoordinatorFromCatalog(
