@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 from integration.stores import FILE_SYSTEM, Store
@@ -115,7 +116,8 @@ def _pattern(table: Table) -> str:
 def database(version: int, folder: Path) -> Iterator[Database]:
     """Start a server of a version with the coordinator's schema, and the proxy before it."""
     folder.mkdir(parents=True, exist_ok=True)
-    with start(version, folder / "server") as server:
+    # Not below pytest's folders, which it closes to the server's user.
+    with TemporaryDirectory() as data, start(version, Path(data) / "server") as server:
         server.migrate()
         proxy = Proxy(server.port)
         try:

@@ -6,6 +6,7 @@ import json
 import shutil
 from collections.abc import Iterator
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import pytest
 
@@ -20,8 +21,12 @@ BOUND = f"{POLICED}, 'interlock.coordinator' = '{NAME}'"
 
 
 @pytest.fixture(scope="module")
-def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[postgres.Server]:
-    with postgres.start(max(postgres.VERSIONS), tmp_path_factory.mktemp("server") / "18") as found:
+def server() -> Iterator[postgres.Server]:
+    # Not below pytest's folders, which it closes to the server's user.
+    with (
+        TemporaryDirectory() as data,
+        postgres.start(max(postgres.VERSIONS), Path(data) / "18") as found,
+    ):
         found.migrate()
         yield found
 

@@ -194,3 +194,9 @@ def warnings_logged(spark: SparkSession, of: str) -> Iterator[Any]:
         yield written
     finally:
         logger.removeAppender(appender)
+
+
+def await_checkpoints(spark: SparkSession) -> None:
+    """Wait for the checkpoints that run behind the commits of tables with a coordinator."""
+    jvm: Any = spark._jvm
+    assert jvm.org.apache.spark.sql.delta.interlock.BackgroundCheckpoints.awaitIdle(60_000)

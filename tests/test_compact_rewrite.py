@@ -16,6 +16,7 @@ from pyspark.sql import SparkSession
 
 from tests.support import (
     Table,
+    await_checkpoints,
     commit,
     deltalake_rows,
     latest_version,
@@ -341,6 +342,7 @@ def test_lineage_survives_a_checkpoint(spark: SparkSession, table_path: Path) ->
     expected = rows(spark, table)
     spark.sql(f"ALTER TABLE {table} COMPACT MINOR")
     recorded = inputs(added(table)[0])
+    await_checkpoints(spark)
     assert list((table.path / "_delta_log").glob("*3.checkpoint.*"))
     copy = Table(shutil.copytree(table.path, table_path.with_name("copy")))
     for version in range(3):

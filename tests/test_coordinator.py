@@ -20,6 +20,7 @@ from pyspark.sql import SparkSession
 from tests.log_replay import check_log
 from tests.support import (
     Table,
+    await_checkpoints,
     commit_info,
     deltalake_rows,
     make_table,
@@ -197,9 +198,7 @@ class TestBehindTheCommits:
         table = make_table(spark, table_path, properties={"delta.checkpointInterval": "2"})
         for number in range(4, 8):
             spark.sql(f"INSERT INTO {table} VALUES ({number}, 'x')")
-        jvm: Any = spark._jvm
-        behind = jvm.org.apache.spark.sql.delta.interlock.BackgroundCheckpoints
-        assert behind.awaitIdle(60_000)
+        await_checkpoints(spark)
         log = table_path / "_delta_log"
         assert json.loads((log / "_last_checkpoint").read_text())["version"] == 6
         assert rows(spark, table) == deltalake_rows(table)
@@ -209,15 +208,14 @@ class TestBehindTheCommits:
     ) -> None:
         table = make_table(spark, table_path, properties={"delta.checkpointInterval": "3"})
         spark.sql(f"INSERT INTO {table} VALUES (4, 'd')")
-        jvm: Any = spark._jvm
-        behind = jvm.org.apache.spark.sql.delta.interlock.BackgroundCheckpoints
-        assert behind.awaitIdle(60_000)
+        await_checkpoints(spark)
         log = table_path / "_delta_log"
         for file in (*log.glob("*.checkpoint*"), log / "_last_checkpoint"):
             file.unlink()
+        jvm: Any = spark._jvm
         jvm.org.apache.spark.sql.delta.DeltaLog.clearCache()
         spark.sql(f"INSERT INTO {table} VALUES (5, 'e')")
-        assert behind.awaitIdle(60_000)
+        await_checkpoints(spark)
         assert json.loads((log / "_last_checkpoint").read_text())["version"] == 4
 
     def test_old_leftovers_of_killed_writers_are_swept(
@@ -230,8 +228,7 @@ class TestBehindTheCommits:
             leftover.touch()
         os.utime(old, (0, 0))
         spark.sql(f"INSERT INTO {table} VALUES (4, 'd')")
-        jvm: Any = spark._jvm
-        assert jvm.org.apache.spark.sql.delta.interlock.BackgroundCheckpoints.awaitIdle(60_000)
+        await_checkpoints(spark)
         assert (old.exists(), young.exists()) == (False, True)
 
     def test_no_commit_leaves_a_file_of_hadoops(

@@ -8,6 +8,7 @@ import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import pytest
@@ -48,11 +49,9 @@ def jvm() -> Iterator[Any]:
 
 
 @pytest.fixture(scope="module", params=[max(postgres.VERSIONS)])
-def server(
-    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
-) -> Iterator[postgres.Server]:
-    folder = tmp_path_factory.mktemp("server") / "18"
-    with postgres.start(request.param, folder) as found:
+def server(request: pytest.FixtureRequest) -> Iterator[postgres.Server]:
+    # Not below pytest's folders, which it closes to the server's user.
+    with TemporaryDirectory() as data, postgres.start(request.param, Path(data) / "18") as found:
         found.migrate()
         yield found
 

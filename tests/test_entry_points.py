@@ -31,6 +31,7 @@ from tests.support import (
     latest_version,
     rows,
     sql_race,
+    tags,
     versions,
 )
 
@@ -74,16 +75,16 @@ def check(spark: SparkSession, entry: Entry, place: Place, policy: str) -> None:
         entry.write(spark, place)
     made = [version for version in versions(table) if version > before]
     history = [commit_info(table, version) for version in made]
-    tags = [info.get("tags") or {} for info in history]
+    written = [tags(table, version) for version in made]
     assert [info["operation"] for info in history] == [name for name, _ in entry.commits]
-    for found, (_, becomes) in zip(tags, entry.commits, strict=True):
+    for found, (_, becomes) in zip(written, entry.commits, strict=True):
         if becomes == UNTAGGED:
             assert found == {}
         else:
             assert found["interlock.class"] == class_under(policy, becomes)
             assert found["interlock.policy"] == policy
             assert not {"interlock.rebasedOver", "interlock.rule"} & found.keys()
-    assert tags[-1].get("interlock.replaced") == entry.replaced
+    assert written[-1].get("interlock.replaced") == entry.replaced
     assert deltalake_rows(table) == tuple(sorted(entry.after, key=repr))
 
 

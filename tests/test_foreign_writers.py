@@ -211,7 +211,8 @@ def transplant(source: Table, version: int, target: Table, as_version: int) -> N
 def test_a_table_whose_last_commit_is_foreign_is_warned_of_once(
     spark: SparkSession, stock: DriverProcess, table_path: Path
 ) -> None:
-    table = make_table(spark, table_path, properties={"a": "b"})
+    # A table that this process has not written yet.
+    table = Table(shutil.copytree(make_table(spark, table_path).path, table_path.with_name("copy")))
     stock.run(f"spark.sql({f'INSERT INTO {table} VALUES (4, 1)'!r})")
     for expected in ("Version 3 of", ""):
         with warnings_logged(spark, "ForeignWriters") as warnings:
