@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 from urllib.parse import quote
 
@@ -76,8 +77,9 @@ def jvm(logs: Path) -> Iterator[Any]:
 
 
 @pytest.fixture(scope="module")
-def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[postgres.Server]:
-    with postgres.start(16, tmp_path_factory.mktemp("server") / "16") as found:
+def server() -> Iterator[postgres.Server]:
+    # Not below pytest's folders, which it closes to the server's user.
+    with TemporaryDirectory() as data, postgres.start(16, Path(data) / "16") as found:
         yield found
 
 
