@@ -217,7 +217,7 @@ def test_a_writer_cannot_migrate(run: Run, server: postgres.Server) -> None:
 
 
 @pytest.mark.parametrize(
-    "parameter", ["socketFactory=x.Y", "loggerFile=/tmp/x", f"password={WRONG}", "options=-cx=y"]
+    "parameter", ["socketFactory=x.Y", "loggerFile=x.log", f"password={WRONG}", "options=-cx=y"]
 )
 def test_parameters_of_the_url_are_chosen(
     run: Run, server: postgres.Server, parameter: str

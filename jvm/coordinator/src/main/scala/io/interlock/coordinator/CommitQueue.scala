@@ -40,6 +40,9 @@ final class CommitQueue(log: TableLog, store: CommitStore) {
     View(generation, known, reachesEnd = known.nonEmpty && known.last.version == tail)
   }
 
+  /** The commit of one version, if it is known. */
+  def at(version: Long): Option[CommitBody] = synchronized(bodies.get(version))
+
   /** Whether this process has handed in a commit of that version, or of a later one. */
   def isTaken(version: Long): Boolean = synchronized(version <= tail)
 

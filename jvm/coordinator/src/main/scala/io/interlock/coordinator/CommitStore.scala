@@ -11,7 +11,7 @@ import org.apache.hadoop.fs.{FileStatus, Path}
 final case class TableLog(path: Path, conf: Configuration) {
 
   /** Where version `version` is published. */
-  def file(version: Long): Path = new Path(path, f"$version%020d.json")
+  def file(version: Long): Path = new Path(path, LogFolder.commitName(version))
 }
 
 /** One commit that wants one version of a table.

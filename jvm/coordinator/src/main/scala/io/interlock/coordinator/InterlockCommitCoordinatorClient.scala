@@ -22,7 +22,7 @@ import org.apache.hadoop.fs.Path
   *   called after each commit, on its thread
   */
 final class InterlockCommitCoordinatorClient(
-    queue: CommitQueue,
+    private val queue: CommitQueue,
     judgedAgainst: () => Option[Long] = () => None,
     whenCommitted: () => Unit = () => ()
 ) extends CommitCoordinatorClient {
@@ -88,9 +88,7 @@ final class InterlockCommitCoordinatorClient(
   ): JMap[String, String] = Collections.emptyMap()
 
   override def semanticEquals(other: CommitCoordinatorClient): Boolean = other match {
-    case that: InterlockCommitCoordinatorClient => that.sharesQueueWith(queue)
+    case that: InterlockCommitCoordinatorClient => that.queue eq queue
     case _ => false
   }
-
-  private def sharesQueueWith(other: CommitQueue): Boolean = queue eq other
 }

@@ -1,6 +1,6 @@
 package io.interlock.coordinator
 
-import java.nio.file.{Files, Path => LocalPath}
+import java.nio.file.Files
 import java.util.UUID
 import java.util.concurrent.locks.LockSupport
 import java.util.concurrent.{CountDownLatch, Executors, TimeUnit}
@@ -8,42 +8,21 @@ import java.util.concurrent.{CountDownLatch, Executors, TimeUnit}
 import scala.concurrent.duration.{Duration, SECONDS}
 import scala.concurrent.{Await, ExecutionContext, Future}
 
-import org.apache.hadoop.conf.Configuration
-import org.apache.hadoop.fs.Path
-
 /** The queue over the file system store, on a real folder. */
-class CommitQueueSuite extends munit.FunSuite {
+class CommitQueueSuite extends Tables {
   private val threads = Executors.newCachedThreadPool()
   implicit private val executor: ExecutionContext = ExecutionContext.fromExecutor(threads)
-
-  private val folder = FunFixture[LocalPath](
-    _ => Files.createDirectories(Files.createTempDirectory("queue").resolve("_delta_log")),
-    log =>
-      Files.walk(log.getParent).sorted(java.util.Comparator.reverseOrder()).forEach(Files.delete(_))
-  )
 
   override def afterEach(context: AfterEach): Unit = CommitPhases.observe(null)
 
   override def afterAll(): Unit = threads.shutdown()
 
-  private def queue(log: LocalPath) = new CommitQueue(
-    TableLog(new Path(log.toUri), new Configuration(false)),
-    new FileSystemStore(_ => fail("A local log needs no LogStore"))
-  )
+  private def queue(table: TestTable) = new CommitQueue(table.log, table.store)
 
-  private def request(version: Long, txnId: String = UUID.randomUUID().toString) =
-    CommitRequest(
-      version,
-      txnId,
-      "table",
-      "table",
-      Iterator(
-        s"""{"commitInfo":{"operation":"WRITE","txnId":"$txnId"}}""",
-        s"""{"txn":"$txnId"}"""
-      )
-    )
-
-  private def file(log: LocalPath, version: Long) = log.resolve(f"$version%020d.json")
+  private def request(version: Long): CommitRequest = {
+    val txnId = UUID.randomUUID().toString
+    CommitRequest(version, txnId, "table", "table", Iterator(TestTable.info(txnId), "{}"))
+  }
 
   /** Stops the first commit that reaches `phase` until `release` is called. */
   final private class Gate(phase: CommitPhase) extends CommitPhaseObserver {
@@ -88,7 +67,7 @@ class CommitQueueSuite extends munit.FunSuite {
     } finally queue.passTurn()
   }
 
-  folder.test("many threads of one process never race: every version once, without a refusal") {
+  table.test("many threads of one process never race: every version once, without a refusal") {
     log =>
       val own = queue(log)
       commitNext(own, 0)
@@ -97,10 +76,10 @@ class CommitQueueSuite extends munit.FunSuite {
         Duration(60, SECONDS)
       )
       assertEquals(versions.sorted, (1L to 60L).toVector)
-      assertEquals(Files.list(log).filter(_.toString.endsWith(".json")).count(), 61L)
+      assertEquals(log.names, (0L to 60L).map(LogFolder.commitName).toSet)
   }
 
-  folder.test("what is handed in while the store works goes to it as one batch, and is in view") {
+  table.test("what is handed in while the store works goes to it as one batch, and is in view") {
     log =>
       val own = queue(log)
       val gate = new Gate(CommitPhase.Staging)
@@ -110,14 +89,14 @@ class CommitQueueSuite extends munit.FunSuite {
       val second = Future(commitNext(own, 0))
       val view = viewOf(own, 2)
       assert(view.reachesEnd)
-      assert(!Files.exists(file(log, 0)))
+      assert(!Files.exists(log.file(0)))
       gate.release()
       assertEquals(committed(first), 0L)
       assertEquals(committed(second), 1L)
       assertEquals(own.view(0).commits.map(_.file.getLen > 0), Seq(true, true))
   }
 
-  folder.test("a commit judged against one that was not made is withdrawn, not sent") { log =>
+  table.test("a commit judged against one that was not made is withdrawn, not sent") { log =>
     val own = queue(log)
     val gate = new Gate(CommitPhase.Staged)
     CommitPhases.observe(gate)
@@ -125,7 +104,7 @@ class CommitQueueSuite extends munit.FunSuite {
     gate.awaitArrival()
     val second = Future(own.submit(request(1), own.view(0).generation))
     viewOf(own, 2)
-    Files.writeString(file(log, 0), """{"commitInfo":{"txnId":"foreign"}}""")
+    Files.writeString(log.file(0), """{"commitInfo":{"txnId":"foreign"}}""")
     gate.release()
     committed(first) match {
       case Right(Taken(winners)) =>
@@ -133,18 +112,18 @@ class CommitQueueSuite extends munit.FunSuite {
       case other => fail(other.toString)
     }
     assertEquals(committed(second), Left(CommitQueue.Withdrawn))
-    assert(!Files.exists(file(log, 1)))
+    assert(!Files.exists(log.file(1)))
   }
 
-  folder.test("a commit judged against a view that has failed since is withdrawn") { log =>
+  table.test("a commit judged against a view that has failed since is withdrawn") { log =>
     val own = queue(log)
     val seen = own.view(0).generation
-    Files.writeString(file(log, 0), """{"commitInfo":{"txnId":"foreign"}}""")
+    Files.writeString(log.file(0), """{"commitInfo":{"txnId":"foreign"}}""")
     assertEquals(own.submit(request(0), seen).map(_.getClass), Right(classOf[Taken]))
     assertEquals(own.submit(request(1), seen), Left(CommitQueue.Withdrawn))
   }
 
-  folder.test("an error of the store is every waiting commit's own, and the queue goes on") { log =>
+  table.test("an error of the store is every waiting commit's own, and the queue goes on") { log =>
     val own = queue(log)
     CommitPhases.observe((_, _, _) => throw new java.io.IOException("no space"))
     intercept[java.io.IOException](own.submit(request(0), own.view(0).generation))

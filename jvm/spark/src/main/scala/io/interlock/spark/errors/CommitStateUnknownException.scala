@@ -2,49 +2,43 @@ package io.interlock.spark.errors
 
 import scala.jdk.CollectionConverters._
 
+import io.interlock.coordinator.CommitUnknownException
 import org.apache.spark.SparkThrowable
 
 /** Nobody could say whether a statement's commit was made: neither success nor failure. Its files
   * stay, and running it again may do its work twice.
-  *
-  * @param txnId
-  *   of the commitInfo to look for
-  * @param version
-  *   the one that the commit wanted
   */
-final class CommitStateUnknownException(
-    val table: String,
-    val operation: String,
-    val version: Long,
-    val txnId: String,
-    cause: Throwable
+final class CommitStateUnknownException private (
+    parameters: Map[String, String],
+    cause: CommitUnknownException
 ) extends RuntimeException(
-      ErrorCatalogue.message(
-        CommitStateUnknownException.Condition,
-        CommitStateUnknownException.parameters(table, operation, version, txnId)
-      ),
+      ErrorCatalogue.message(CommitStateUnknownException.Condition, parameters),
       cause
     )
     with SparkThrowable {
   override def getCondition: String = CommitStateUnknownException.Condition
   override def getErrorClass: String = getCondition
   override def getSqlState: String = ErrorCatalogue.sqlState(getCondition)
-  override def getMessageParameters: java.util.Map[String, String] =
-    CommitStateUnknownException.parameters(table, operation, version, txnId).asJava
+  override def getMessageParameters: java.util.Map[String, String] = parameters.asJava
 }
 
-private object CommitStateUnknownException {
-  val Condition = "INTERLOCK_COMMIT_STATE_UNKNOWN"
+object CommitStateUnknownException {
+  private val Condition = "INTERLOCK_COMMIT_STATE_UNKNOWN"
 
-  def parameters(
+  /** @param cause
+    *   which knows the version that the commit wanted, and its transaction
+    */
+  def of(
       table: String,
       operation: String,
-      version: Long,
-      txnId: String
-  ): Map[String, String] = Map(
-    "table" -> table,
-    "operation" -> operation,
-    "version" -> version.toString,
-    "txnId" -> txnId
-  )
+      cause: CommitUnknownException
+  ): CommitStateUnknownException = {
+    val parameters = Map(
+      "table" -> table,
+      "operation" -> operation,
+      "version" -> cause.version.toString,
+      "txnId" -> cause.txnId
+    )
+    new CommitStateUnknownException(parameters, cause)
+  }
 }

@@ -111,7 +111,7 @@ abstract private[interlock] class CoordinatedTransaction(
     else {
       val own = queue.get
       own.takeTurn()
-      if (own.view(previousAttempt).commits.headOption.exists(first => !isThere(first.file)))
+      if (own.at(previousAttempt).exists(first => !isThere(first.file)))
         own.startOver()
       val view = own.view(previousAttempt)
       generation = Some(view.generation)
@@ -138,7 +138,7 @@ abstract private[interlock] class CoordinatedTransaction(
 
   /** A commit that the attempt must be judged against. */
   protected def winner(file: FileStatus): WinningCommitSummary =
-    queue.flatMap(_.view(FileNames.deltaVersion(file)).commits.headOption) match {
+    queue.flatMap(_.at(FileNames.deltaVersion(file))) match {
       case Some(body) => Winners.summary(body)
       case None => WinningCommitSummary.createFromFileStatus(deltaLog, file)
     }
@@ -191,7 +191,7 @@ abstract private[interlock] class CoordinatedTransaction(
   private def arrived(segment: LogSegment): LogSegment =
     segment.copy(deltas = segment.deltas.map {
       case file if file.getLen > 0 => file
-      case file => queue.get.view(FileNames.deltaVersion(file)).commits.headOption.map(_.file)
+      case file => queue.get.at(FileNames.deltaVersion(file)).map(_.file)
           .filter(_.getLen > 0)
           .getOrElse(file.getPath.getFileSystem(deltaLog.newDeltaHadoopConf())
             .getFileStatus(file.getPath))

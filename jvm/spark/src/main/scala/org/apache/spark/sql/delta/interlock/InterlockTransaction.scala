@@ -135,7 +135,7 @@ class InterlockTransaction(
   }
 
   private def stateUnknown(op: Operation, unknown: CommitUnknownException) =
-    new CommitStateUnknownException(tableName, op.name, unknown.version, unknown.txnId, unknown)
+    CommitStateUnknownException.of(tableName, op.name, unknown)
 
   override protected def judgesWinners: Boolean = attempt.nonEmpty && policy.nonEmpty
 
