@@ -18,6 +18,7 @@ final class InterlockExtension extends (SparkSessionExtensions => Unit) {
     extensions.injectResolutionRule(_ => ResolveShowHistory)
     extensions.injectCheckRule(_ => WriterOptions)
     extensions.injectCheckRule(_ => VacuumRetention)
+    LatestFunctions.register(extensions)
   }
 }
 
