@@ -1,7 +1,8 @@
 package io.interlock.spark
 
+import io.interlock.spark.ranges.TableFunctions
 import org.apache.spark.sql.SparkSessionExtensions
-import org.apache.spark.sql.delta.interlock.VacuumRetention
+import org.apache.spark.sql.delta.interlock.{ResolveTableRange, VacuumRetention}
 
 /** Brings Interlock into a session: `spark.sql.extensions`, listed after Delta's own extension.
   *
@@ -15,8 +16,10 @@ final class InterlockExtension extends (SparkSessionExtensions => Unit) {
     extensions.injectHintResolutionRule(_ => MarkTruncate)
     extensions.injectResolutionRule(_ => ResolveTruncate)
     extensions.injectResolutionRule(_ => ResolveCompact)
+    extensions.injectResolutionRule(session => new ResolveTableRange(session))
     extensions.injectCheckRule(_ => WriterOptions)
     extensions.injectCheckRule(_ => VacuumRetention)
+    TableFunctions.register(extensions)
   }
 }
 

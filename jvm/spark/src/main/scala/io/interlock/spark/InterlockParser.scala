@@ -3,6 +3,7 @@ package io.interlock.spark
 import scala.util.Try
 
 import io.interlock.spark.errors.InterlockException
+import io.interlock.spark.ranges.TemporalText
 import org.apache.spark.sql.catalyst.analysis.{UnresolvedPartitionSpec, UnresolvedTable}
 import org.apache.spark.sql.catalyst.expressions.Expression
 import org.apache.spark.sql.catalyst.parser._
@@ -23,7 +24,10 @@ final class InterlockParser(delegate: ParserInterface) extends ParserInterface {
     try delegate.parsePlan(sql)
     catch {
       case refused: ParseException =>
-        CompactText.of(new VariableSubstitution().substitute(sql)).fold(throw refused)(compaction)
+        val text = new VariableSubstitution().substitute(sql)
+        CompactText.of(text).map(compaction)
+          .orElse(new TemporalText(text, delegate).plan(refused))
+          .getOrElse(throw refused)
     }
 
   /** Delta's parser leaves parameters unbound, so they are put into the text before it sees it. */
