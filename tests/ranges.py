@@ -12,10 +12,13 @@ from pyspark.sql import DataFrame, SparkSession
 from tests.support import Table, make_table
 
 KINDS = {
-    "copied on write": {},
-    "deletion vectors": {"delta.enableDeletionVectors": "true"},
+    "copied on write": {"delta.enableDeletionVectors": "false"},
     "partitioned": {"delta.enableDeletionVectors": "true"},
-    "column mapping": {"delta.columnMapping.mode": "name"},
+    "column mapping": {
+        "delta.columnMapping.mode": "name",
+        "delta.enableDeletionVectors": "true",
+        "delta.enableChangeDataFeed": "true",
+    },
 }
 
 STATEMENTS = (

@@ -26,13 +26,21 @@ final class InterlockParser(delegate: ParserInterface) extends ParserInterface {
       case refused: ParseException =>
         val text = new VariableSubstitution().substitute(sql)
         CompactText.of(text).map(compaction)
-          .orElse(new TemporalText(text, delegate).plan(refused))
+          .orElse(new TemporalText(text, delegate).rewritten.map(delegate.parsePlan))
           .getOrElse(throw refused)
     }
 
   /** Delta's parser leaves parameters unbound, so they are put into the text before it sees it. */
-  override def parsePlanWithParameters(sql: String, parameters: ParameterContext): LogicalPlan =
-    parsePlan(ParameterHandler.substituteParameters(sql, parameters)._1)
+  override def parsePlanWithParameters(sql: String, parameters: ParameterContext): LogicalPlan = {
+    def bound(text: String) = ParameterHandler.substituteParameters(text, parameters)._1
+    val text =
+      try bound(sql)
+      catch {
+        case refused: ParseException =>
+          new TemporalText(sql, delegate).rewritten.fold(throw refused)(bound)
+      }
+    parsePlan(text)
+  }
 
   private def compaction(text: CompactText): LogicalPlan = {
     def statement(plan: LogicalPlan): LogicalPlan = plan match {

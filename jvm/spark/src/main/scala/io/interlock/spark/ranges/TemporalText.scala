@@ -2,21 +2,19 @@ package io.interlock.spark.ranges
 
 import java.util.Locale
 
-import scala.annotation.tailrec
-import scala.util.{Failure, Success, Try}
+import scala.util.{Failure, Try}
 
 import io.interlock.spark.errors.InterlockException
 import org.antlr.v4.runtime.Token
 import org.apache.spark.sql.AnalysisException
 import org.apache.spark.sql.catalyst.analysis.CTESubstitution
-import org.apache.spark.sql.catalyst.expressions.Alias
+import org.apache.spark.sql.catalyst.expressions.{Alias, Literal}
 import org.apache.spark.sql.catalyst.parser.{ParseException, ParserInterface, SqlTokens}
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan
 
 /** A SQL text with `t VERSION | TIMESTAMP BETWEEN a AND b`, or `t VERSION AS OF <expression>`.
   *
-  * Each is replaced by a call of one of the [[TableFunctions]], so that the texts of views keep it.
-  * Where one stands is told by the error of a parser that does not know it; nothing else changes.
+  * For texts that a parser has refused; what it accepts is never looked at.
   *
   * @param parser
   *   Delta's
@@ -26,54 +24,35 @@ final private[spark] class TemporalText(sql: String, parser: ParserInterface) {
 
   private val tokens = SqlTokens.of(sql)
 
-  /** The plan, or none where the parser refused the text for another reason.
+  /** The text with a call of one of the [[TableFunctions]] for each such clause and its relation, so
+    * that the texts of views keep it. None where the text has no such clause, or would be refused
+    * with a clause that the parser knows in the same places: then one stands where no relation does,
+    * or something else is wrong.
     *
     * @throws InterlockException
-    *   INTERLOCK_RANGE_NEEDS_TABLE, where the relation is a common table expression
+    *   INTERLOCK_RANGE_NEEDS_TABLE, where a relation is a common table expression
     */
-  def plan(refused: ParseException): Option[LogicalPlan] =
-    clauses(sql, refused, Nil).flatMap { found =>
-      val text = found.foldLeft(sql) { case (left, clause) =>
-        left.substring(0, offset(clause.from)) + clause.call + left.substring(offset(clause.until))
-      }
-      Try(parser.parsePlan(text)) match {
+  def rewritten: Option[String] =
+    Some(clauses).filter(_.nonEmpty).flatMap { found =>
+      Try(
+        parser.parsePlan(replaced(found.map(c => c.copy(from = c.keyword, call = Known))))
+      ) match {
         case Failure(_: ParseException) => None
-        case other => Some(other.get)
+        case known =>
+          refuseCommonTables(known.get)
+          Some(replaced(found))
       }
     }
 
-  /** All clauses, the last one first.
-    *
-    * @param text
-    *   the SQL text, with a clause that the parser knows, of the same length, instead of those in
-    *   `found`; so it tells also whether a relation stands there
-    */
-  @tailrec
-  private def clauses(
-      text: String,
-      error: ParseException,
-      found: List[Clause]
-  ): Option[List[Clause]] =
-    clauseAt(position(text, error)).filter(c => found.forall(_.until <= c.from)) match {
-      case None => None
-      case Some(clause) =>
-        val known = withKnown(text, clause)
-        Try(parser.parsePlan(known)) match {
-          case Success(plan) =>
-            refuseCommonTables(plan)
-            Some(clause :: found)
-          case Failure(next: ParseException) => clauses(known, next, clause :: found)
-          case Failure(other) => throw other
-        }
+  private lazy val clauses: Seq[Clause] =
+    tokens.indices.flatMap(i => between(i).orElse(asOf(i))).foldLeft(Vector.empty[Clause]) {
+      (found, next) => if (found.forall(_.until <= next.from)) found :+ next else found
     }
 
-  private def withKnown(text: String, clause: Clause): String = {
-    val (begin, end) = (offset(clause.keyword), offset(clause.until))
-    val rest = text.substring(begin, end).drop(Known.length)
-    text.substring(0, begin) + Known + rest.map(c => if (c == '\n') c else ' ') + text.substring(
-      end
-    )
-  }
+  private def replaced(clauses: Seq[Clause]): String =
+    clauses.foldRight(sql) { case (clause, text) =>
+      text.substring(0, offset(clause.from)) + clause.call + text.substring(offset(clause.until))
+    }
 
   /** Spark tells which relations are common tables, and refuses them to travel in time. */
   private def refuseCommonTables(plan: LogicalPlan): Unit =
@@ -86,38 +65,32 @@ final private[spark] class TemporalText(sql: String, parser: ParserInterface) {
         )
     }
 
-  /** The clause that a parser does not get past.
-    *
-    * @param start
-    *   where the token begins that it refuses, in code points
+  /** @param at
+    *   the token BETWEEN, perhaps
     */
-  private def clauseAt(start: Int): Option[Clause] =
-    Some(tokens.indexWhere(_.getStartIndex == start)).filter(_ > 1).flatMap { at =>
-      if (word(at) == "BETWEEN") between(at)
-      else Seq(at - 1, at - 2).filter(_ > 2).find(i => word(i) == "OF").flatMap(asOf(_, at))
-    }
-
   private def between(at: Int): Option[Clause] =
     for {
-      function <- Between.get(word(at - 1))
+      function <- Between.get(word(at - 1)) if word(at) == "BETWEEN"
       keyword = withoutFor(at - 1)
       name <- nameBefore(keyword)
       and <- ends(at + 1).find(i => word(i) == "AND" && isExpression(at + 1, i))
       end <- ends(and + 1).findLast(isExpression(and + 1, _))
     } yield clause(name, keyword, end, function, text(at + 1, and), text(and + 1, end))
 
-  /** @param of
-    *   the token OF
-    * @param refused
-    *   the token that the parser refuses
+  /** @param at
+    *   the token OF, perhaps
     */
-  private def asOf(of: Int, refused: Int): Option[Clause] =
+  private def asOf(at: Int): Option[Clause] =
     for {
-      as <- Some(of - 1) if word(as) == "AS" && AsOf(word(as - 1))
+      as <- Some(at - 1) if word(at) == "OF" && word(as) == "AS" && AsOf(word(as - 1))
       keyword = withoutFor(as - 1)
       name <- nameBefore(keyword)
-      end <- ends(of + 1).findLast(isExpression(of + 1, _)) if end > refused
-    } yield clause(name, keyword, end, TableFunctions.AtVersion, text(of + 1, end))
+      end <- ends(at + 1).findLast(isExpression(at + 1, _)) if !isLiteral(at + 1, end)
+    } yield clause(name, keyword, end, TableFunctions.AtVersion, text(at + 1, end))
+
+  /** Whether every parser knows it. */
+  private def isLiteral(start: Int, end: Int): Boolean =
+    end == start + 1 && parser.parseExpression(text(start, end)).isInstanceOf[Literal]
 
   private def clause(
       name: Name,
@@ -136,20 +109,23 @@ final private[spark] class TemporalText(sql: String, parser: ParserInterface) {
   private def withoutFor(keyword: Int): Int =
     if (word(keyword - 1) == "FOR") keyword - 1 else keyword
 
-  /** The name that ends before a token: `a.b.c`, or `IDENTIFIER(...)`. */
-  private def nameBefore(end: Int): Option[Name] =
-    if (word(end - 1) == ")")
-      (end - 2 to 1 by -1)
-        .find(i => word(i) == "(" && isBalanced(i + 1, end - 1))
-        .filter(i => word(i - 1) == "IDENTIFIER")
-        .map(open => Name(open - 1, text(open + 1, end - 1)))
-    else {
-      val from = Iterator.iterate(end - 1)(_ - 2).dropWhile(i => word(i - 1) == ".").next()
-      val parts = text(from, end)
-      Option.when(from >= 0 && Try(parser.parseMultipartIdentifier(parts)).isSuccess)(
-        Name(from, quoted(parts))
-      )
-    }
+  /** The name that ends before a token, `a.b.c` or `IDENTIFIER(...)`, where a relation can be. */
+  private def nameBefore(end: Int): Option[Name] = {
+    val name =
+      if (word(end - 1) == ")")
+        (end - 2 to 1 by -1)
+          .find(i => word(i) == "(" && isBalanced(i + 1, end - 1))
+          .filter(i => word(i - 1) == "IDENTIFIER")
+          .map(open => Name(open - 1, text(open + 1, end - 1)))
+      else {
+        val from = Iterator.iterate(end - 1)(_ - 2).dropWhile(i => word(i - 1) == ".").next()
+        Some(from).filter(i => i > 0 && isName(i, end)).map(Name(_, quoted(text(from, end))))
+      }
+    name.filter(n => BeforeRelation(word(n.from - 1)))
+  }
+
+  private def isName(start: Int, end: Int): Boolean =
+    !NoName(word(start)) && Try(parser.parseMultipartIdentifier(text(start, end))).isSuccess
 
   /** Where an expression that begins at a token may end: outside its parentheses, and not behind
     * what no expression has.
@@ -217,20 +193,19 @@ private object TemporalText {
   )
   private val AsOf = Set("VERSION", "SYSTEM_VERSION")
 
-  /** A clause that every parser knows, no longer than any of ours. */
+  /** A clause that every parser knows. */
   private val Known = "VERSION AS OF 0"
 
+  private val BeforeRelation = Set("FROM", "JOIN", ",", "(")
+
+  /** What may stand there before a column named `version`. */
+  private val NoName = Set("SELECT", "DISTINCT", "ALL", "NOT", "CASE", "WHERE", "FROM")
+
+  /** What no expression has outside of parentheses. */
   private val Behind =
     Set(",", ";", "AS", "WHERE", "JOIN", "ON", "USING", "GROUP", "ORDER", "LIMIT", "UNION")
 
   private val TimeTravelUnsupported = "UNSUPPORTED_FEATURE.TIME_TRAVEL"
-
-  /** The place of a parser's error, in code points. */
-  private def position(text: String, error: ParseException): Int = {
-    val lines = text.split("\n", -1).take(error.start.line.getOrElse(1) - 1)
-    lines.map(line => line.codePointCount(0, line.length) + 1).sum +
-      error.start.startPosition.getOrElse(0)
-  }
 
   private def quoted(name: String): String =
     "'" + name.replace("\\", "\\\\").replace("'", "\\'") + "'"

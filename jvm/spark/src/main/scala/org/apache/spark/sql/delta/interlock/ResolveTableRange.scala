@@ -1,7 +1,7 @@
 package org.apache.spark.sql.delta.interlock
 
 import io.interlock.spark.errors.InterlockException
-import io.interlock.spark.ranges.TableRange
+import io.interlock.spark.ranges.{TableFunction, TableRange}
 import org.apache.spark.sql.SparkSession
 import org.apache.spark.sql.catalyst.analysis.EliminateSubqueryAliases
 import org.apache.spark.sql.catalyst.expressions._
@@ -29,6 +29,7 @@ final class ResolveTableRange(session: SparkSession) extends Rule[LogicalPlan] {
   import ResolveTableRange.NotWhole
 
   override def apply(plan: LogicalPlan): LogicalPlan = plan.resolveOperatorsUp {
+    case TableFunction(relation) => relation
     case range: TableRange if range.child.resolved =>
       EliminateSubqueryAliases(range.child) match {
         case DataSourceV2Relation(_: DeltaTableV2, _, _, _, _, _) => range
