@@ -7,12 +7,11 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 
-import interlock
 import pytest
 from interlock.lab.example import PLAIN, Tables
-from interlock.lab.session import SMALL_SESSION
 from pyspark.sql import SparkSession
 
+from tests.sessions import classic_session
 from tests.support import Table
 
 # Python functions in queries run on the interpreter that runs the tests.
@@ -22,15 +21,8 @@ os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
 @pytest.fixture(scope="module")
 def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
     """A small session with Interlock and a warehouse of its own."""
-    builder = (
-        SparkSession.builder.appName("interlock tests")
-        .config(map=dict(SMALL_SESSION))
-        .config("spark.sql.warehouse.dir", str(tmp_path_factory.mktemp("warehouse")))
-    )
-    session = interlock.configure(builder).getOrCreate()
-    session.sparkContext.setLogLevel("OFF")
-    yield session
-    session.stop()
+    with classic_session(tmp_path_factory.mktemp("warehouse")) as session:
+        yield session
 
 
 @pytest.fixture(scope="module")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import delta.exceptions
 import interlock
@@ -104,7 +105,10 @@ def test_each_conflict_is_also_deltas_own(
 def test_restore_beside_a_commit(spark: SparkSession, example: Table) -> None:
     error = failure(spark, example, lambda s: s.sql(f"RESTORE TABLE {example} TO VERSION AS OF 1"))
     assert isinstance(error, interlock.ConcurrentWriteError)
-    assert error.policy == "maxcompute_delta"
+    assert (error.policy, error.rule) == ("maxcompute_delta", "any concurrent commit")
+    origin: Any = error
+    parameters = origin._origin.getMessageParameters()  # all that a client of Spark Connect gets
+    assert (parameters["winnerVersion"], parameters["scope"]) == ("3", "the whole table")
 
 
 def test_usage_errors(spark: SparkSession, tmp_path: Path) -> None:

@@ -16,6 +16,7 @@ from interlock.artifacts import __version__, jar_path, maven_coordinates
 
 if TYPE_CHECKING:
     from interlock.errors import (
+        CommitStateUnknown,
         ConcurrentAppendError,
         ConcurrentDeleteDeleteError,
         ConcurrentDeleteReadError,
@@ -27,12 +28,14 @@ if TYPE_CHECKING:
         InterlockError,
         MetadataChangedError,
         ProtocolChangedError,
+        UsageError,
         VersionMismatchError,
     )
     from interlock.session import configure
     from interlock.tables import CompactionResult, Table, table
 
 __all__ = [
+    "CommitStateUnknown",
     "CompactionResult",
     "ConcurrentAppendError",
     "ConcurrentDeleteDeleteError",
@@ -46,6 +49,7 @@ __all__ = [
     "MetadataChangedError",
     "ProtocolChangedError",
     "Table",
+    "UsageError",
     "VersionMismatchError",
     "__version__",
     "configure",

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import json
+from functools import cache
 from importlib.metadata import version
 from pathlib import Path
+from typing import Any
+from zipfile import ZipFile
 
 __version__ = version("spark-interlock")
 
@@ -37,3 +41,11 @@ def jar_path() -> Path:
 def maven_coordinates() -> str:
     """Return the same jar's Maven coordinates, for `spark.jars.packages`."""
     return f"io.interlock:{ARTIFACT}:{__version__}"
+
+
+@cache
+def error_conditions() -> dict[str, Any]:
+    """Read the jar's catalogue of errors: by condition, the lines of its message and `sqlState`."""
+    with ZipFile(jar_path()) as jar:
+        catalogue: dict[str, Any] = json.loads(jar.read("io/interlock/error-conditions.json"))
+    return catalogue

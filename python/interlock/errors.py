@@ -1,6 +1,7 @@
 """The errors that Interlock raises in Python.
 
-`ConflictError` is the root of every lost race, `InterlockError` of every wrong use. The conflict
+`InterlockError` is the root of all, `ConflictError` of every lost race, `UsageError` of every wrong
+use; `CommitStateUnknown` is neither. The conflict
 classes are also Delta's own classes of the same kind, so that `except
 delta.exceptions.ConcurrentAppendException` keeps catching them.
 """
@@ -42,7 +43,7 @@ else:
     ProtocolChangedException = _delta.ProtocolChangedException
 
 
-class _Error(PySparkException):
+class InterlockError(PySparkException):
     """An error with a condition of the catalogue, its SQLSTATE and its message."""
 
     message: str = ""
@@ -70,15 +71,15 @@ class _Error(PySparkException):
         return self.message
 
 
-class InterlockError(_Error):
+class UsageError(InterlockError):
     """A statement, property or call that Interlock refuses, whoever else is writing."""
 
 
-class ConfigurationError(InterlockError):
+class ConfigurationError(UsageError):
     """The session or the installation is not set up in a way that protects tables."""
 
 
-class VersionMismatchError(InterlockError):
+class VersionMismatchError(UsageError):
     """Two parts that do not fit together: wheel and jar, or Spark, or Delta."""
 
 
@@ -86,14 +87,14 @@ class ConfigurationWarning(UserWarning):
     """`interlock.configure` left a setting of the user's as it is."""
 
 
-class CommitStateUnknown(_Error):  # noqa: N818 - neither success nor failure
+class CommitStateUnknown(InterlockError):  # noqa: N818 - neither success nor failure
     """Nobody could say whether a commit was made; the message says how to find out.
 
     Its files stay. Running the statement again may do its work twice.
     """
 
 
-class ConflictError(_Error):
+class ConflictError(InterlockError):
     """A job lost against one that committed earlier; nothing of it is visible.
 
     Attributes are None where the error comes from one of Delta's own checks, which know less.
@@ -145,10 +146,20 @@ _CONFLICT_FIELDS = {
 }
 
 
-def conflict_facts(conflict_json: str) -> dict[str, object]:
+_NUMBERS = {"readVersion", "winnerVersion"}
+
+
+def conflict_facts(facts: Mapping[str, object]) -> dict[str, object]:
+    """Return a conflict's attributes from what the JVM calls them; what it leaves out is None."""
+    return {
+        attribute: int(str(facts[key])) if key in _NUMBERS and key in facts else facts.get(key)
+        for key, attribute in _CONFLICT_FIELDS.items()
+    }
+
+
+def conflict_facts_of_json(text: str) -> dict[str, object]:
     """Return a conflict's attributes from the JSON text that the JVM's exceptions carry."""
-    facts: Mapping[str, object] = json.loads(conflict_json)
-    return {attribute: facts.get(key) for key, attribute in _CONFLICT_FIELDS.items()}
+    return conflict_facts(json.loads(text))
 
 
 class ConcurrentAppendError(ConflictError, ConcurrentAppendException):

@@ -44,8 +44,9 @@ def configure(builder: SparkSession.Builder) -> SparkSession.Builder:
     _check_pyspark()
     settings = Settings(builder)
     if _is_connect(settings):
-        _warn_about_connect(settings)
+        conversion.install_connect()
     if _is_remote_server(settings):
+        _warn_about_server()
         return builder
     if running_in_spark():
         _check_running_spark()
@@ -212,18 +213,11 @@ def _is_remote_server(settings: Settings) -> bool:
     return _remote(settings).startswith("sc://")
 
 
-def _warn_about_connect(settings: Settings) -> None:
-    message = (
-        "This builder makes a Spark Connect session, "
-        "where conflicts arrive as exceptions of Spark Connect and not as interlock.errors."
-    )
-    if _is_remote_server(settings):
-        message += (
-            " Nothing was added to it: Interlock's jar, extensions and catalog belong to the"
-            f" configuration of its server ({_JARS}, {_EXTENSIONS}, {_CATALOG})."
-        )
+def _warn_about_server() -> None:
     warnings.warn(
-        message,
+        "This builder makes a session on a Spark Connect server, and nothing was added to it: "
+        "Interlock's jar, extensions and catalog belong to the configuration of its server "
+        f"({_JARS}, {_EXTENSIONS}, {_CATALOG}).",
         ConfigurationWarning,
         stacklevel=3,
     )

@@ -7,7 +7,6 @@ import json
 import re
 import sys
 from typing import Any
-from zipfile import ZipFile
 
 from interlock import artifacts
 from interlock.commands.sessions import bare_jvm
@@ -89,8 +88,7 @@ def _ask(action: str, options: dict[str, str]) -> dict[str, Any]:
 def _message(error: dict[str, Any]) -> str:
     """Put the error's parameters into the text that the jar has for its condition."""
     condition, parameters = error["condition"], error["parameters"]
-    with ZipFile(artifacts.jar_path()) as jar:
-        catalogue = json.loads(jar.read("io/interlock/error-conditions.json"))
+    catalogue = artifacts.error_conditions()
     if condition not in catalogue:
         return f"{condition}: " + ", ".join(f"{key}={value}" for key, value in parameters.items())
     text = " ".join(catalogue[condition]["message"])

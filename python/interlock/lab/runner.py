@@ -9,7 +9,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from interlock.errors import InterlockError
+from interlock.errors import UsageError
 from interlock.lab.cases import Case
 from interlock.lab.example import Tables, latest_version, sql_name
 from interlock.lab.log import Log, read_log
@@ -114,7 +114,7 @@ def _run_refused(
     body = case.earlier if case.earlier.kind is Class.UD else case.later
     try:
         spark.sql(body.sql.format(t=sql_name(path)))
-    except InterlockError as error:
+    except UsageError as error:
         return Outcome.REFUSED, type(error).__name__, []
     except Exception as error:
         return Outcome.FAIL, type(error).__name__, [f"not refused, but: {_first_line(error)}"]

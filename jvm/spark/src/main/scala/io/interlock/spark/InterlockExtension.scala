@@ -17,6 +17,7 @@ final class InterlockExtension extends (SparkSessionExtensions => Unit) {
     extensions.injectResolutionRule(_ => ResolveTruncate)
     extensions.injectResolutionRule(_ => ResolveCompact)
     extensions.injectResolutionRule(session => new ResolveTableRange(session))
+    extensions.injectResolutionRule(_ => ResolveShowHistory)
     extensions.injectCheckRule(_ => WriterOptions)
     extensions.injectCheckRule(_ => VacuumRetention)
     TableFunctions.register(extensions)

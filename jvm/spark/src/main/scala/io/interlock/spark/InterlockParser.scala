@@ -25,22 +25,15 @@ final class InterlockParser(delegate: ParserInterface) extends ParserInterface {
     catch {
       case refused: ParseException =>
         val text = new VariableSubstitution().substitute(sql)
-        CompactText.of(text).map(compaction)
+        ShowHistory.parse(delegate, text)
+          .orElse(CompactText.of(text).map(compaction))
           .orElse(new TemporalText(text, delegate).rewritten.map(delegate.parsePlan))
           .getOrElse(throw refused)
     }
 
   /** Delta's parser leaves parameters unbound, so they are put into the text before it sees it. */
-  override def parsePlanWithParameters(sql: String, parameters: ParameterContext): LogicalPlan = {
-    def bound(text: String) = ParameterHandler.substituteParameters(text, parameters)._1
-    val text =
-      try bound(sql)
-      catch {
-        case refused: ParseException =>
-          new TemporalText(sql, delegate).rewritten.fold(throw refused)(bound)
-      }
-    parsePlan(text)
-  }
+  override def parsePlanWithParameters(sql: String, parameters: ParameterContext): LogicalPlan =
+    parsePlan(BoundParameters.in(sql, parameters))
 
   private def compaction(text: CompactText): LogicalPlan = {
     def statement(plan: LogicalPlan): LogicalPlan = plan match {

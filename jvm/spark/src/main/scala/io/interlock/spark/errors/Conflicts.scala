@@ -73,12 +73,11 @@ object Conflicts {
       "table" -> conflict.table,
       "why" -> conflict.why
     )
-    val parameters = facts.map { case (key, value) => key -> value.toString } - "verdict"
     val others = Conflict.policiesThatAllow(conflict, Policies.all)
     val advice =
       if (others.isEmpty) "" else s"; under ${others.mkString(" or ")} both jobs would succeed"
     val rendered =
-      Rendered(conflict.kind.condition, parameters + ("otherPolicies" -> advice), facts)
+      Rendered(conflict.kind.condition, parameters(facts) + ("otherPolicies" -> advice), facts)
     conflict.kind match {
       case ConflictKind.ConcurrentAppend => new ConcurrentAppendConflict(rendered)
       case ConflictKind.ConcurrentDeleteRead => new ConcurrentDeleteReadConflict(rendered)
@@ -98,23 +97,24 @@ object Conflicts {
       readVersion: Long,
       cause: Throwable
   ): ConflictException = {
-    val parameters = Map(
-      "laterOperation" -> operation,
-      "table" -> table,
-      "readVersion" -> readVersion.toString,
-      "policy" -> policy.name
-    )
-    val facts = parameters ++ Map[String, Any](
+    val facts = Map[String, Any](
+      "policy" -> policy.name,
       "rule" -> "any concurrent commit",
       "verdict" -> "FAIL",
       "laterClass" -> "OVERWRITE",
+      "laterOperation" -> operation,
       "readVersion" -> readVersion,
       "winnerVersion" -> (readVersion + 1),
-      "scope" -> "the whole table"
+      "scope" -> "the whole table",
+      "table" -> table
     )
     val conflict =
-      new ConcurrentWriteConflict(Rendered("INTERLOCK_CONCURRENT_WRITE", parameters, facts))
+      new ConcurrentWriteConflict(Rendered("INTERLOCK_CONCURRENT_WRITE", parameters(facts), facts))
     conflict.initCause(cause)
     conflict
   }
+
+  /** What Spark Connect tells its clients: the facts, whether or not the message shows them. */
+  private def parameters(facts: Map[String, Any]): Map[String, String] =
+    facts.map { case (key, value) => key -> value.toString } - "verdict"
 }

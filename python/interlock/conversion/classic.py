@@ -1,10 +1,4 @@
-"""Turns exceptions of the JVM into `interlock.errors` on classic PySpark.
-
-PySpark turns every exception of the JVM into a Python one in a single function. `install` puts ours
-before it: what was there decides first what the error is, and where the exception or one of its
-causes is a conflict (or one of Interlock's usage errors), the result is that *and* our class, so
-code which catches what it caught before goes on working.
-"""
+"""The conversion on classic PySpark, which converts every exception of the JVM in one function."""
 
 from __future__ import annotations
 
@@ -13,25 +7,11 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from interlock import errors
+from interlock.conversion import kinds
 
 if TYPE_CHECKING:
-    from pyspark.errors.exceptions.captured import CapturedException
+    from pyspark.sql.streaming.query import StreamingQuery
 
-_CONFLICTS: dict[str, type[errors.ConflictError]] = {
-    "io.delta.exceptions.ConcurrentAppendException": errors.ConcurrentAppendError,
-    "io.delta.exceptions.ConcurrentDeleteReadException": errors.ConcurrentDeleteReadError,
-    "io.delta.exceptions.ConcurrentDeleteDeleteException": errors.ConcurrentDeleteDeleteError,
-    "io.delta.exceptions.ConcurrentWriteException": errors.ConcurrentWriteError,
-    "io.delta.exceptions.ConcurrentTransactionException": errors.ConcurrentTransactionError,
-    "io.delta.exceptions.MetadataChangedException": errors.MetadataChangedError,
-    "io.delta.exceptions.ProtocolChangedException": errors.ProtocolChangedError,
-}
-_USAGE = "io.interlock.spark.errors.InterlockException"
-_UNKNOWN = "io.interlock.spark.errors.CommitStateUnknownException"
-_OURS = "io.interlock."
-_USAGE_CLASSES: dict[str | None, type[errors.InterlockError]] = {
-    "INTERLOCK_VERSION_MISMATCH": errors.VersionMismatchError,
-}
 _LONGEST_CHAIN = 20
 _PYTHON_NAME = "interlock.errors."
 
@@ -39,7 +19,7 @@ _PYTHON_NAME = "interlock.errors."
 class _Seen(NamedTuple):
     """An error as it was converted, without the traceback that would keep frames alive."""
 
-    kind: type[errors._Error]
+    kind: type[errors.InterlockError]
     facts: dict[str, Any]
 
 
@@ -59,16 +39,33 @@ def install() -> None:
 
     convert_exception.is_interlock = True  # type: ignore[attr-defined]
     captured.convert_exception = convert_exception
+    _install_for_streams()
 
 
-def _converted(throwable: Any, stock: CapturedException) -> Any:
+def _install_for_streams() -> None:
+    """Convert what `StreamingQuery.exception()` returns too; it does not go through the rest."""
+    from pyspark.sql.streaming.query import StreamingQuery
+
+    previous = StreamingQuery.exception
+
+    def exception(self: StreamingQuery) -> Any:
+        stock = previous(self)
+        return None if stock is None else _converted(self._jsq.exception().get(), stock)
+
+    exception.__doc__ = previous.__doc__
+    StreamingQuery.exception = exception  # type: ignore[method-assign]
+
+
+def _converted(throwable: Any, stock: Any) -> Any:
     """Return `stock`, or what is both `stock` and the error of ours that `throwable` means."""
     for cause in _chain(throwable):
         names = _class_names(cause)
-        kind = _kind(cause, names)
+        kind = kinds.by_class(names)
         if kind is None:
             continue
         facts = {"message": cause.getMessage() or "", **_facts(cause, names)}
+        if kind is errors.UsageError:
+            kind = kinds.by_condition(facts["condition"])
         _recent.append(_Seen(kind, facts))
         return _both(kind, stock, facts, cause)
     return _from_python(throwable, stock)
@@ -76,12 +73,12 @@ def _converted(throwable: Any, stock: CapturedException) -> Any:
 
 def _facts(throwable: Any, names: tuple[str, ...]) -> dict[str, Any]:
     """Read the attributes of a conflict of ours, or what any error of Spark's can tell."""
-    if names[0].startswith(_OURS) and not {_USAGE, _UNKNOWN} & set(names):
-        return errors.conflict_facts(throwable.conflictJson())
+    if kinds.is_judged(names):
+        return errors.conflict_facts_of_json(throwable.conflictJson())
     return {"condition": throwable.getCondition(), "sqlstate": throwable.getSqlState()}
 
 
-def _from_python(throwable: Any, stock: CapturedException) -> Any:
+def _from_python(throwable: Any, stock: Any) -> Any:
     """Recognise an error of ours that a Python callback, as in foreachBatch, let through.
 
     The JVM keeps only its text. The error itself went through here before, in this process.
@@ -92,14 +89,6 @@ def _from_python(throwable: Any, stock: CapturedException) -> Any:
             if seen.facts["message"] in text:
                 return _both(seen.kind, stock, seen.facts, throwable)
     return stock
-
-
-def _kind(throwable: Any, names: tuple[str, ...]) -> type[errors._Error] | None:
-    if _USAGE in names:
-        return _USAGE_CLASSES.get(throwable.getCondition(), errors.InterlockError)
-    if _UNKNOWN in names:
-        return errors.CommitStateUnknown
-    return next((_CONFLICTS[name] for name in names if name in _CONFLICTS), None)
 
 
 def _chain(throwable: Any) -> Iterator[Any]:
@@ -122,19 +111,11 @@ def _class_names(throwable: Any) -> tuple[str, ...]:
 
 
 def _both(
-    kind: type[errors._Error], stock: CapturedException, facts: dict[str, Any], cause: Any
-) -> errors._Error:
-    """Make an instance of `kind` that is also what `stock` is and knows what `stock` knows."""
+    kind: type[errors.InterlockError], stock: Any, facts: dict[str, Any], cause: Any
+) -> errors.InterlockError:
     from pyspark.errors.exceptions.captured import CapturedException, UnknownException
 
     if isinstance(stock, UnknownException):  # PySpark would show the Java exception instead
         stock = CapturedException(origin=cause)
-    body = {
-        "__module__": kind.__module__,
-        "__doc__": kind.__doc__,
-        "__str__": type(stock).__str__,  # shows the JVM's stack trace to those who ask for it
-    }
-    both: type[errors._Error] = type(kind.__name__, (kind, type(stock)), body)
-    error = both.__new__(both)
-    error.__dict__.update(stock.__dict__, **facts)
-    return error
+    # Shows the JVM's stack trace to those who ask for it.
+    return kinds.both(kind, stock, facts, text=type(stock).__str__)

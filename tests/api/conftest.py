@@ -1,0 +1,42 @@
+"""`spark` is a classic session first, then one of a Spark Connect server, once for each module."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+from interlock import conversion
+from pyspark.sql import SparkSession
+
+from tests.sessions import classic_session, connect_server, connect_session
+
+# Jobs that stand at a barrier keep a slot each, and there are more of them than cores.
+_SLOTS = {"spark.master": "local[12]"}
+
+
+@pytest.fixture(scope="session")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """The address of a Spark Connect server."""
+    with connect_server(tmp_path_factory.mktemp("connect"), **_SLOTS) as address:
+        yield address
+
+
+@pytest.fixture(scope="module", params=["classic", "connect"])
+def mode(request: pytest.FixtureRequest) -> str:
+    """Which of the two runs this is."""
+    name: str = request.param
+    return name
+
+
+@pytest.fixture(scope="module")
+def spark(
+    mode: str, request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[SparkSession]:
+    """A small session with Interlock."""
+    if mode == "connect":
+        with connect_session(request.getfixturevalue("server")) as session:
+            conversion.install()
+            yield session
+    else:
+        with classic_session(tmp_path_factory.mktemp("warehouse"), **_SLOTS) as session:
+            yield session
