@@ -160,6 +160,45 @@ object InterlockException {
     "count" -> count.toString
   )
 
+  /** @param found
+    *   what it is instead of a table
+    */
+  def rangeNeedsTable(relation: String, found: String): InterlockException =
+    of("INTERLOCK_RANGE_NEEDS_TABLE", "relation" -> relation, "found" -> found)
+
+  def rangeBackwards(table: String, after: Long, until: Long): InterlockException = of(
+    "INTERLOCK_RANGE_BACKWARDS",
+    "table" -> table,
+    "after" -> after.toString,
+    "until" -> until.toString
+  )
+
+  def versionNotThere(
+      table: String,
+      version: Long,
+      earliest: Long,
+      latest: Long
+  ): InterlockException = of(
+    "INTERLOCK_VERSION_NOT_THERE",
+    "table" -> table,
+    "version" -> version.toString,
+    "earliest" -> earliest.toString,
+    "latest" -> latest.toString
+  )
+
+  def rowTrackingRequired(table: String, version: Long): InterlockException =
+    of("INTERLOCK_ROW_TRACKING_REQUIRED", "table" -> table, "version" -> version.toString)
+
+  /** @param first
+    *   the first version with row tracking
+    */
+  def rowTrackingTooLate(table: String, after: Long, first: Long): InterlockException = of(
+    "INTERLOCK_ROW_TRACKING_TOO_LATE",
+    "table" -> table,
+    "after" -> after.toString,
+    "first" -> first.toString
+  )
+
   def versionMismatch(found: String, install: String): InterlockException =
     of("INTERLOCK_VERSION_MISMATCH", "found" -> found, "install" -> install)
 
