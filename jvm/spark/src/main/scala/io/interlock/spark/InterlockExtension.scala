@@ -15,6 +15,7 @@ final class InterlockExtension extends (SparkSessionExtensions => Unit) {
     extensions.injectHintResolutionRule(_ => MarkTruncate)
     extensions.injectResolutionRule(_ => ResolveTruncate)
     extensions.injectResolutionRule(_ => ResolveCompact)
+    extensions.injectResolutionRule(_ => ResolveShowHistory)
     extensions.injectCheckRule(_ => WriterOptions)
     extensions.injectCheckRule(_ => VacuumRetention)
   }

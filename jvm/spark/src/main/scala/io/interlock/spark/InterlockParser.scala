@@ -23,12 +23,15 @@ final class InterlockParser(delegate: ParserInterface) extends ParserInterface {
     try delegate.parsePlan(sql)
     catch {
       case refused: ParseException =>
-        CompactText.of(new VariableSubstitution().substitute(sql)).fold(throw refused)(compaction)
+        val text = new VariableSubstitution().substitute(sql)
+        ShowHistory.parse(delegate, text)
+          .orElse(CompactText.of(text).map(compaction))
+          .getOrElse(throw refused)
     }
 
   /** Delta's parser leaves parameters unbound, so they are put into the text before it sees it. */
   override def parsePlanWithParameters(sql: String, parameters: ParameterContext): LogicalPlan =
-    parsePlan(ParameterHandler.substituteParameters(sql, parameters)._1)
+    parsePlan(BoundParameters.in(sql, parameters))
 
   private def compaction(text: CompactText): LogicalPlan = {
     def statement(plan: LogicalPlan): LogicalPlan = plan match {

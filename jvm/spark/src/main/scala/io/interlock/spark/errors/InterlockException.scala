@@ -85,6 +85,12 @@ object InterlockException {
   def compactSyntax(found: String): InterlockException =
     of("INTERLOCK_COMPACT_SYNTAX", "found" -> found)
 
+  /** @param found
+    *   what stands behind SHOW HISTORY
+    */
+  def showHistorySyntax(found: String): InterlockException =
+    of("INTERLOCK_SHOW_HISTORY_SYNTAX", "found" -> found)
+
   def policyRequired(operation: String, table: String): InterlockException =
     of("INTERLOCK_POLICY_REQUIRED", "operation" -> operation, "table" -> table)
 

@@ -4,7 +4,6 @@ import java.util.concurrent.ConcurrentHashMap
 
 import org.apache.hadoop.fs.Path
 import org.apache.spark.internal.Logging
-import org.apache.spark.sql.delta.actions.CommitInfo
 import org.apache.spark.sql.delta.util.DeltaCommitFileProvider
 import org.apache.spark.sql.delta.{DeltaHistoryManager, Snapshot}
 
@@ -12,7 +11,6 @@ import org.apache.spark.sql.delta.{DeltaHistoryManager, Snapshot}
   * told from ours, but nothing stops it.
   */
 private[interlock] object ForeignWriters extends Logging {
-  private val OurTags = "interlock."
   private val looked = ConcurrentHashMap.newKeySet[(Path, String)]()
 
   def warn(table: String, snapshot: Snapshot): Unit = {
@@ -20,7 +18,7 @@ private[interlock] object ForeignWriters extends Logging {
     if (snapshot.version >= 0 && looked.add((log.logPath, snapshot.metadata.id))) {
       val file = DeltaCommitFileProvider(snapshot).deltaFile(snapshot.version)
       DeltaHistoryManager.getCommitInfoOpt(log.store, file, log.newDeltaHadoopConf())
-        .filter(isForeign)
+        .filterNot(info => CommitTags.areOurs(info.tags.getOrElse(Map.empty)))
         .foreach { info =>
           logWarning(
             s"Version ${snapshot.version} of $table was committed by a writer without Interlock " +
@@ -31,7 +29,4 @@ private[interlock] object ForeignWriters extends Logging {
         }
     }
   }
-
-  private def isForeign(info: CommitInfo): Boolean =
-    !info.tags.getOrElse(Map.empty).keys.exists(_.startsWith(OurTags))
 }

@@ -27,6 +27,14 @@ final private[interlock] class PartitionPredicates(spark: SparkSession, partitio
     evaluate(predicate)
   }
 
+  /** A predicate that uses partition columns only. */
+  def of(predicate: Expression): Partition => Boolean =
+    evaluate(resolve(predicate).getOrElse(
+      throw new IllegalArgumentException(
+        s"'${predicate.sql}' is no predicate on partition columns."
+      )
+    ))
+
   /** A predicate of a scan. One that cannot be decided (subqueries, non-deterministic functions,
     * current time, predicates that Delta has already rewritten) selects every partition.
     */

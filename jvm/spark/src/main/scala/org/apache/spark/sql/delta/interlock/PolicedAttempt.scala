@@ -124,8 +124,8 @@ private[interlock] object PolicedAttempt {
     )
   }
 
-  /** A foreign commit's parameters: its strings are JSON, quoted and escaped. */
-  private def unquoted(parameters: Map[String, String]): Map[String, String] =
+  /** A commit's parameters as its file has them: strings are JSON, quoted and escaped. */
+  def unquoted(parameters: Map[String, String]): Map[String, String] =
     parameters.map { case (key, value) =>
       key -> Option(value).fold("")(v => Try(JsonUtils.fromJson[String](v)).getOrElse(v))
     }
@@ -151,11 +151,15 @@ private[interlock] object PolicedAttempt {
 
 /** Keys that Interlock writes into `commitInfo.tags`. */
 private[interlock] object CommitTags {
+  private val Prefix = "interlock."
   val Class = "interlock.class"
   val Policy = "interlock.policy"
   val Replaced = "interlock.replaced"
   val RebasedOver = "interlock.rebasedOver"
   val Rule = "interlock.rule"
+
+  /** Whether Interlock wrote the commit that has these tags: its coordinator marks every one. */
+  def areOurs(tags: Map[String, String]): Boolean = tags.keys.exists(_.startsWith(Prefix))
 }
 
 /** A winner that met an attempt's scope and let it pass.

@@ -1,0 +1,68 @@
+package io.interlock.spark
+
+import scala.util.Try
+
+import org.antlr.v4.runtime.Token
+import org.apache.spark.sql.catalyst.parser._
+
+/** Puts parameters into the text of a statement, Spark's or ours. */
+private[spark] object BoundParameters {
+
+  /** Spark finds the markers by its grammar, so not in statements that are not in it: there every
+    * `?` and every `:name` is one. A text whose markers and parameters do not go together is given
+    * back as it is, for the parser to refuse.
+    */
+  def in(sql: String, parameters: ParameterContext): String =
+    try ParameterHandler.substituteParameters(sql, parameters)._1
+    catch {
+      case _: ParseException =>
+        Try(replaced(sql, markers(SqlTokens.of(sql)), parameters)).getOrElse(sql)
+    }
+
+  private def markers(tokens: Vector[Token]): Vector[Seq[Token]] =
+    tokens.indices.flatMap { index =>
+      tokens(index).getText match {
+        case "?" => Some(tokens.slice(index, index + 1))
+        case ":" => Some(tokens.slice(index, index + 2))
+        case _ => None
+      }
+    }.toVector
+
+  private def replaced(
+      sql: String,
+      markers: Vector[Seq[Token]],
+      parameters: ParameterContext
+  ): String = {
+    val listed = markers.map(_.map(_.getText).mkString).mkString("VALUES (", ", ", ")")
+    val values = elements(ParameterHandler.substituteParameters(listed, parameters)._1)
+    markers.zip(values).foldRight(sql) { case ((marker, value), text) =>
+      // The lexer counts code points.
+      def offset(points: Int) = sql.offsetByCodePoints(0, points)
+      text.patch(
+        offset(marker.head.getStartIndex),
+        value,
+        offset(marker.last.getStopIndex + 1) - offset(marker.head.getStartIndex)
+      )
+    }
+  }
+
+  /** The texts in `VALUES (a, b, ...)`. */
+  private def elements(list: String): Seq[String] = {
+    val tokens = SqlTokens.of(list).drop(1)
+    val depths = tokens.scanLeft(0) { (depth, token) =>
+      token.getText match {
+        case "(" | "[" => depth + 1
+        case ")" | "]" => depth - 1
+        case _ => depth
+      }
+    }.drop(1)
+    val ends = tokens.zip(depths).collect {
+      case (token, 1) if token.getText == "," => token.getStartIndex
+      case (token, 0) => token.getStartIndex
+    }
+    def offset(points: Int) = list.offsetByCodePoints(0, points)
+    (tokens.head.getStartIndex +: ends).zip(ends).map { case (from, until) =>
+      list.substring(offset(from + 1), offset(until)).trim
+    }
+  }
+}

@@ -1,0 +1,105 @@
+package io.interlock.spark
+
+import java.util.Locale
+
+import scala.util.{Failure, Success, Try}
+
+import io.interlock.spark.errors.InterlockException
+import org.antlr.v4.runtime.Token
+import org.apache.spark.sql.catalyst.analysis.{
+  ResolvedTable,
+  UnresolvedPartitionSpec,
+  UnresolvedTable
+}
+import org.apache.spark.sql.catalyst.catalog.CatalogTypes.TablePartitionSpec
+import org.apache.spark.sql.catalyst.parser.{ParseException, ParserInterface, SqlTokens}
+import org.apache.spark.sql.catalyst.plans.logical._
+import org.apache.spark.sql.catalyst.rules.Rule
+import org.apache.spark.sql.delta.DeltaErrors
+import org.apache.spark.sql.delta.catalog.DeltaTableV2
+import org.apache.spark.sql.delta.interlock.ShowHistoryCommand
+import org.apache.spark.sql.execution.command.ExplainCommand
+
+/** `SHOW HISTORY FOR TABLE t [PARTITION (column = value, ...)] [LIMIT n]`, whose table is not known
+  * yet.
+  */
+final case class ShowHistoryStatement(
+    child: LogicalPlan,
+    partition: TablePartitionSpec,
+    limit: Option[Int]
+) extends UnaryCommand {
+  override protected def withNewChildInternal(newChild: LogicalPlan): ShowHistoryStatement =
+    copy(child = newChild)
+}
+
+private[spark] object ShowHistory {
+  val Name = "SHOW HISTORY"
+
+  /** The statement's plan; None for a text that does not begin as this statement.
+    *
+    * @param delegate
+    *   parses the table and the partition, as of a TRUNCATE
+    * @throws InterlockException
+    *   INTERLOCK_SHOW_HISTORY_SYNTAX, where it does not go on as one
+    */
+  def parse(delegate: ParserInterface, sql: String): Option[LogicalPlan] = {
+    val tokens = SqlTokens.of(sql).reverse.dropWhile(_.getText == ";").reverse
+    for {
+      show <- Seq(0, 1, 2).find(i => words(tokens.slice(i, i + 2)) == Seq("SHOW", "HISTORY"))
+      if show == 0 || words(tokens.take(1)) == Seq("EXPLAIN")
+    } yield {
+      val rest = tokens.drop(show + 2)
+      if (words(rest.take(2)) != Seq("FOR", "TABLE"))
+        throw InterlockException.showHistorySyntax(words(rest.take(2)).mkString(" "))
+      val (target, limit) = limited(rest.drop(2))
+      val end = target.lastOption.getOrElse(rest(1)).getStopIndex + 1
+      // The lexer counts code points.
+      def text(from: Int, until: Int) =
+        sql.substring(sql.offsetByCodePoints(0, from), sql.offsetByCodePoints(0, until))
+      val truncate = text(0, tokens(show).getStartIndex) + "TRUNCATE TABLE" +
+        text(rest(1).getStopIndex + 1, end)
+      Try(delegate.parsePlan(truncate)) match {
+        case Success(plan) => statement(plan, limit)
+        case Failure(_: ParseException) =>
+          throw InterlockException.showHistorySyntax(words(rest).mkString(" "))
+        case Failure(other) => throw other
+      }
+    }
+  }
+
+  private val Count = raw"(\d{1,10})L?".r
+
+  /** What stands before LIMIT, and its number. */
+  private def limited(tokens: Vector[Token]): (Vector[Token], Option[Int]) =
+    words(tokens.takeRight(2)) match {
+      case Seq("LIMIT", Count(number)) if tokens.size > 2 && number.toLong <= Int.MaxValue =>
+        (tokens.dropRight(2), Some(number.toInt))
+      case _ => (tokens, None)
+    }
+
+  private def statement(plan: LogicalPlan, limit: Option[Int]): LogicalPlan = plan match {
+    case TruncateTable(child) => ShowHistoryStatement(named(child), Map.empty, limit)
+    case TruncatePartition(child, UnresolvedPartitionSpec(values, _)) =>
+      ShowHistoryStatement(named(child), values, limit)
+    case ExplainCommand(explained, mode) => ExplainCommand(statement(explained, limit), mode)
+    case _ => throw InterlockException.showHistorySyntax("")
+  }
+
+  private def named(child: LogicalPlan): LogicalPlan = child.transform {
+    case table: UnresolvedTable => table.copy(commandName = Name)
+  }
+
+  private def words(tokens: Seq[Token]): Seq[String] =
+    tokens.map(_.getText.toUpperCase(Locale.ROOT))
+}
+
+/** Finds the table's kind: any Delta table has a history. */
+object ResolveShowHistory extends Rule[LogicalPlan] {
+  override def apply(plan: LogicalPlan): LogicalPlan = plan match {
+    case ShowHistoryStatement(ResolvedTable(_, _, table: DeltaTableV2, _), partition, limit) =>
+      ShowHistoryCommand(table, partition.map { case (k, v) => k -> Option(v) }, limit)
+    case ShowHistoryStatement(resolved: ResolvedTable, _, _) =>
+      throw DeltaErrors.notADeltaTableException(ShowHistory.Name, resolved.table.name())
+    case other => other
+  }
+}

@@ -1,0 +1,82 @@
+package org.apache.spark.sql.delta.interlock
+
+import java.io.FileNotFoundException
+
+import io.interlock.spark.TableProperties
+import org.apache.spark.sql.delta.actions._
+import org.apache.spark.sql.delta.util.DeltaCommitFileProvider
+import org.apache.spark.sql.delta.{
+  DeltaConfigs,
+  DeltaHistoryManager,
+  InCommitTimestampUtils,
+  Snapshot
+}
+
+/** A version's commit.
+  *
+  * @param metadata
+  *   that of the table, where the commit sets it
+  */
+final private[interlock] case class Commit(
+    version: Long,
+    info: Option[CommitInfo],
+    metadata: Option[Metadata],
+    files: Seq[FileAction]
+)
+
+/** The commits of a table up to a snapshot, each read when it is asked for. */
+final private[interlock] class CommitLog(snapshot: Snapshot) {
+  private val log = snapshot.deltaLog
+  private val conf = log.newDeltaHadoopConf()
+  private val provider = DeltaCommitFileProvider(snapshot)
+
+  /** None where the log has it no more. */
+  def read(version: Long): Option[Commit] =
+    if (version < 0) None
+    else
+      try {
+        val lines = log.store.readAsIterator(provider.deltaFile(version), conf)
+        try Some(commit(version, lines))
+        finally lines.close()
+      } catch { case _: FileNotFoundException => None }
+
+  /** Down to version 0, or the oldest that the log has. */
+  def newestFirst(from: Long): Iterator[Commit] =
+    Iterator.iterate(from)(_ - 1).map(read).takeWhile(_.nonEmpty).flatten
+
+  /** When a version was committed, as time travel sees it: milliseconds since 1970. */
+  def timestamp(version: Long, info: Option[CommitInfo]): Option[Long] =
+    if (version < firstWithTimestamp) modificationTimes.get(version)
+    else info.flatMap(_.inCommitTimestamp)
+
+  /** The policy that the table had after a version, as far as the log tells. */
+  def policyAt(version: Long): Option[String] =
+    Iterator.iterate(version)(_ - 1).takeWhile(_ >= 0).map(metadataIn).takeWhile(_.nonEmpty)
+      .flatten.collectFirst { case Some(metadata) => TableProperties.named(metadata.configuration) }
+      .flatten
+
+  /** None where the log has the version no more. */
+  private def metadataIn(version: Long): Option[Option[Metadata]] =
+    log.readChecksum(version).flatMap(found => Option(found.metadata)).map(Option(_))
+      .orElse(read(version).map(_.metadata))
+
+  private def commit(version: Long, lines: Iterator[String]): Commit =
+    lines.map(Action.fromJson).foldLeft(Commit(version, None, None, Vector.empty)) {
+      case (commit, info: CommitInfo) => commit.copy(info = Some(info))
+      case (commit, metadata: Metadata) => commit.copy(metadata = Some(metadata))
+      case (commit, file @ (_: AddFile | _: RemoveFile)) =>
+        commit.copy(files = commit.files :+ file.asInstanceOf[FileAction])
+      case (commit, _) => commit
+    }
+
+  private lazy val firstWithTimestamp: Long =
+    if (!DeltaConfigs.IN_COMMIT_TIMESTAMPS_ENABLED.fromMetaData(snapshot.metadata)) Long.MaxValue
+    else
+      InCommitTimestampUtils.getValidatedICTEnablementInfo(snapshot.metadata).fold(0L)(_.version)
+
+  private lazy val modificationTimes: Map[Long, Long] =
+    DeltaHistoryManager
+      .getCommitsWithNonIctTimestamps(log.store, log.logPath, 0, Some(snapshot.version + 1), conf)
+      .map(found => found.version -> found.timestamp)
+      .toMap
+}
