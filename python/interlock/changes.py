@@ -43,13 +43,22 @@ def between(
     """Read a range of versions; the arguments are those of `interlock.Table.between`."""
     if (versions is None) == (timestamps is None):
         raise ValueError("give either versions or timestamps.")
-    after, until = versions or timestamps or ()
-    kind = "VERSION" if versions else "TIMESTAMP"
+    if versions is not None:
+        return _range(spark, table, "VERSION", *versions)
+    assert timestamps is not None
+    return _range(spark, table, "TIMESTAMP", *timestamps)
+
+
+def _range(
+    spark: SparkSession,
+    table: str,
+    kind: str,
+    after: int | datetime,
+    until: int | datetime | None,
+) -> DataFrame:
     if until is None:
-        reader = spark.read.option(f"after{kind.capitalize()}", str(after))
-        return reader.table(table)
-    ends = f"{literal(after)} AND {literal(until)}"
-    return spark.sql(f"SELECT * FROM {table} {kind} BETWEEN {ends}")
+        return spark.read.option(f"after{kind.capitalize()}", str(after)).table(table)
+    return spark.sql(f"SELECT * FROM {table} {kind} BETWEEN {literal(after)} AND {literal(until)}")
 
 
 def diff(spark: SparkSession, table: str, a: int, b: int) -> Diff:

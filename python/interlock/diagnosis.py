@@ -9,13 +9,12 @@ import subprocess
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from tempfile import gettempdir
 from typing import TYPE_CHECKING, Any
-from uuid import uuid4
 from zipfile import BadZipFile, ZipFile
 
 from interlock import artifacts
 from interlock.errors import ConfigurationError, UsageError
+from interlock.session import CATALOG, DELTA_EXTENSION, EXTENSION, PROCEDURES
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -31,21 +30,21 @@ class Check:
         name: what was looked at
         ok: whether it is as it must be
         found: what is there
-        fix: what to do about it, empty where nothing is
+        fix: what to do about it where it is not
 
     """
 
     name: str
     ok: bool
     found: str
-    fix: str = ""
+    fix: str
 
 
 def java() -> Check:
     """Ask the Java that Spark would start for its version."""
-    fix = f"install JDK {_OLDEST_JAVA} or newer, or set JAVA_HOME to one."
+    fix = f"install JDK {_OLDEST_JAVA} or newer, or set JAVA_HOME to one"
     home = os.environ.get("JAVA_HOME")
-    program = str(Path(home, "bin", "java")) if home else shutil.which("java")
+    program = f"{home}/bin/java" if home else shutil.which("java")
     if program is None or not Path(program).is_file():
         return Check("Java", False, f"none at {program}" if program else "none on the PATH", fix)
     asked = subprocess.run(
@@ -57,8 +56,7 @@ def java() -> Check:
     version = re.search(r"java\.specification\.version = ([\d.]+)", asked.stderr)
     if version is None:
         return Check("Java", False, f"{program} does not tell its version", fix)
-    new_enough = float(version[1]) >= _OLDEST_JAVA
-    return Check("Java", new_enough, f"{version[1]} ({program})", "" if new_enough else fix)
+    return Check("Java", float(version[1]) >= _OLDEST_JAVA, f"{version[1]} at {program}", fix)
 
 
 def spark() -> Check:
@@ -69,38 +67,72 @@ def spark() -> Check:
     except ImportError:
         return Check("Spark", False, "PySpark is not installed", fix)
     found: str = pyspark.__version__
-    fits = found.startswith(f"{artifacts.SPARK_MINOR}.")
-    return Check("Spark", fits, f"PySpark {found}", "" if fits else fix)
+    return Check("Spark", found.startswith(f"{artifacts.SPARK_MINOR}."), f"PySpark {found}", fix)
 
 
 def jar() -> Check:
     """Look whether the wheel brings a whole jar of its own version."""
     fix = f"pip install --force-reinstall spark-interlock=={artifacts.__version__}"
     try:
-        path = artifacts.jar_path()
-        with ZipFile(path) as opened:
+        with ZipFile(artifacts.jar_path()) as opened:
             text = opened.read("io/interlock/version.properties").decode()
     except (ConfigurationError, BadZipFile, KeyError) as error:
         return Check("Jar", False, str(error), fix)
-    fits = f"version={artifacts.__version__}" in text.splitlines()
-    found = f"{path.name} in wheel {artifacts.__version__}"
-    return Check("Jar", fits, found if fits else f"{found}, which says {text.strip()}", fix * (not fits))
+    version = next(line for line in text.splitlines() if line.startswith("version="))
+    found = version.removeprefix("version=")
+    fits = found == artifacts.__version__
+    return Check("Jar", fits, f"{found} in wheel {artifacts.__version__}", fix)
 
 
 def no_session(error: Exception) -> Check:
     """Report a session that did not start."""
-    return Check(
-        "Session",
-        False,
-        f"did not start: {str(error).strip()}",
-        "correct the settings that it names (docs/ways-in.md); without network, give Delta's jars "
-        "by --conf spark.jars=...",
-    )
+    fix = "correct the settings that it names (docs/ways-in.md)"
+    return Check("Session", False, f"does not start: {str(error).strip()}", fix)
 
 
 def of_session(session: SparkSession, folder: Path) -> Iterator[Check]:
-    """Check what only a session can tell."""
-    yield _delta(session)
-    yield _loaded(session)
-    yield _procedures(session)
-    yield _links(session, folder)
+    """Check what only a session can tell; Delta and the disk only where its JVM is here."""
+    yield extension(session)
+    for name, key, value in (
+        ("Catalog", "spark.sql.catalog.spark_catalog", CATALOG),
+        ("Procedures", "spark.sql.catalog.interlock", PROCEDURES),
+    ):
+        found = session.conf.get(key, None) or "none"
+        yield Check(name, found == value, found, f"set {key} to {value}")
+    jvm: Any = getattr(session, "_jvm", None)
+    if jvm is not None:
+        yield _delta(jvm.io.delta.package.VERSION())
+        yield _links(jvm, folder.resolve())
+
+
+def extension(session: SparkSession) -> Check:
+    """Try a statement that only Interlock knows, and look for the order of the extensions."""
+    fix = f"set spark.sql.extensions to {DELTA_EXTENSION},{EXTENSION}, in this order"
+    listed = (session.conf.get("spark.sql.extensions", None) or "").split(",")
+    if EXTENSION in listed and DELTA_EXTENSION not in listed[: listed.index(EXTENSION)]:
+        return Check("Extension", False, "stands before Delta's", fix)
+    try:
+        session.sql("ALTER TABLE t COMPACT")
+    except UsageError:
+        return Check("Extension", True, "answers", fix)
+    except Exception as error:  # Spark's, which knows no such statement
+        found = str(error).strip().partition("\n")[0]
+        return Check("Extension", False, f"does not answer: {found}", fix)
+    return Check("Extension", False, "takes what is no statement", fix)
+
+
+def _delta(found: str) -> Check:
+    fix = f"use {artifacts.DELTA_COORDINATES}"
+    return Check("Delta", found == artifacts.DELTA_VERSION, found, fix)
+
+
+def _links(jvm: Any, folder: Path) -> Check:
+    name = f"Hard links in {folder}"
+    if not folder.is_dir():
+        return Check(name, False, "there is no such folder", "name the folder of the tables")
+    try:
+        fault = jvm.io.interlock.spark.Inspect.linkFault(str(folder))
+    except Exception as error:  # the disk's, as where nothing may be written
+        fault = str(error).strip()
+    fix = "keep tables on a file system with hard links, such as ext4 or XFS"
+    return Check(name, fault is None, fault or "each name is given once", fix)

@@ -40,7 +40,7 @@ class _Shown:
         return tabular.pandas_frame(self.to_arrow())
 
     def _repr_html_(self) -> str:
-        return tabular.html(list(tabular.columns(self._row_class())), self.to_dicts())
+        return tabular.html(list(tabular.columns(self._row_class()).values()), self.to_dicts())
 
 
 @dataclass(frozen=True)
@@ -224,4 +224,3 @@ class Files(_Records[FileRecord]):
     """The live files of a table."""
 
     record_class = FileRecord
-

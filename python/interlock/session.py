@@ -19,6 +19,7 @@ DELTA_EXTENSION = "io.delta.sql.DeltaSparkSessionExtension"
 DELTA_CATALOG = "org.apache.spark.sql.delta.catalog.DeltaCatalog"
 EXTENSION = "io.interlock.spark.InterlockExtension"
 CATALOG = "io.interlock.spark.InterlockCatalog"
+PROCEDURES = "io.interlock.spark.procedures.InterlockProcedures"
 
 _JARS = "spark.jars"
 _PACKAGES = "spark.jars.packages"

@@ -108,9 +108,7 @@ class Table:
         """
         return records.utc(self._function("get_latest_timestamp", n, as_micros="unix_micros"))
 
-    def as_of(
-        self, *, version: int | None = None, timestamp: datetime | None = None
-    ) -> DataFrame:
+    def as_of(self, *, version: int | None = None, timestamp: datetime | None = None) -> DataFrame:
         """Read the table as it was at a version, or at a time.
 
         Args:

@@ -42,7 +42,7 @@ def run(arguments: argparse.Namespace) -> int:
         if not arguments.json:
             print(_text(check), flush=True)
     if arguments.json:
-        print(json.dumps([vars(check) for check in checks], indent=2))
+        print(json.dumps([_as_dict(check) for check in checks], indent=2))
     return 0 if all(check.ok for check in checks) else 1
 
 
@@ -57,6 +57,11 @@ def _checks(arguments: argparse.Namespace) -> Iterator[Check]:
             yield from diagnosis.of_session(spark, arguments.folder)
     except Exception as error:  # whatever Spark or Ivy may raise
         yield diagnosis.no_session(error)
+
+
+def _as_dict(check: Check) -> dict[str, object]:
+    found = {"name": check.name, "ok": check.ok, "found": check.found}
+    return found if check.ok else {**found, "fix": check.fix}
 
 
 def _text(check: Check) -> str:
