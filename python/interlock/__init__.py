@@ -1,7 +1,8 @@
 """Conflict policies for Delta tables, enforced where Spark commits.
 
     spark = interlock.configure(SparkSession.builder).getOrCreate()
-    interlock.table(spark, "db.flights").compact("minor")
+    flights = interlock.table(spark, "db.flights")
+    flights.between(versions=(3, None)).show()
 
 Importing this package imports neither PySpark nor anything else that is heavy; the names below are
 loaded when they are first used.
@@ -15,6 +16,7 @@ from typing import TYPE_CHECKING
 from interlock.artifacts import __version__, jar_path, maven_coordinates
 
 if TYPE_CHECKING:
+    from interlock.changes import Diff
     from interlock.errors import (
         CommitStateUnknown,
         ConcurrentAppendError,
@@ -31,8 +33,19 @@ if TYPE_CHECKING:
         UsageError,
         VersionMismatchError,
     )
+    from interlock.results import (
+        CompactionResult,
+        FileRecord,
+        Files,
+        History,
+        HistoryRecord,
+        RestoreResult,
+        VersionRecord,
+        Versions,
+    )
+    from interlock.retries import retry
     from interlock.session import configure
-    from interlock.tables import CompactionResult, Table, table
+    from interlock.tables import Table, table
 
 __all__ = [
     "CommitStateUnknown",
@@ -45,24 +58,43 @@ __all__ = [
     "ConfigurationError",
     "ConfigurationWarning",
     "ConflictError",
+    "Diff",
+    "FileRecord",
+    "Files",
+    "History",
+    "HistoryRecord",
     "InterlockError",
     "MetadataChangedError",
     "ProtocolChangedError",
+    "RestoreResult",
     "Table",
     "UsageError",
     "VersionMismatchError",
+    "VersionRecord",
+    "Versions",
     "__version__",
     "configure",
     "jar_path",
     "maven_coordinates",
+    "retry",
     "table",
 ]
 
+_RESULTS = "interlock.results"
 _TABLES = "interlock.tables"
 _HOMES = {
-    "CompactionResult": _TABLES,
+    "CompactionResult": _RESULTS,
+    "Diff": "interlock.changes",
+    "FileRecord": _RESULTS,
+    "Files": _RESULTS,
+    "History": _RESULTS,
+    "HistoryRecord": _RESULTS,
+    "RestoreResult": _RESULTS,
     "Table": _TABLES,
+    "VersionRecord": _RESULTS,
+    "Versions": _RESULTS,
     "configure": "interlock.session",
+    "retry": "interlock.retries",
     "table": _TABLES,
 }
 

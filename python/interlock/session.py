@@ -19,6 +19,7 @@ DELTA_EXTENSION = "io.delta.sql.DeltaSparkSessionExtension"
 DELTA_CATALOG = "org.apache.spark.sql.delta.catalog.DeltaCatalog"
 EXTENSION = "io.interlock.spark.InterlockExtension"
 CATALOG = "io.interlock.spark.InterlockCatalog"
+PROCEDURES = "io.interlock.spark.procedures.InterlockProcedures"
 
 _JARS = "spark.jars"
 _PACKAGES = "spark.jars.packages"
@@ -45,7 +46,7 @@ def configure(builder: SparkSession.Builder) -> SparkSession.Builder:
     settings = Settings(builder)
     if _is_connect(settings):
         conversion.install_connect()
-    if _is_remote_server(settings):
+    if is_remote_server(settings):
         _warn_about_server()
         return builder
     if running_in_spark():
@@ -209,7 +210,8 @@ def _remote(settings: Settings) -> str:
     return settings.value("spark.remote") or os.environ.get("SPARK_REMOTE", "")
 
 
-def _is_remote_server(settings: Settings) -> bool:
+def is_remote_server(settings: Settings) -> bool:
+    """Tell whether the session is one of a Spark Connect server that somebody else runs."""
     return _remote(settings).startswith("sc://")
 
 

@@ -1,58 +1,30 @@
-"""`interlock.table`: a table's policy, and its compaction.
+"""`interlock.table`: a table's policy, versions, changes and upkeep.
 
 Everything here is a SQL statement, so it works in the same way on Spark Connect.
 """
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 from dataclasses import dataclass
-from datetime import date, datetime
-from decimal import Decimal
+from datetime import datetime
 from typing import TYPE_CHECKING, Any, Literal
 
-if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
+from interlock import changes, conversion, records
+from interlock.results import CompactionResult, Files, History, RestoreResult, Versions
+from interlock.sql_text import literal, partition_clause, partition_map, table_name
 
-_PATH = re.compile(r"/|[A-Za-z][A-Za-z0-9+.-]*:/")
-_PART = r"(?:`(?:[^`]|``)+`|[^`.]+)"
-_NAME = re.compile(rf"{_PART}(?:\.{_PART})*")
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
 _POLICY = "interlock.policy"
 
 
 @dataclass(frozen=True)
-class CompactionResult:
-    """What a compaction did.
-
-    Attributes:
-        version: the version of the table that it made; None if there was nothing to compact
-        operation_class: its class under the table's policy: COMPACT_MINOR, COMPACT_MAJOR or
-            MERGE_SMALLFILES
-        files_in: how many files it compacted
-        files_out: how many files it made of them
-        bytes_in: the size of the former, in bytes
-        bytes_out: the size of the latter, in bytes
-        rows: how many live rows it wrote
-        rows_purged: how many rows it left behind that deletion vectors had marked dead
-        rebased_over: the versions of other jobs that it met and passed, oldest first
-
-    """
-
-    version: int | None
-    operation_class: str
-    files_in: int
-    files_out: int
-    bytes_in: int
-    bytes_out: int
-    rows: int
-    rows_purged: int
-    rebased_over: tuple[int, ...]
-
-
-@dataclass(frozen=True)
 class Table:
-    """A Delta table; made by `interlock.table`.
+    """A Delta table; made by `interlock.table`. It needs no policy, but for compactions.
+
+    DataFrames are lazy: they read when they are used, and always the version they were made for.
 
     Attributes:
         spark: the session that its statements run in
@@ -68,6 +40,130 @@ class Table:
         """Read the name of the conflict policy in force, None if the table has none."""
         found = self.spark.sql(f"SHOW TBLPROPERTIES {self.sql_name}").collect()
         return next((str(row["value"]) for row in found if row["key"] == _POLICY), None)
+
+    def set_policy(self, name: str | None) -> None:
+        """Put the table under another conflict policy, under none with None.
+
+        Raises:
+            interlock.UsageError: there is no such policy, or the table cannot have it
+            interlock.ConflictError: lost against another job
+
+        """
+        if name is None:
+            change = f"UNSET TBLPROPERTIES IF EXISTS ({literal(_POLICY)})"
+        else:
+            change = f"SET TBLPROPERTIES ({literal(_POLICY)} = {literal(name)})"
+        self.spark.sql(f"ALTER TABLE {self.sql_name} {change}")
+
+    def history(
+        self, *, partition: Mapping[str, object] | None = None, limit: int | None = None
+    ) -> History:
+        """Run `SHOW HISTORY`: the versions and what is known of each, newest first.
+
+        Args:
+            partition: values of partition columns, as for `compact`; only versions that changed
+                files of these partitions, and only their rows and files
+            limit: the newest so many
+
+        """
+        statement = f"SHOW HISTORY FOR TABLE {self.sql_name}{partition_clause(partition)}"
+        if limit is not None:
+            statement += f" LIMIT {limit:d}"
+        return records.history(self.spark.sql(statement))
+
+    def versions(self, *, limit: int | None = None) -> Versions:
+        """Run `CALL interlock.versions`: the versions and their times, newest first.
+
+        Args:
+            limit: the newest so many
+
+        """
+        return records.versions(self._call("versions", limit=limit))
+
+    def files(self, *, partition: Mapping[str, object] | None = None) -> Files:
+        """Run `CALL interlock.files`: the live files, with what they were compacted from.
+
+        Args:
+            partition: values of partition columns, as for `compact`; only files that have them
+
+        """
+        return records.files(self._call("files", partition=partition))
+
+    def latest_version(self, n: int = 1) -> int:
+        """Return the n-th newest version.
+
+        Raises:
+            interlock.UsageError: n is not positive, or there are fewer versions
+
+        """
+        version: int = self._function("get_latest_version", n)
+        return version
+
+    def latest_timestamp(self, n: int = 1) -> datetime:
+        """Return the n-th newest time version, in UTC: compactions and the like have none.
+
+        Raises:
+            interlock.UsageError: n is not positive, or there are fewer time versions
+
+        """
+        return records.utc(self._function("get_latest_timestamp", n, as_micros="unix_micros"))
+
+    def as_of(self, *, version: int | None = None, timestamp: datetime | None = None) -> DataFrame:
+        """Read the table as it was at a version, or at a time.
+
+        Args:
+            version: an ID version
+            timestamp: the last version that was committed at or before it; without time zone it is
+                in the session's
+
+        Raises:
+            ValueError: none of the two, or both
+
+        """
+        return self.spark.sql(f"SELECT * FROM {self.sql_name} {_point(version, timestamp)}")
+
+    def between(
+        self,
+        *,
+        versions: tuple[int, int | None] | None = None,
+        timestamps: tuple[datetime, datetime | None] | None = None,
+    ) -> DataFrame:
+        """Read the rows live at the end of a range that were last written inside it.
+
+        The first end is outside the range, the second inside; None as the second is the latest.
+
+        Args:
+            versions: two ID versions; -1 as the first begins before version 0
+            timestamps: two times, as in `as_of`
+
+        Raises:
+            ValueError: none of the two, or both
+            interlock.UsageError: the table has no row tracking, or there is no such range
+
+        """
+        return changes.between(self.spark, self.sql_name, versions, timestamps)
+
+    def diff(self, a: int, b: int) -> changes.Diff:
+        """Compare two versions row by row, by the rows' identity.
+
+        Raises:
+            interlock.UsageError: the table had no row tracking at one of them, or there is no
+                such version
+
+        """
+        return changes.diff(self.spark, self.sql_name, a, b)
+
+    def restore(
+        self, *, version: int | None = None, timestamp: datetime | None = None
+    ) -> RestoreResult:
+        """Run `RESTORE TABLE`, which makes a new version with the rows of an earlier one.
+
+        Arguments and errors are those of `as_of`; a concurrent commit is an
+        `interlock.ConflictError`.
+        """
+        point = _point(version, timestamp)
+        (row,) = self.spark.sql(f"RESTORE TABLE {self.sql_name} TO {point}").collect()
+        return records.restored(row)
 
     def compact(
         self, kind: Literal["minor", "major"], *, partition: Mapping[str, object] | None = None
@@ -85,7 +181,7 @@ class Table:
             ValueError: another kind, or an empty `partition`
             TypeError: a partition value that SQL has no literal for
             interlock.ConflictError: lost against another job; nothing of it is visible
-            interlock.InterlockError: the table has no policy (INTERLOCK_POLICY_REQUIRED)
+            interlock.UsageError: the table has no policy (INTERLOCK_POLICY_REQUIRED)
 
         """
         if kind not in ("minor", "major"):
@@ -99,16 +195,41 @@ class Table:
         return self._alter("MERGE SMALLFILES", partition)
 
     def _alter(self, action: str, partition: Mapping[str, object] | None) -> CompactionResult:
-        statement = f"ALTER TABLE {self.sql_name}{_partition_sql(partition)} {action}"
+        statement = f"ALTER TABLE {self.sql_name}{partition_clause(partition)} {action}"
         (row,) = self.spark.sql(statement).collect()
-        values: dict[str, Any] = row.asDict()
-        values["operation_class"] = values.pop("class")
-        values["rebased_over"] = tuple(values["rebased_over"])
-        return CompactionResult(**values)
+        return records.compacted(row)
+
+    def _call(
+        self,
+        procedure: str,
+        *,
+        partition: Mapping[str, object] | None = None,
+        limit: int | None = None,
+    ) -> DataFrame:
+        arguments = [f"table => {literal(self.sql_name)}"]
+        if partition is not None:
+            arguments.append(f"partition => {partition_map(partition)}")
+        if limit is not None:
+            arguments.append(f"limit => {limit:d}")
+        return self.spark.sql(f"CALL interlock.{procedure}({', '.join(arguments)})")
+
+    def _function(self, name: str, n: int, *, as_micros: str = "") -> Any:
+        call = f"{as_micros}({name}({literal(self.sql_name)}, {n:d}))"
+        return self.spark.sql(f"SELECT {call}").collect()[0][0]
+
+
+def _point(version: int | None, timestamp: datetime | None) -> str:
+    if (version is None) == (timestamp is None):
+        raise ValueError("give either version or timestamp.")
+    if timestamp is None:
+        return f"VERSION AS OF {version:d}"
+    return f"TIMESTAMP AS OF {literal(timestamp)}"
 
 
 def table(spark: SparkSession, name: str) -> Table:
     """Name a Delta table; nothing is read until it is used.
+
+    Conflicts in this session's statements are `interlock.errors` from now on.
 
     Args:
         spark: the session for its statements, classic or Connect
@@ -120,46 +241,5 @@ def table(spark: SparkSession, name: str) -> Table:
         ValueError: `name` is neither
 
     """
-    if _PATH.match(name):
-        return Table(spark, f"delta.{_quoted(name)}")
-    if not _NAME.fullmatch(name):
-        raise ValueError(f"not a table's name or path: {name!r}")
-    return Table(spark, ".".join(_quoted(_unquoted(part)) for part in re.findall(_PART, name)))
-
-
-def _unquoted(part: str) -> str:
-    return part[1:-1].replace("``", "`") if part.startswith("`") else part
-
-
-def _quoted(identifier: str) -> str:
-    return f"`{identifier.replace('`', '``')}`"
-
-
-def _partition_sql(partition: Mapping[str, object] | None) -> str:
-    if partition is None:
-        return ""
-    if not partition:
-        raise ValueError("partition names no column; leave it out to compact the whole table.")
-    pairs = (f"{_quoted(column)} = {_literal(value)}" for column, value in partition.items())
-    return f" PARTITION ({', '.join(pairs)})"
-
-
-def _literal(value: object) -> str:
-    """Write a value as SQL does."""
-    if value is None:
-        return "NULL"
-    if isinstance(value, bool):
-        return "TRUE" if value else "FALSE"
-    if isinstance(value, int):
-        return str(value)
-    if isinstance(value, str | float | Decimal):  # SQL has no literals for NaN and infinity
-        return f"'{_escaped(str(value))}'"
-    if isinstance(value, datetime):
-        return f"TIMESTAMP '{value.isoformat(sep=' ')}'"
-    if isinstance(value, date):
-        return f"DATE '{value.isoformat()}'"
-    raise TypeError(f"a partition value must not be of type {type(value).__name__}: {value!r}")
-
-
-def _escaped(text: str) -> str:
-    return text.replace("\\", "\\\\").replace("'", "\\'")
+    conversion.install()
+    return Table(spark, table_name(name))

@@ -164,6 +164,17 @@ def test_deltas_own_conflict(spark: SparkSession, example: Table, mode: str) -> 
     assert rows(spark, example) == ((1, "a", None), (2, "b", None), (3, "c", None))
 
 
+def test_retry_runs_the_statement_again(spark: SparkSession, example: Table) -> None:
+    def insert(held: str) -> None:
+        statement = f"INSERT INTO {example} SELECT {held}(20), 'j'"
+        interlock.retry(lambda: spark.sql(statement), attempts=2, backoff=0)
+
+    error = lose(spark, {"insert": insert}, f"INSERT INTO {example} VALUES (10, 'i')")["insert"]
+    assert error is None
+    assert latest_version(example) == 4
+    assert {(10, "i"), (20, "j")} <= set(rows(spark, example))
+
+
 def test_a_usage_error(spark: SparkSession, example: Table) -> None:
     with pytest.raises(interlock.UsageError, match="maxcompute_delta") as caught:
         spark.sql(f"ALTER TABLE {example} SET TBLPROPERTIES ('interlock.policy' = 'maxcompute')")

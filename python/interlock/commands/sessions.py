@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import argparse
 import os
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from tempfile import TemporaryDirectory, TemporaryFile
@@ -51,6 +52,50 @@ def small_session() -> Iterator[tuple[SparkSession, Path]]:
             yield spark, Path(folder)
         finally:
             spark.stop()
+
+
+def add_conf(parser: argparse.ArgumentParser) -> None:
+    """Declare the option that sets up the user's session."""
+    parser.add_argument(
+        "--conf",
+        action="append",
+        default=[],
+        type=_setting,
+        metavar="KEY=VALUE",
+        help="a setting of the session, over those of spark-defaults.conf; may be repeated; "
+        "spark.remote=sc://HOST for one on a Spark Connect server",
+    )
+
+
+def _setting(text: str) -> tuple[str, str]:
+    key, equals, value = text.partition("=")
+    if not key or not equals:
+        raise argparse.ArgumentTypeError(f"not KEY=VALUE: {text}")
+    return key, value
+
+
+@contextmanager
+def user_session(conf: Sequence[tuple[str, str]]) -> Iterator[SparkSession]:
+    """Start the session that the user's settings describe, small where they say nothing."""
+    from pyspark.sql import SparkSession
+
+    from interlock.session import configure, is_remote_server
+    from interlock.settings import Settings
+
+    builder = SparkSession.builder.appName("interlock").config(map=dict(conf))
+    settings = Settings(builder)
+    with quiet_start():
+        if not is_remote_server(settings):
+            for key, value in SMALL_SESSION.items():
+                if settings.value(key) is None:
+                    settings.set(key, value)
+        spark = configure(builder).getOrCreate()
+    try:
+        if not is_remote_server(settings):
+            spark.sparkContext.setLogLevel("OFF")
+        yield spark
+    finally:
+        spark.stop()
 
 
 @contextmanager

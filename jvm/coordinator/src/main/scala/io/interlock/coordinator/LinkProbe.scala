@@ -10,16 +10,16 @@ import scala.util.Try
 /** Finds out whether a file system really refuses to make a second file of one name. Each file system
   * is asked once in a process.
   */
-private[coordinator] object LinkProbe {
+private[interlock] object LinkProbe {
   private val passed = ConcurrentHashMap.newKeySet[AnyRef]()
 
   /** @throws CoordinatorException
     *   where two writers could both be told that a version is theirs
     */
-  def require(log: TableLog, folder: LocalFolder): Unit = {
+  private[coordinator] def require(log: TableLog, folder: LocalFolder): Unit = {
     val device = Files.getAttribute(folder.path, "unix:dev")
     if (!passed.contains(device)) {
-      fault(folder.path, Files.createLink(_, _)).foreach { found =>
+      fault(folder.path).foreach { found =>
         val parameters = Map("path" -> log.path.toString, "found" -> found)
         throw new CoordinatorException("INTERLOCK_NO_HARD_LINKS", parameters)
       }
@@ -27,6 +27,9 @@ private[coordinator] object LinkProbe {
       passed.add(device): Unit
     }
   }
+
+  /** What is wrong with hard links in `folder`, if anything. */
+  def fault(folder: LocalPath): Option[String] = fault(folder, Files.createLink(_, _))
 
   /** What is wrong with `link` in `folder`, if anything.
     *

@@ -1,8 +1,11 @@
 package io.interlock.spark
 
+import java.nio.file.Path
+
+import io.interlock.coordinator.LinkProbe
 import io.interlock.rules.{Policies, Policy}
 
-/** What Interlock knows about itself, as JSON: for the Python package and the lab. */
+/** What Interlock knows about itself and the machine: for the Python package and the lab. */
 object Inspect {
   def version(): String = Handshake.jarVersion
 
@@ -10,6 +13,9 @@ object Inspect {
     * compactions, and the cells row by row.
     */
   def policiesJson(): String = Json.write(Policies.all.map(describe))
+
+  /** What is wrong with hard links in a folder of this machine, null if nothing. */
+  def linkFault(folder: String): String = LinkProbe.fault(Path.of(folder)).orNull
 
   private def describe(policy: Policy): Map[String, Any] = Map(
     "name" -> policy.name,

@@ -21,6 +21,7 @@ final class InterlockExtension extends (SparkSessionExtensions => Unit) {
     extensions.injectResolutionRule(_ => ResolveShowHistory)
     extensions.injectCheckRule(_ => WriterOptions)
     extensions.injectCheckRule(_ => VacuumRetention)
+    LatestFunctions.register(extensions)
     TableFunctions.register(extensions)
   }
 }

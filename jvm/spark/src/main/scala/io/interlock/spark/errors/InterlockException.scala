@@ -94,6 +94,9 @@ object InterlockException {
   def policyRequired(operation: String, table: String): InterlockException =
     of("INTERLOCK_POLICY_REQUIRED", "operation" -> operation, "table" -> table)
 
+  def notADeltaTable(operation: String, table: String): InterlockException =
+    of("INTERLOCK_NOT_A_DELTA_TABLE", "operation" -> operation, "table" -> table)
+
   /** @param path
     *   as the statement names it
     */
@@ -142,6 +145,19 @@ object InterlockException {
     "what" -> what.capitalize,
     "found" -> found,
     "expected" -> expected
+  )
+
+  /** @param kind
+    *   of versions
+    * @param count
+    *   how many of them there are
+    */
+  def tooFewVersions(table: String, n: Int, kind: String, count: Long): InterlockException = of(
+    "INTERLOCK_TOO_FEW_VERSIONS",
+    "table" -> table,
+    "n" -> n.toString,
+    "kind" -> kind,
+    "count" -> count.toString
   )
 
   /** @param found

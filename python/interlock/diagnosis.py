@@ -1,0 +1,138 @@
+"""What `interlock doctor` checks, one function each."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import subprocess
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+from zipfile import BadZipFile, ZipFile
+
+from interlock import artifacts
+from interlock.errors import ConfigurationError, UsageError
+from interlock.session import CATALOG, DELTA_EXTENSION, EXTENSION, PROCEDURES
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+_OLDEST_JAVA = 17
+
+
+@dataclass(frozen=True)
+class Check:
+    """What one check found.
+
+    Attributes:
+        name: what was looked at
+        ok: whether it is as it must be
+        found: what is there
+        fix: what to do about it where it is not
+
+    """
+
+    name: str
+    ok: bool
+    found: str
+    fix: str
+
+
+def java() -> Check:
+    """Ask the Java that Spark would start for its version."""
+    fix = f"install JDK {_OLDEST_JAVA} or newer, or set JAVA_HOME to one"
+    home = os.environ.get("JAVA_HOME")
+    program = f"{home}/bin/java" if home else shutil.which("java")
+    if program is None or not Path(program).is_file():
+        return Check("Java", False, f"none at {program}" if program else "none on the PATH", fix)
+    asked = subprocess.run(
+        [program, "-XshowSettings:properties", "-version"],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    version = re.search(r"java\.specification\.version = ([\d.]+)", asked.stderr)
+    if version is None:
+        return Check("Java", False, f"{program} does not tell its version", fix)
+    return Check("Java", float(version[1]) >= _OLDEST_JAVA, f"{version[1]} at {program}", fix)
+
+
+def spark() -> Check:
+    """Look for PySpark of the right version."""
+    fix = f"pip install 'pyspark=={artifacts.SPARK_MINOR}.*'"
+    try:
+        import pyspark
+    except ImportError:
+        return Check("Spark", False, "PySpark is not installed", fix)
+    found: str = pyspark.__version__
+    return Check("Spark", found.startswith(f"{artifacts.SPARK_MINOR}."), f"PySpark {found}", fix)
+
+
+def jar() -> Check:
+    """Look whether the wheel brings a whole jar of its own version."""
+    fix = f"pip install --force-reinstall spark-interlock=={artifacts.__version__}"
+    try:
+        with ZipFile(artifacts.jar_path()) as opened:
+            text = opened.read("io/interlock/version.properties").decode()
+    except (ConfigurationError, BadZipFile, KeyError) as error:
+        return Check("Jar", False, str(error), fix)
+    version = next(line for line in text.splitlines() if line.startswith("version="))
+    found = version.removeprefix("version=")
+    fits = found == artifacts.__version__
+    return Check("Jar", fits, f"{found} in wheel {artifacts.__version__}", fix)
+
+
+def no_session(error: Exception) -> Check:
+    """Report a session that did not start."""
+    fix = "correct the settings that it names (docs/ways-in.md)"
+    return Check("Session", False, f"does not start: {str(error).strip()}", fix)
+
+
+def of_session(session: SparkSession, folder: Path) -> Iterator[Check]:
+    """Check what only a session can tell; Delta and the disk only where its JVM is here."""
+    yield extension(session)
+    for name, key, value in (
+        ("Catalog", "spark.sql.catalog.spark_catalog", CATALOG),
+        ("Procedures", "spark.sql.catalog.interlock", PROCEDURES),
+    ):
+        found = session.conf.get(key, None) or "none"
+        yield Check(name, found == value, found, f"set {key} to {value}")
+    jvm: Any = getattr(session, "_jvm", None)
+    if jvm is not None:
+        yield _delta(jvm.io.delta.package.VERSION())
+        yield _links(jvm, folder.resolve())
+
+
+def extension(session: SparkSession) -> Check:
+    """Try a statement that only Interlock knows, and look for the order of the extensions."""
+    fix = f"set spark.sql.extensions to {DELTA_EXTENSION},{EXTENSION}, in this order"
+    listed = (session.conf.get("spark.sql.extensions", None) or "").split(",")
+    if EXTENSION in listed and DELTA_EXTENSION not in listed[: listed.index(EXTENSION)]:
+        return Check("Extension", False, "stands before Delta's", fix)
+    try:
+        session.sql("ALTER TABLE t COMPACT")
+    except UsageError:
+        return Check("Extension", True, "answers", fix)
+    except Exception as error:  # Spark's, which knows no such statement
+        found = str(error).strip().partition("\n")[0]
+        return Check("Extension", False, f"does not answer: {found}", fix)
+    return Check("Extension", False, "takes what is no statement", fix)
+
+
+def _delta(found: str) -> Check:
+    fix = f"use {artifacts.DELTA_COORDINATES}"
+    return Check("Delta", found == artifacts.DELTA_VERSION, found, fix)
+
+
+def _links(jvm: Any, folder: Path) -> Check:
+    name = f"Hard links in {folder}"
+    if not folder.is_dir():
+        return Check(name, False, "there is no such folder", "name the folder of the tables")
+    try:
+        fault = jvm.io.interlock.spark.Inspect.linkFault(str(folder))
+    except Exception as error:  # the disk's, as where nothing may be written
+        fault = str(error).strip()
+    fix = "keep tables on a file system with hard links, such as ext4 or XFS"
+    return Check(name, fault is None, fault or "each name is given once", fix)

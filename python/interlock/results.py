@@ -1,0 +1,226 @@
+"""What `interlock.Table` returns: small frozen results that also show themselves as tables."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import TYPE_CHECKING, Any, ClassVar, Generic, TypeVar, overload
+
+from interlock import tabular
+
+if TYPE_CHECKING:
+    import pandas
+    import pyarrow
+
+
+class _Shown:
+    """Something that has rows, all of one dataclass."""
+
+    def _rows(self) -> Sequence[Any]:
+        return [self]
+
+    def _row_class(self) -> type[Any]:
+        return type(self)
+
+    def to_dicts(self) -> list[dict[str, Any]]:
+        """Return a dictionary per row, with the columns that SQL has."""
+        columns = tabular.columns(self._row_class())
+        return [
+            {column: getattr(row, field) for field, column in columns.items()}
+            for row in self._rows()
+        ]
+
+    def to_arrow(self) -> pyarrow.Table:
+        """Return it as a table of `pyarrow`, which must be installed."""
+        return tabular.arrow_table(self._row_class(), self.to_dicts())
+
+    def to_pandas(self) -> pandas.DataFrame:
+        """Return it as a frame of `pandas`; needs `pandas` and `pyarrow`. Unknown is NA or NaT."""
+        return tabular.pandas_frame(self.to_arrow())
+
+    def _repr_html_(self) -> str:
+        return tabular.html(list(tabular.columns(self._row_class()).values()), self.to_dicts())
+
+
+@dataclass(frozen=True)
+class CompactionResult(_Shown):
+    """What a compaction did.
+
+    Attributes:
+        version: the version of the table that it made; None if there was nothing to compact
+        operation_class: its class under the table's policy: COMPACT_MINOR, COMPACT_MAJOR or
+            MERGE_SMALLFILES
+        files_in: how many files it compacted
+        files_out: how many files it made of them
+        bytes_in: the size of the former, in bytes
+        bytes_out: the size of the latter, in bytes
+        rows: how many live rows it wrote
+        rows_purged: how many rows it left behind that deletion vectors had marked dead
+        rebased_over: the versions of other jobs that it met and passed, oldest first
+
+    """
+
+    version: int | None
+    operation_class: str
+    files_in: int
+    files_out: int
+    bytes_in: int
+    bytes_out: int
+    rows: int
+    rows_purged: int
+    rebased_over: tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class RestoreResult(_Shown):
+    """What going back to an earlier version did.
+
+    Attributes:
+        bytes: the size of the table afterwards
+        files: its number of files afterwards
+        files_removed: how many files went
+        files_restored: how many files came back
+        bytes_removed: the size of the former
+        bytes_restored: the size of the latter
+
+    """
+
+    bytes: int
+    files: int
+    files_removed: int
+    files_restored: int
+    bytes_removed: int
+    bytes_restored: int
+
+
+@dataclass(frozen=True)
+class HistoryRecord:
+    """One version of a table. What its log does not tell is None; all times are in UTC.
+
+    Attributes:
+        version: the ID version: every operation makes one
+        time_version: its commit timestamp, if at least one row came or went
+        timestamp: the commit timestamp that `TIMESTAMP AS OF` goes by
+        operation_class: its class under the table's policy
+        policy: the policy that it was committed under
+        operation: what the table's history calls it
+        operation_parameters: the parameters of that operation
+        rebased_over: the versions of other jobs that it met and passed, oldest first
+        rule: the rule by which it passed them
+        foreign: whether a writer without Interlock made it on a table with a policy
+        rows_in: how many rows came into the table
+        rows_out: how many rows went out of it
+        files_added: how many files it added
+        files_removed: how many files it removed
+        user: who made it
+        txn_id: the transaction that made it
+
+    """
+
+    version: int
+    time_version: datetime | None
+    timestamp: datetime | None
+    operation_class: str | None
+    policy: str | None
+    operation: str | None
+    operation_parameters: Mapping[str, str] | None
+    rebased_over: tuple[int, ...] | None
+    rule: str | None
+    foreign: bool | None
+    rows_in: int | None
+    rows_out: int | None
+    files_added: int | None
+    files_removed: int | None
+    user: str | None
+    txn_id: str | None
+
+
+@dataclass(frozen=True)
+class VersionRecord:
+    """A version of a table with its times, in UTC; attributes as those of `HistoryRecord`."""
+
+    version: int
+    time_version: datetime | None
+    timestamp: datetime | None
+    operation: str | None
+
+
+@dataclass(frozen=True)
+class FileRecord:
+    """A live data file.
+
+    Attributes:
+        path: where it is, as the table's log says
+        partition: the values of the partition columns, as text
+        size: in bytes
+        rows: how many live rows it has
+        dead_rows: how many rows of it a deletion vector marks dead
+        row_commit_version: the version that last wrote its rows, where the rows themselves do not
+            say so; None without row tracking
+        compacted_from: the files that it was compacted from, None where Interlock did not make it
+
+    """
+
+    path: str
+    partition: Mapping[str, str | None]
+    size: int
+    rows: int | None
+    dead_rows: int | None
+    row_commit_version: int | None
+    compacted_from: tuple[str, ...] | None
+
+
+_R = TypeVar("_R")
+
+
+@dataclass(frozen=True)
+class _Records(_Shown, Sequence[_R], Generic[_R]):
+    """Records in a fixed order.
+
+    Attributes:
+        records: the records
+
+    """
+
+    record_class: ClassVar[type[Any]]
+    records: tuple[_R, ...]
+
+    def _rows(self) -> Sequence[Any]:
+        return self.records
+
+    def _row_class(self) -> type[Any]:
+        return self.record_class
+
+    def __len__(self) -> int:
+        return len(self.records)
+
+    def __iter__(self) -> Iterator[_R]:
+        return iter(self.records)
+
+    @overload
+    def __getitem__(self, index: int) -> _R: ...
+
+    @overload
+    def __getitem__(self, index: slice) -> tuple[_R, ...]: ...
+
+    def __getitem__(self, index: int | slice) -> _R | tuple[_R, ...]:
+        return self.records[index]
+
+
+class History(_Records[HistoryRecord]):
+    """The versions of a table, newest first, and what is known of each."""
+
+    record_class = HistoryRecord
+
+
+class Versions(_Records[VersionRecord]):
+    """The versions of a table and their times, newest first."""
+
+    record_class = VersionRecord
+
+
+class Files(_Records[FileRecord]):
+    """The live files of a table."""
+
+    record_class = FileRecord

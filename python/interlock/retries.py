@@ -1,0 +1,96 @@
+"""`interlock.retry`: runs a whole statement again after a conflict that this can cure."""
+
+from __future__ import annotations
+
+import functools
+import logging
+import random
+import time
+from collections.abc import Callable
+from typing import ParamSpec, TypeVar, overload
+
+from interlock import conversion
+from interlock.errors import ConcurrentTransactionError, ConflictError
+
+_P = ParamSpec("_P")
+_R = TypeVar("_R")
+
+LONGEST_DELAY = 30.0
+_log = logging.getLogger("interlock")
+
+
+@overload
+def retry(fn: Callable[[], _R], *, attempts: int = 5, backoff: float = 0.1) -> _R: ...
+
+
+@overload
+def retry(
+    fn: None = None, *, attempts: int = 5, backoff: float = 0.1
+) -> Callable[[Callable[_P, _R]], Callable[_P, _R]]: ...
+
+
+def retry(
+    fn: Callable[[], object] | None = None, *, attempts: int = 5, backoff: float = 0.1
+) -> object:
+    """Run `fn` until it does not lose against another job, and return what it returns.
+
+        interlock.retry(lambda: spark.sql("UPDATE t SET v = 0"))
+
+        @interlock.retry(attempts=3)
+        def load(day): ...
+
+    Runs `fn` again after a `ConflictError`, of which nothing is visible in the table; so `fn` is
+    one statement with all that it reads, and DataFrames are made inside it. Never again after
+    `CommitStateUnknown`, which may have done its work, after `ConcurrentTransactionError`, whose
+    work the other query does, or after any other error. Each conflict is logged to the logger
+    `interlock`.
+
+    Args:
+        fn: the work, without arguments; without it the result is a decorator
+        attempts: how often it runs at most, the first time included; at least 1
+        backoff: seconds; the delay before attempt n + 1 is random between 0 and
+            `backoff * 2 ** (n - 1)`, and at most 30 s
+
+    Raises:
+        ValueError: `attempts` or `backoff` is out of its range
+        ConflictError: the last attempt's, when all are used up
+
+    """
+    if attempts < 1:
+        raise ValueError(f"attempts must be at least 1, not {attempts}.")
+    if not backoff >= 0:
+        raise ValueError(f"backoff must be a number of seconds from 0, not {backoff}.")
+    if fn is not None:
+        return _run(fn, attempts, backoff)
+
+    def decorate(decorated: Callable[_P, _R]) -> Callable[_P, _R]:
+        @functools.wraps(decorated)
+        def run(*args: _P.args, **kwargs: _P.kwargs) -> _R:
+            return _run(lambda: decorated(*args, **kwargs), attempts, backoff)
+
+        return run
+
+    return decorate
+
+
+def _run(fn: Callable[[], _R], attempts: int, backoff: float) -> _R:
+    conversion.install()
+    for attempt in range(1, attempts):
+        try:
+            return fn()
+        except ConcurrentTransactionError:
+            raise
+        except ConflictError as error:
+            delay = random.uniform(0, _longest_delay(attempt, backoff))
+            first_line = str(error).partition("\n")[0]
+            _log.warning(
+                "Attempt %d of %d lost, again in %.2f s: %s", attempt, attempts, delay, first_line
+            )
+        time.sleep(delay)
+    return fn()
+
+
+def _longest_delay(attempt: int, backoff: float) -> float:
+    """Return the upper end of the delay after an attempt, in seconds."""
+    doublings = min(attempt - 1, 64)  # a float holds no more than 2 ** 1023
+    return min(LONGEST_DELAY, backoff * 2.0**doublings)

@@ -1,0 +1,74 @@
+"""Names, values and partitions as SQL writes them."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from datetime import date, datetime
+from decimal import Decimal
+
+_PATH = re.compile(r"/|[A-Za-z][A-Za-z0-9+.-]*:/")
+_PART = r"(?:`(?:[^`]|``)+`|[^`.]+)"
+_NAME = re.compile(rf"{_PART}(?:\.{_PART})*")
+
+
+def table_name(name: str) -> str:
+    """Quote a table's name, or make one of its path; neither is a `ValueError`."""
+    if _PATH.match(name):
+        return f"delta.{_quoted(name)}"
+    if not _NAME.fullmatch(name):
+        raise ValueError(f"not a table's name or path: {name!r}")
+    return ".".join(_quoted(_unquoted(part)) for part in re.findall(_PART, name))
+
+
+def partition_clause(partition: Mapping[str, object] | None) -> str:
+    """Write ` PARTITION (column = value, ...)`, nothing for None."""
+    if partition is None:
+        return ""
+    _check(partition)
+    pairs = (f"{_quoted(column)} = {literal(value)}" for column, value in partition.items())
+    return f" PARTITION ({', '.join(pairs)})"
+
+
+def partition_map(partition: Mapping[str, object]) -> str:
+    """Write a partition as the MAP<STRING, STRING> that procedures take."""
+    _check(partition)
+    pairs = (
+        f"{literal(column)}, {'NULL' if value is None else f'CAST({literal(value)} AS STRING)'}"
+        for column, value in partition.items()
+    )
+    return f"map({', '.join(pairs)})"
+
+
+def literal(value: object) -> str:
+    """Write a value; a `TypeError` where SQL has no literal for its type."""
+    if value is None:
+        return "NULL"
+    if isinstance(value, bool):
+        return "TRUE" if value else "FALSE"
+    if isinstance(value, int):
+        return str(value)
+    if isinstance(value, str | float | Decimal):  # SQL has no literals for NaN and infinity
+        return f"'{_escaped(str(value))}'"
+    if isinstance(value, datetime):
+        return f"TIMESTAMP '{value.isoformat(sep=' ')}'"
+    if isinstance(value, date):
+        return f"DATE '{value.isoformat()}'"
+    raise TypeError(f"a partition value must not be of type {type(value).__name__}: {value!r}")
+
+
+def _check(partition: Mapping[str, object]) -> None:
+    if not partition:
+        raise ValueError("partition names no column; leave it out for the whole table.")
+
+
+def _unquoted(part: str) -> str:
+    return part[1:-1].replace("``", "`") if part.startswith("`") else part
+
+
+def _quoted(identifier: str) -> str:
+    return f"`{identifier.replace('`', '``')}`"
+
+
+def _escaped(text: str) -> str:
+    return text.replace("\\", "\\\\").replace("'", "\\'")

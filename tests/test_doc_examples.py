@@ -1,0 +1,43 @@
+"""The examples of the pages below are run, and their outputs are what the pages say.
+
+INTERLOCK_WRITE_DOCS=1 pytest tests/test_doc_examples.py    # writes the outputs anew
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from pyspark.sql import SparkSession
+
+from tests.doc_examples import checked
+
+DOCS = Path(__file__).parent.parent / "docs"
+PAGES = ["versions.md", "time-travel.md", "procedures.md", "python.md"]
+
+
+@pytest.fixture
+def database(spark: SparkSession) -> Iterator[SparkSession]:
+    """The schema `db`, empty, as the current one."""
+    spark.sql("CREATE SCHEMA db")
+    spark.sql("USE db")
+    yield spark
+    spark.sql("USE default")
+    spark.sql("DROP SCHEMA db CASCADE")
+
+
+@pytest.mark.parametrize("name", PAGES)
+def test_examples_give_what_the_page_says(database: SparkSession, name: str) -> None:
+    page = DOCS / name
+    found = checked(page, database)
+    if os.environ.get("INTERLOCK_WRITE_DOCS"):
+        page.write_text(found, encoding="utf-8")
+    assert page.read_text(encoding="utf-8") == found
+
+
+def test_another_output_is_noticed(database: SparkSession, tmp_path: Path) -> None:
+    page = tmp_path / "page.md"
+    page.write_text("```sql\nSELECT 1 AS n;\n```\n\n```text\nn\n-\n2\n```\n", encoding="utf-8")
+    assert "\n1\n" in checked(page, database)
