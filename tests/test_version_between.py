@@ -198,7 +198,7 @@ class TestWhereItMayStand:
         assert found(spark.sql(f"SELECT id FROM {named} VERSION BETWEEN ? AND ?", [2, 3])) == [(1,)]
 
     def test_a_name_with_every_kind_of_quote(self, spark: SparkSession, tmp_path: Path) -> None:
-        table = make_table(spark, tmp_path / "it's \\ a \"name\"", statements=())
+        table = make_table(spark, tmp_path / 'it\'s \\ a "name"', statements=())
         spark.sql(f"INSERT INTO {table} VALUES (1, 'a')")
         assert found(spark.sql(f"SELECT id FROM {table} VERSION BETWEEN 0 AND 1")) == [(1,)]
 
@@ -231,7 +231,9 @@ class TestWhereItMayStand:
     def test_metadata_is_there_and_only_where_it_is_asked_for(
         self, spark: SparkSession, named: str
     ) -> None:
-        data = spark.sql(f"SELECT *, _metadata.row_commit_version FROM {named} VERSION BETWEEN 2 AND 3")
+        data = spark.sql(
+            f"SELECT *, _metadata.row_commit_version FROM {named} VERSION BETWEEN 2 AND 3"
+        )
         assert data.columns == ["id", "v", "row_commit_version"]
         assert found(data) == [(1, "z", 3)]
         assert data.where("_metadata.file_name IS NOT NULL").count() == 1
@@ -243,7 +245,10 @@ class TestWhatSparkAccepts:
     @pytest.mark.parametrize(
         ("query", "rows"),
         [
-            ("SELECT version FROM VALUES (1), (5) AS t(version) WHERE version BETWEEN 1 AND 2", [1]),
+            (
+                "SELECT version FROM VALUES (1), (5) AS t(version) WHERE version BETWEEN 1 AND 2",
+                [1],
+            ),
             ("SELECT id FROM VALUES (1), (5) version (id) WHERE version.id BETWEEN 1 AND 2", [1]),
             ("SELECT 1 version", [1]),
             ("SELECT timestamp BETWEEN 1 AND 2 FROM VALUES (1) AS t(timestamp)", [True]),

@@ -8,6 +8,7 @@ import org.apache.spark.sql.connector.catalog.TableChange.SetProperty
 import org.apache.spark.sql.connector.catalog.{Identifier, StagedTable, Table, TableChange}
 import org.apache.spark.sql.connector.expressions.Transform
 import org.apache.spark.sql.delta.catalog.{DeltaCatalog, DeltaTableV2}
+import org.apache.spark.sql.delta.interlock.AfterLastCommit
 import org.apache.spark.sql.delta.sources.DeltaSourceUtils
 import org.apache.spark.sql.delta.tablefeatures.DropFeature
 import org.apache.spark.sql.types.StructType
@@ -73,6 +74,15 @@ class InterlockCatalog extends DeltaCatalog {
       WriterOptions.refuse(options.keys.map(_.stripPrefix(OptionPrefix)))
       TableProperties.check(own)
     }
+
+  /** @param micros
+    *   since 1970 UTC; behind the last commit of a table with a policy it means the latest version
+    */
+  override def loadTable(ident: Identifier, micros: Long): Table = {
+    val latest = Some(loadTable(ident)).collect { case table: DeltaTableV2 => table }
+      .flatMap(AfterLastCommit.version(_, Math.floorDiv(micros, 1000L)))
+    latest.fold(super.loadTable(ident, micros))(version => loadTable(ident, version.toString))
+  }
 
   override def alterTable(ident: Identifier, changes: TableChange*): Table = {
     val set = changes.collect { case change: SetProperty => change.property -> change.value }.toMap

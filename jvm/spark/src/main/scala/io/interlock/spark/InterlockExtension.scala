@@ -2,7 +2,7 @@ package io.interlock.spark
 
 import io.interlock.spark.ranges.TableFunctions
 import org.apache.spark.sql.SparkSessionExtensions
-import org.apache.spark.sql.delta.interlock.{ResolveTableRange, VacuumRetention}
+import org.apache.spark.sql.delta.interlock.{ReaderOptions, ResolveTableRange, VacuumRetention}
 
 /** Brings Interlock into a session: `spark.sql.extensions`, listed after Delta's own extension.
   *
@@ -14,6 +14,7 @@ final class InterlockExtension extends (SparkSessionExtensions => Unit) {
     DeltaHook.install()
     extensions.injectParser((_, delegate) => new InterlockParser(delegate))
     extensions.injectHintResolutionRule(_ => MarkTruncate)
+    extensions.injectHintResolutionRule(session => new ReaderOptions(session))
     extensions.injectResolutionRule(_ => ResolveTruncate)
     extensions.injectResolutionRule(_ => ResolveCompact)
     extensions.injectResolutionRule(session => new ResolveTableRange(session))

@@ -27,7 +27,7 @@ final class InterlockParser(delegate: ParserInterface) extends ParserInterface {
         val text = new VariableSubstitution().substitute(sql)
         ShowHistory.parse(delegate, text)
           .orElse(CompactText.of(text).map(compaction))
-          .orElse(new TemporalText(text, delegate).rewritten.map(delegate.parsePlan))
+          .orElse(new TemporalText(text, delegate).plan)
           .getOrElse(throw refused)
     }
 

@@ -166,6 +166,12 @@ object InterlockException {
   def rangeNeedsTable(relation: String, found: String): InterlockException =
     of("INTERLOCK_RANGE_NEEDS_TABLE", "relation" -> relation, "found" -> found)
 
+  /** @param options
+    *   those that do not go together
+    */
+  def rangeOptions(options: Seq[String]): InterlockException =
+    of("INTERLOCK_RANGE_OPTIONS", "options" -> options.mkString(", "))
+
   def rangeBackwards(table: String, after: Long, until: Long): InterlockException = of(
     "INTERLOCK_RANGE_BACKWARDS",
     "table" -> table,

@@ -6,9 +6,10 @@ import org.apache.spark.sql.catalyst.analysis.{
   UnresolvedLeafNode,
   UnresolvedRelation
 }
-import org.apache.spark.sql.catalyst.expressions.{Expression, ExpressionInfo}
+import org.apache.spark.sql.catalyst.expressions.{Expression, ExpressionInfo, Literal}
 import org.apache.spark.sql.catalyst.parser.CatalystSqlParser
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan
+import org.apache.spark.sql.types.TimestampType
 import org.apache.spark.sql.{AnalysisException, SparkSessionExtensions}
 
 /** What a function stands for, until Spark's rules for relations come round again: those that are
@@ -22,6 +23,7 @@ final case class TableFunction(relation: LogicalPlan) extends UnresolvedLeafNode
   * table_between_versions('db.t', a, b)     db.t VERSION BETWEEN a AND b
   * table_between_timestamps('db.t', a, b)   db.t TIMESTAMP BETWEEN a AND b
   * table_at_version('db.t', v)              db.t VERSION AS OF v
+  * table_at_timestamp('db.t', v)            db.t TIMESTAMP AS OF v
   * }}}
   *
   * All arguments are constant expressions; they are evaluated when a query is analysed.
@@ -30,6 +32,7 @@ object TableFunctions {
   val BetweenVersions = "table_between_versions"
   val BetweenTimestamps = "table_between_timestamps"
   val AtVersion = "table_at_version"
+  val AtTimestamp = "table_at_timestamp"
 
   def register(extensions: SparkSessionExtensions): Unit = {
     inject(extensions, BetweenVersions, 3)(between(_, Constants.version))
@@ -37,6 +40,10 @@ object TableFunctions {
     inject(extensions, AtVersion, 2) { arguments =>
       val version = Constants.version("the version", arguments(1)).id
       RelationTimeTravel(table(arguments), None, Some(version.toString))
+    }
+    inject(extensions, AtTimestamp, 2) { arguments =>
+      val time = Constants.time("the timestamp", arguments(1)).micros
+      RelationTimeTravel(table(arguments), Some(Literal(time, TimestampType)), None)
     }
   }
 

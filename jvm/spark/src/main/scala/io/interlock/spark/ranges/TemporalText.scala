@@ -2,13 +2,13 @@ package io.interlock.spark.ranges
 
 import java.util.Locale
 
-import scala.util.{Failure, Try}
+import scala.util.Try
 
 import io.interlock.spark.errors.InterlockException
 import org.antlr.v4.runtime.Token
 import org.apache.spark.sql.AnalysisException
 import org.apache.spark.sql.catalyst.analysis.CTESubstitution
-import org.apache.spark.sql.catalyst.expressions.{Alias, Literal}
+import org.apache.spark.sql.catalyst.expressions.Alias
 import org.apache.spark.sql.catalyst.parser.{ParseException, ParserInterface, SqlTokens}
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan
 
@@ -24,25 +24,25 @@ final private[spark] class TemporalText(sql: String, parser: ParserInterface) {
 
   private val tokens = SqlTokens.of(sql)
 
-  /** The text with a call of one of the [[TableFunctions]] for each such clause and its relation, so
-    * that the texts of views keep it. None where the text has no such clause, or would be refused
-    * with a clause that the parser knows in the same places: then one stands where no relation does,
-    * or something else is wrong.
+  /** The plan of the text with a call of one of the [[TableFunctions]] for each such clause and its
+    * relation, so that the texts of views keep it. None where the text has no such clause, or where
+    * it would be refused with a clause that the parser knows in the same places: then one stands
+    * where no relation does, or something else is wrong.
     *
     * @throws InterlockException
     *   INTERLOCK_RANGE_NEEDS_TABLE, where a relation is a common table expression
     */
-  def rewritten: Option[String] =
-    Some(clauses).filter(_.nonEmpty).flatMap { found =>
-      Try(
-        parser.parsePlan(replaced(found.map(c => c.copy(from = c.keyword, call = Known))))
-      ) match {
-        case Failure(_: ParseException) => None
-        case known =>
-          refuseCommonTables(known.get)
-          Some(replaced(found))
-      }
-    }
+  def plan: Option[LogicalPlan] =
+    for {
+      found <- Some(clauses) if found.nonEmpty
+      known <- accepted(found.map(clause => clause.copy(from = clause.keyword, call = Known)))
+      _ = refuseCommonTables(known)
+      plan <- accepted(found)
+    } yield plan
+
+  private def accepted(clauses: Seq[Clause]): Option[LogicalPlan] =
+    try Some(parser.parsePlan(replaced(clauses)))
+    catch { case _: ParseException => None }
 
   private lazy val clauses: Seq[Clause] =
     tokens.indices.flatMap(i => between(i).orElse(asOf(i))).foldLeft(Vector.empty[Clause]) {
@@ -85,12 +85,9 @@ final private[spark] class TemporalText(sql: String, parser: ParserInterface) {
       as <- Some(at - 1) if word(at) == "OF" && word(as) == "AS" && AsOf(word(as - 1))
       keyword = withoutFor(as - 1)
       name <- nameBefore(keyword)
-      end <- ends(at + 1).findLast(isExpression(at + 1, _)) if !isLiteral(at + 1, end)
+      end <- ends(at + 1).findLast(isExpression(at + 1, _))
+      if !text(at + 1, end).matches(KnownVersion)
     } yield clause(name, keyword, end, TableFunctions.AtVersion, text(at + 1, end))
-
-  /** Whether every parser knows it. */
-  private def isLiteral(start: Int, end: Int): Boolean =
-    end == start + 1 && parser.parseExpression(text(start, end)).isInstanceOf[Literal]
 
   private def clause(
       name: Name,
@@ -195,6 +192,9 @@ private object TemporalText {
 
   /** A clause that every parser knows. */
   private val Known = "VERSION AS OF 0"
+
+  /** A literal, which every parser knows there. */
+  private val KnownVersion = "(?s)\\d+|'[^']*'|\"[^\"]*\""
 
   private val BeforeRelation = Set("FROM", "JOIN", ",", "(")
 
