@@ -172,7 +172,7 @@ def test_parameters_types_and_names(spark: SparkSession, plain: Table) -> None:
         ("SHOW HISTORY FOR TABLE missing", "TABLE_OR_VIEW_NOT_FOUND"),
         ("SHOW HISTORY FOR TABLE delta.`/missing`", "DELTA_MISSING_DELTA_TABLE"),
         ("SHOW HISTORY FOR TABLE a_view", "EXPECT_TABLE_NOT_VIEW.NO_ALTERNATIVE"),
-        ("SHOW HISTORY FOR TABLE pq", "DELTA_TABLE_ONLY_OPERATION"),
+        ("SHOW HISTORY FOR TABLE pq", "INTERLOCK_NOT_A_DELTA_TABLE"),
         ("SHOW HISTORY FOR TABLE {path}@v1`", "INTERLOCK_NOT_A_WHOLE_TABLE"),
         ("SHOW HISTORIES", "PARSE_SYNTAX_ERROR"),
     ],

@@ -1,7 +1,8 @@
 package io.interlock.spark
 
+import io.interlock.spark.ranges.TableFunctions
 import org.apache.spark.sql.SparkSessionExtensions
-import org.apache.spark.sql.delta.interlock.VacuumRetention
+import org.apache.spark.sql.delta.interlock.{ResolveTableRange, VacuumRetention}
 
 /** Brings Interlock into a session: `spark.sql.extensions`, listed after Delta's own extension.
   *
@@ -15,9 +16,12 @@ final class InterlockExtension extends (SparkSessionExtensions => Unit) {
     extensions.injectHintResolutionRule(_ => MarkTruncate)
     extensions.injectResolutionRule(_ => ResolveTruncate)
     extensions.injectResolutionRule(_ => ResolveCompact)
+    extensions.injectResolutionRule(session => new ResolveTableRange(session))
     extensions.injectResolutionRule(_ => ResolveShowHistory)
     extensions.injectCheckRule(_ => WriterOptions)
     extensions.injectCheckRule(_ => VacuumRetention)
+    LatestFunctions.register(extensions)
+    TableFunctions.register(extensions)
   }
 }
 

@@ -3,6 +3,7 @@ package io.interlock.spark
 import scala.util.Try
 
 import io.interlock.spark.errors.InterlockException
+import io.interlock.spark.ranges.TemporalText
 import org.apache.spark.sql.catalyst.analysis.{UnresolvedPartitionSpec, UnresolvedTable}
 import org.apache.spark.sql.catalyst.expressions.Expression
 import org.apache.spark.sql.catalyst.parser._
@@ -26,6 +27,7 @@ final class InterlockParser(delegate: ParserInterface) extends ParserInterface {
         val text = new VariableSubstitution().substitute(sql)
         ShowHistory.parse(delegate, text)
           .orElse(CompactText.of(text).map(compaction))
+          .orElse(new TemporalText(text, delegate).rewritten.map(delegate.parsePlan))
           .getOrElse(throw refused)
     }
 

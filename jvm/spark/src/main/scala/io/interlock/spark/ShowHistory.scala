@@ -15,7 +15,6 @@ import org.apache.spark.sql.catalyst.catalog.CatalogTypes.TablePartitionSpec
 import org.apache.spark.sql.catalyst.parser.{ParseException, ParserInterface, SqlTokens}
 import org.apache.spark.sql.catalyst.plans.logical._
 import org.apache.spark.sql.catalyst.rules.Rule
-import org.apache.spark.sql.delta.DeltaErrors
 import org.apache.spark.sql.delta.catalog.DeltaTableV2
 import org.apache.spark.sql.delta.interlock.ShowHistoryCommand
 import org.apache.spark.sql.execution.command.ExplainCommand
@@ -99,7 +98,7 @@ object ResolveShowHistory extends Rule[LogicalPlan] {
     case ShowHistoryStatement(ResolvedTable(_, _, table: DeltaTableV2, _), partition, limit) =>
       ShowHistoryCommand(table, partition.map { case (k, v) => k -> Option(v) }, limit)
     case ShowHistoryStatement(resolved: ResolvedTable, _, _) =>
-      throw DeltaErrors.notADeltaTableException(ShowHistory.Name, resolved.table.name())
+      throw InterlockException.notADeltaTable(ShowHistory.Name, resolved.table.name())
     case other => other
   }
 }

@@ -94,6 +94,9 @@ object InterlockException {
   def policyRequired(operation: String, table: String): InterlockException =
     of("INTERLOCK_POLICY_REQUIRED", "operation" -> operation, "table" -> table)
 
+  def notADeltaTable(operation: String, table: String): InterlockException =
+    of("INTERLOCK_NOT_A_DELTA_TABLE", "operation" -> operation, "table" -> table)
+
   /** @param path
     *   as the statement names it
     */
@@ -131,6 +134,70 @@ object InterlockException {
     refused.initCause(refusal)
     refused
   }
+
+  /** @param what
+    *   what the argument stands for
+    * @param found
+    *   the expression, as SQL
+    */
+  def invalidArgument(what: String, found: String, expected: String): InterlockException = of(
+    "INTERLOCK_INVALID_ARGUMENT",
+    "what" -> what.capitalize,
+    "found" -> found,
+    "expected" -> expected
+  )
+
+  /** @param kind
+    *   of versions
+    * @param count
+    *   how many of them there are
+    */
+  def tooFewVersions(table: String, n: Int, kind: String, count: Long): InterlockException = of(
+    "INTERLOCK_TOO_FEW_VERSIONS",
+    "table" -> table,
+    "n" -> n.toString,
+    "kind" -> kind,
+    "count" -> count.toString
+  )
+
+  /** @param found
+    *   what it is instead of a table
+    */
+  def rangeNeedsTable(relation: String, found: String): InterlockException =
+    of("INTERLOCK_RANGE_NEEDS_TABLE", "relation" -> relation, "found" -> found)
+
+  def rangeBackwards(table: String, after: Long, until: Long): InterlockException = of(
+    "INTERLOCK_RANGE_BACKWARDS",
+    "table" -> table,
+    "after" -> after.toString,
+    "until" -> until.toString
+  )
+
+  def versionNotThere(
+      table: String,
+      version: Long,
+      earliest: Long,
+      latest: Long
+  ): InterlockException = of(
+    "INTERLOCK_VERSION_NOT_THERE",
+    "table" -> table,
+    "version" -> version.toString,
+    "earliest" -> earliest.toString,
+    "latest" -> latest.toString
+  )
+
+  def rowTrackingRequired(table: String, version: Long): InterlockException =
+    of("INTERLOCK_ROW_TRACKING_REQUIRED", "table" -> table, "version" -> version.toString)
+
+  /** @param first
+    *   the first version with row tracking
+    */
+  def rowTrackingTooLate(table: String, after: Long, first: Long): InterlockException = of(
+    "INTERLOCK_ROW_TRACKING_TOO_LATE",
+    "table" -> table,
+    "after" -> after.toString,
+    "first" -> first.toString
+  )
 
   def versionMismatch(found: String, install: String): InterlockException =
     of("INTERLOCK_VERSION_MISMATCH", "found" -> found, "install" -> install)

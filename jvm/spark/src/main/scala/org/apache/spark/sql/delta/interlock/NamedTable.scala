@@ -1,18 +1,46 @@
 package org.apache.spark.sql.delta.interlock
 
+import io.interlock.spark.errors.InterlockException
 import org.apache.spark.sql.SparkSession
-import org.apache.spark.sql.delta.Snapshot
+import org.apache.spark.sql.catalyst.analysis.{ResolvedTable, UnresolvedTable}
 import org.apache.spark.sql.delta.catalog.DeltaTableV2
+import org.apache.spark.sql.delta.{ResolveDeltaPathTable, Snapshot}
 
 /** Delta tables by name, for statements, functions and procedures that read a table's log. */
-private[interlock] object NamedTable {
+object NamedTable {
+
+  /** @param name
+    *   as SQL has it, `db.t` or "delta.`/path`", or a path: `/path`, `s3://bucket/path`
+    * @param statement
+    *   what asks, for errors
+    * @throws AnalysisException
+    *   as Spark raises it for a name that is not there or is a view's
+    * @throws InterlockException
+    *   INTERLOCK_NOT_A_DELTA_TABLE
+    */
+  def load(session: SparkSession, name: String, statement: String): DeltaTableV2 = {
+    val parts =
+      if (name.startsWith("/") || name.matches("\\w[\\w+.-]*:/.*")) Seq("delta", name)
+      else session.sessionState.sqlParser.parseMultipartIdentifier(name)
+    val analyzer = session.sessionState.analyzer
+    // Inside a view this looks where the view does, unlike an analysis of its own.
+    val found = analyzer.ResolveRelations(UnresolvedTable(parts, statement))
+    ResolveDeltaPathTable(session)(found) match {
+      case ResolvedTable(_, _, table: DeltaTableV2, _) => table
+      case ResolvedTable(_, _, other, _) =>
+        throw InterlockException.notADeltaTable(statement, other.name())
+      case missing =>
+        analyzer.checkAnalysis(missing)
+        throw InterlockException.notADeltaTable(statement, name)
+    }
+  }
 
   /** @param statement
     *   what asks, for errors
     * @param partition
     *   values of partition columns; empty for the whole table
     */
-  def history(
+  private[interlock] def history(
       session: SparkSession,
       table: DeltaTableV2,
       statement: String,
@@ -26,13 +54,17 @@ private[interlock] object NamedTable {
 
   /** The whole table as it is now.
     *
-    * @throws AnalysisException
-    *   as SELECT raises it, where there is no table
+    * @throws InterlockException
+    *   INTERLOCK_NOT_A_DELTA_TABLE, INTERLOCK_NOT_A_WHOLE_TABLE
     */
-  def snapshot(session: SparkSession, table: DeltaTableV2, statement: String): Snapshot = {
+  private[interlock] def snapshot(
+      session: SparkSession,
+      table: DeltaTableV2,
+      statement: String
+  ): Snapshot = {
     PartitionScope.refusePath(session, table, statement)
     val found = table.update()
-    if (found.version < 0) table.toBaseRelation
+    if (found.version < 0) throw InterlockException.notADeltaTable(statement, table.name())
     found
   }
 }

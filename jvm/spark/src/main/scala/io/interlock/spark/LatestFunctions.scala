@@ -1,0 +1,88 @@
+package io.interlock.spark
+
+import io.interlock.spark.errors.InterlockException
+import org.apache.spark.sql.catalyst.FunctionIdentifier
+import org.apache.spark.sql.catalyst.InternalRow
+import org.apache.spark.sql.catalyst.expressions._
+import org.apache.spark.sql.catalyst.expressions.codegen.CodegenFallback
+import org.apache.spark.sql.catalyst.util.toPrettySQL
+import org.apache.spark.sql.delta.interlock.LatestVersions
+import org.apache.spark.sql.types._
+import org.apache.spark.sql.{AnalysisException, SparkSession, SparkSessionExtensions}
+
+/** `get_latest_version('t' [, n])` and `get_latest_timestamp('t' [, n])`: the n-th latest ID version
+  * and time version of a table, 1 being the latest. They are looked up when a query is analysed.
+  */
+object LatestFunctions {
+  def register(extensions: SparkSessionExtensions): Unit = {
+    inject(extensions, "get_latest_version", "latest version", LongType)(LatestVersions.version)
+    inject(extensions, "get_latest_timestamp", "latest change of data", TimestampType)(
+      LatestVersions.timestamp
+    )
+  }
+
+  /** @param what
+    *   what the function gives
+    * @param of
+    *   of a session's table, counted from 1
+    */
+  private def inject(
+      extensions: SparkSessionExtensions,
+      name: String,
+      what: String,
+      dataType: DataType
+  )(of: (SparkSession, String, Int) => Long): Unit = {
+    def build(arguments: Seq[Expression]): Expression = {
+      if (arguments.isEmpty || arguments.size > 2) throw wrongCount(name, arguments.size)
+      val table = text(arguments.head)
+      val call = arguments.map(toPrettySQL(_)).mkString(s"$name(", ", ", ")")
+      LookedUp(call, of(SparkSession.active, table, arguments.lift(1).fold(1)(count)), dataType)
+    }
+    val usage = s"_FUNC_(table[, n]) - The $what of a table, or the n-th latest; n is 1 or more."
+    val info = new ExpressionInfo(getClass.getName, null, name, usage, "")
+    extensions.injectFunction((FunctionIdentifier(name), info, build))
+  }
+
+  private def text(table: Expression): String = constant(table) match {
+    case Some(name) if table.dataType.isInstanceOf[StringType] => name.toString
+    case _ => throw InterlockException.invalidArgument("the table", table.sql, "a constant string")
+  }
+
+  private def count(n: Expression): Int = constant(n) match {
+    case Some(number: Number) if isInteger(n.dataType) && isCount(number.longValue) =>
+      number.intValue
+    case _ => throw InterlockException.invalidArgument("n", n.sql, "a constant integer from 1 on")
+  }
+
+  private val isInteger: Set[DataType] = Set(ByteType, ShortType, IntegerType, LongType)
+
+  private def isCount(number: Long): Boolean = number >= 1 && number <= Int.MaxValue
+
+  private def constant(expression: Expression): Option[Any] = {
+    val evaluable = expression.transform { case r: RuntimeReplaceable => r.replacement }
+    if (evaluable.foldable) Option(evaluable.eval()) else None
+  }
+
+  private def wrongCount(name: String, found: Int) = new AnalysisException(
+    "WRONG_NUM_ARGS.WITHOUT_SUGGESTION",
+    Map(
+      "functionName" -> s"`$name`",
+      "expectedNum" -> "[1, 2]",
+      "actualNum" -> found.toString,
+      "docroot" -> "https://spark.apache.org/docs/latest"
+    )
+  )
+}
+
+/** A value that was looked up during analysis. Unlike a literal it keeps the name of its call, which
+  * columns of views are known by.
+  */
+final private case class LookedUp(call: String, value: Any, dataType: DataType)
+    extends LeafExpression
+    with CodegenFallback {
+  override def foldable: Boolean = true
+  override def nullable: Boolean = false
+  override def eval(input: InternalRow): Any = value
+  override def sql: String = call
+  override def toString: String = call
+}

@@ -1,0 +1,55 @@
+package io.interlock.spark.ranges
+
+import io.interlock.spark.errors.InterlockException
+import org.apache.spark.sql.catalyst.expressions.{Cast, Expression, RuntimeReplaceable}
+import org.apache.spark.sql.internal.SQLConf
+import org.apache.spark.sql.types._
+
+/** Evaluates constant expressions.
+  *
+  * @throws InterlockException
+  *   INTERLOCK_INVALID_ARGUMENT, where one is not constant, NULL or of another type; each function
+  *   is told what the expression stands for
+  */
+private[spark] object Constants {
+
+  def text(what: String, expression: Expression): String =
+    value(what, "a constant string", expression, StringType, _.isInstanceOf[StringType]).toString
+
+  def version(what: String, expression: Expression): Point.Version =
+    Point.Version(long(what, "a constant integer", expression, LongType, isInteger))
+
+  /** A string or date is taken in the session's time zone. */
+  def time(what: String, expression: Expression): Point.Time =
+    Point.Time(long(what, "a constant timestamp", expression, TimestampType, isTime))
+
+  private def isInteger(found: DataType): Boolean =
+    Seq(ByteType, ShortType, IntegerType, LongType).contains(found)
+
+  private def isTime(found: DataType): Boolean = found match {
+    case _: StringType | DateType | TimestampType | TimestampNTZType => true
+    case _ => false
+  }
+
+  private def long(
+      what: String,
+      expected: String,
+      expression: Expression,
+      wanted: DataType,
+      accepts: DataType => Boolean
+  ): Long = value(what, expected, expression, wanted, accepts).asInstanceOf[Long]
+
+  private def value(
+      what: String,
+      expected: String,
+      expression: Expression,
+      wanted: DataType,
+      accepts: DataType => Boolean
+  ): Any = {
+    val evaluable = expression.transform { case r: RuntimeReplaceable => r.replacement }
+    def refused = InterlockException.invalidArgument(what, expression.sql, expected)
+    if (!evaluable.foldable || !accepts(evaluable.dataType)) throw refused
+    val zone = Some(SQLConf.get.sessionLocalTimeZone)
+    Option(Cast(evaluable, wanted, zone, ansiEnabled = false).eval()).getOrElse(throw refused)
+  }
+}

@@ -1,0 +1,59 @@
+package org.apache.spark.sql.delta.interlock
+
+import java.util.Objects
+
+import org.apache.hadoop.fs.Path
+import org.apache.spark.sql.SparkSession
+import org.apache.spark.sql.catalyst.expressions.Expression
+import org.apache.spark.sql.catalyst.expressions.Literal.TrueLiteral
+import org.apache.spark.sql.delta.actions.AddFile
+import org.apache.spark.sql.delta.files.TahoeFileIndexWithSnapshotDescriptor
+import org.apache.spark.sql.delta.{DeltaLog, Snapshot}
+
+/** The files of a version in which rows may be that changed behind an earlier one.
+  *
+  * Skips by partition and statistics as every Delta scan does, and the files whose default row
+  * commit version, which no row of a file is above, is not behind `after`. Delta's rules leave an
+  * index alone that is not their own, so the skipping holds up to the scan.
+  *
+  * @param snapshot
+  *   the version that is read
+  * @param after
+  *   the earlier version, or -1
+  */
+final private[interlock] class RangeFileIndex(
+    override val spark: SparkSession,
+    override val deltaLog: DeltaLog,
+    override val path: Path,
+    snapshot: Snapshot,
+    after: Long
+) extends TahoeFileIndexWithSnapshotDescriptor(spark, deltaLog, path, snapshot) {
+
+  private lazy val all = behind(Nil)
+
+  override def matchingFiles(partition: Seq[Expression], data: Seq[Expression]): Seq[AddFile] = {
+    val filters = (partition ++ data).filter(_ != TrueLiteral)
+    if (filters.isEmpty) all else behind(filters)
+  }
+
+  private def behind(filters: Seq[Expression]): Seq[AddFile] =
+    snapshot.filesForScan(filters).files.filter(_.defaultRowCommitVersion.forall(_ > after))
+
+  override def inputFiles: Array[String] = all.map(f => absolutePath(f.path).toString).toArray
+
+  override def refresh(): Unit = ()
+
+  override def sizeInBytes: Long = all.map(_.size).sum
+
+  /** Two ranges are told apart by their ends: plans are compared by their indexes. */
+  private def identity = (deltaLog.compositeId, path, version, after)
+
+  override def equals(other: Any): Boolean = other match {
+    case range: RangeFileIndex => range.identity == identity
+    case _ => false
+  }
+
+  override def hashCode: Int = Objects.hashCode(identity)
+
+  override def toString: String = s"Delta[versions=($after, $version], $path]"
+}
