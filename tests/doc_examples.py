@@ -1,8 +1,8 @@
 """Pages whose examples run: each block of SQL or Python, in order, in one session.
 
 A `text` block right behind one of them is its output: the rows of the last statement, what Python
-printed, or the message of the error that ended it. Times, ids and file names differ from run to
-run and are not compared. A block behind `<!-- not run -->` is not run.
+printed, or the message of the error that ended it. Times and ids differ from run to run and are
+not compared. A block behind `<!-- not run -->` is not run.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _BLOCK = re.compile(r"(<!-- not run -->\n)?```(sql|python|text)\n(.*?)```\n", re
 _CHANGING = (
     r"\d{4}-\d\d-\d\d[ T]\d\d:\d\d:\d\d(\.\d+)?",
     r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}",
-    r"\d+ (?=bytes)",
+    r"(?<=#)\d+",
 )
 
 

@@ -17,6 +17,7 @@ DELTA = "io.delta:delta-spark_4.2_2.13:4.4.0"
 DELTA_EXTENSION = "io.delta.sql.DeltaSparkSessionExtension"
 EXTENSION = "io.interlock.spark.InterlockExtension"
 CATALOG = "io.interlock.spark.InterlockCatalog"
+PROCEDURES = "io.interlock.spark.procedures.InterlockProcedures"
 
 
 @pytest.fixture(autouse=True)
@@ -39,6 +40,7 @@ def test_a_fresh_builder_gets_everything() -> None:
         "spark.jars.packages": DELTA,
         "spark.sql.extensions": f"{DELTA_EXTENSION},{EXTENSION}",
         "spark.sql.catalog.spark_catalog": CATALOG,
+        "spark.sql.catalog.interlock": PROCEDURES,
         "spark.interlock.version": interlock.__version__,
     }
 

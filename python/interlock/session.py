@@ -25,6 +25,7 @@ _JARS = "spark.jars"
 _PACKAGES = "spark.jars.packages"
 _EXTENSIONS = "spark.sql.extensions"
 _CATALOG = "spark.sql.catalog.spark_catalog"
+_PROCEDURES_CATALOG = "spark.sql.catalog.interlock"
 _COORDINATOR_URL = re.compile(r"spark\.interlock\.coordinator\.[^.]+\.url")
 _POSTGRES_JAR = re.compile(r"(^|[/:])postgresql[-:]\d[^/]*$")
 _VERSION = "spark.interlock.version"
@@ -58,6 +59,7 @@ def configure(builder: SparkSession.Builder) -> SparkSession.Builder:
         _ship_packages(builder)
     _add_extensions(settings)
     _set_unless_other(settings, _CATALOG, CATALOG, replaceable=(DELTA_CATALOG,))
+    _set_unless_other(settings, _PROCEDURES_CATALOG, PROCEDURES)
     _set_unless_other(settings, _VERSION, artifacts.__version__)
     conversion.install()
     return builder

@@ -161,7 +161,7 @@ class Table:
         Arguments and errors are those of `as_of`; a concurrent commit is an
         `interlock.ConflictError`.
         """
-        point = _point(version, timestamp)
+        point = _point(version, timestamp and timestamp.isoformat(sep=" "))
         (row,) = self.spark.sql(f"RESTORE TABLE {self.sql_name} TO {point}").collect()
         return records.restored(row)
 
@@ -218,7 +218,7 @@ class Table:
         return self.spark.sql(f"SELECT {call}").collect()[0][0]
 
 
-def _point(version: int | None, timestamp: datetime | None) -> str:
+def _point(version: int | None, timestamp: datetime | str | None) -> str:
     if (version is None) == (timestamp is None):
         raise ValueError("give either version or timestamp.")
     if timestamp is None:

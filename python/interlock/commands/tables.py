@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import argparse
+import logging
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 from interlock import tabular
@@ -43,7 +46,8 @@ def run(arguments: argparse.Namespace) -> int:
     try:
         found = _found(arguments)
     except (ValueError, PySparkException) as error:
-        print(f"interlock {arguments.command}: {error}", file=sys.stderr)
+        text = str(error).partition("\n\nJVM stacktrace:")[0]
+        print(f"interlock {arguments.command}: {text}", file=sys.stderr)
         return 1
     if arguments.json:
         print(tabular.as_json(found))
@@ -54,10 +58,21 @@ def run(arguments: argparse.Namespace) -> int:
     return 0
 
 
+@contextmanager
+def _unlogged() -> Iterator[None]:
+    """Keep PySpark from logging the errors that it raises."""
+    before = logging.root.manager.disable
+    logging.disable()
+    try:
+        yield
+    finally:
+        logging.disable(before)
+
+
 def _found(arguments: argparse.Namespace) -> list[dict[str, Any]]:
     from interlock.tables import table
 
-    with user_session(arguments.conf) as spark:
+    with user_session(arguments.conf) as spark, _unlogged():
         chosen = table(spark, arguments.table)
         read = chosen.history if arguments.command == "history" else chosen.versions
         return read(limit=arguments.limit).to_dicts()

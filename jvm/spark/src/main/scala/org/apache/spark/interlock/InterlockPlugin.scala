@@ -9,7 +9,7 @@ import org.apache.spark.internal.Logging
 /** The one-line way in: `spark.plugins=org.apache.spark.interlock.InterlockPlugin`.
   *
   * Appends Delta's and Interlock's session extensions to those that are configured and sets the
-  * session catalog, unless the user has set one that is not Delta's. Lives below `org.apache.spark`
+  * session catalog, unless the user has set one that is not Delta's, and the catalog of procedures. Lives below `org.apache.spark`
   * to reach the configuration of the starting context.
   */
 final class InterlockPlugin extends SparkPlugin {
@@ -24,6 +24,7 @@ final class InterlockPlugin extends SparkPlugin {
         case Some(OurCatalog) =>
         case Some(other) => logWarning(s"$Catalog stays $other; Interlock would set $OurCatalog.")
       }
+      sc.conf.setIfMissing(Procedures, OurProcedures)
       Collections.emptyMap()
     }
   }
@@ -36,6 +37,8 @@ private object InterlockPlugin {
   val Catalog = "spark.sql.catalog.spark_catalog"
   val DeltaCatalog = "org.apache.spark.sql.delta.catalog.DeltaCatalog"
   val OurCatalog = "io.interlock.spark.InterlockCatalog"
+  val Procedures = "spark.sql.catalog.interlock"
+  val OurProcedures = "io.interlock.spark.procedures.InterlockProcedures"
   val OurExtensions =
     Seq("io.delta.sql.DeltaSparkSessionExtension", "io.interlock.spark.InterlockExtension")
 }

@@ -17,6 +17,7 @@ import org.apache.spark.sql.delta.{
 }
 import org.apache.spark.sql.execution.command.LeafRunnableCommand
 import org.apache.spark.sql.execution.metric.SQLMetrics
+import org.apache.spark.sql.types.StructType
 import org.apache.spark.sql.{Row, SparkSession}
 
 /** COMPACT MINOR, COMPACT MAJOR and MERGE SMALLFILES of a table with a policy: one transaction that
@@ -117,7 +118,11 @@ final case class CompactCommand(
 }
 
 object CompactCommand {
-  private def attributes: Seq[Attribute] = CompactResult.schema.map { field =>
+
+  /** What a compaction returns. */
+  val schema: StructType = CompactResult.schema
+
+  private def attributes: Seq[Attribute] = schema.map { field =>
     AttributeReference(field.name, field.dataType, field.nullable)()
   }
 }

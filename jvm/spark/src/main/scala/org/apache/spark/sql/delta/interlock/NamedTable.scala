@@ -1,10 +1,13 @@
 package org.apache.spark.sql.delta.interlock
 
+import io.interlock.spark.TableProperties
 import io.interlock.spark.errors.InterlockException
-import org.apache.spark.sql.SparkSession
 import org.apache.spark.sql.catalyst.analysis.{ResolvedTable, UnresolvedTable}
+import org.apache.spark.sql.catalyst.util.quoteIdentifier
 import org.apache.spark.sql.delta.catalog.DeltaTableV2
 import org.apache.spark.sql.delta.{ResolveDeltaPathTable, Snapshot}
+import org.apache.spark.sql.types.StructType
+import org.apache.spark.sql.{Row, SparkSession}
 
 /** Delta tables by name, for statements, functions and procedures that read a table's log. */
 object NamedTable {
@@ -19,12 +22,9 @@ object NamedTable {
     *   INTERLOCK_NOT_A_DELTA_TABLE
     */
   def load(session: SparkSession, name: String, statement: String): DeltaTableV2 = {
-    val parts =
-      if (name.startsWith("/") || name.matches("\\w[\\w+.-]*:/.*")) Seq("delta", name)
-      else session.sessionState.sqlParser.parseMultipartIdentifier(name)
     val analyzer = session.sessionState.analyzer
     // Inside a view this looks where the view does, unlike an analysis of its own.
-    val found = analyzer.ResolveRelations(UnresolvedTable(parts, statement))
+    val found = analyzer.ResolveRelations(UnresolvedTable(parts(session, name), statement))
     ResolveDeltaPathTable(session)(found) match {
       case ResolvedTable(_, _, table: DeltaTableV2, _) => table
       case ResolvedTable(_, _, other, _) =>
@@ -34,6 +34,32 @@ object NamedTable {
         throw InterlockException.notADeltaTable(statement, name)
     }
   }
+
+  /** A name that [[load]] takes, quoted for a SQL text. */
+  def inSql(session: SparkSession, name: String): String =
+    parts(session, name).map(quoteIdentifier).mkString(".")
+
+  private def parts(session: SparkSession, name: String): Seq[String] =
+    if (name.startsWith("/") || name.matches("\\w[\\w+.-]*:/.*")) Seq("delta", name)
+    else session.sessionState.sqlParser.parseMultipartIdentifier(name)
+
+  /** The conflict policy of a table. */
+  def policy(session: SparkSession, name: String, statement: String): Option[String] = {
+    val now = snapshot(session, load(session, name, statement), statement)
+    TableProperties.named(now.metadata.configuration)
+  }
+
+  /** What [[history]] and SHOW HISTORY return. */
+  val historySchema: StructType = VersionRecord.schema
+
+  /** The versions of a table, newest first, read as the iterator advances. */
+  def history(
+      session: SparkSession,
+      name: String,
+      statement: String,
+      partition: Map[String, Option[String]]
+  ): Iterator[Row] =
+    history(session, load(session, name, statement), statement, partition).records().map(_.toRow)
 
   /** @param statement
     *   what asks, for errors

@@ -1,0 +1,87 @@
+package io.interlock.spark.procedures
+
+import java.util.Collections
+
+import io.interlock.spark.errors.InterlockException
+import org.apache.spark.sql.catalyst.{CatalystTypeConverters, InternalRow}
+import org.apache.spark.sql.connector.catalog.procedures.{ProcedureParameter, SimpleProcedure}
+import org.apache.spark.sql.connector.read.{LocalScan, Scan}
+import org.apache.spark.sql.types._
+import org.apache.spark.sql.{Row, SparkSession}
+
+/** A procedure that returns one set of rows. */
+abstract private[procedures] class InterlockProcedure extends SimpleProcedure {
+  def outputType: StructType
+
+  protected def run(session: SparkSession, arguments: Arguments): Iterator[Row]
+
+  final override def isDeterministic: Boolean = false
+
+  final override def call(arguments: InternalRow): java.util.Iterator[Scan] = {
+    val toCatalyst = CatalystTypeConverters.createToCatalystConverter(outputType)
+    val named = new Arguments(parameters.map(_.name).toSeq, arguments)
+    val found = run(SparkSession.active, named).map(toCatalyst(_).asInstanceOf[InternalRow])
+    Collections.singleton[Scan](LocalRows(found.toArray, outputType)).iterator
+  }
+}
+
+final private case class LocalRows(found: Array[InternalRow], readSchema: StructType)
+    extends LocalScan {
+  override def rows(): Array[InternalRow] = found
+}
+
+/** Parameters that several procedures have. */
+private[procedures] object Parameters {
+  val Table: ProcedureParameter =
+    ProcedureParameter.in("table", StringType).comment("a Delta table: db.t, or its path").build()
+
+  val Partition: ProcedureParameter =
+    ProcedureParameter
+      .in("partition", MapType(StringType, StringType))
+      .comment("values of partition columns; all partitions by default")
+      .defaultValue("NULL")
+      .build()
+
+  val Limit: ProcedureParameter =
+    ProcedureParameter
+      .in("limit", IntegerType)
+      .comment("the most rows to return; all by default")
+      .defaultValue("NULL")
+      .build()
+}
+
+/** The values of a procedure's parameters. */
+final private[procedures] class Arguments(names: Seq[String], values: InternalRow) {
+
+  /** None for NULL. */
+  def text(name: String): Option[String] =
+    ordinal(name).map(values.getUTF8String).map(_.toString)
+
+  /** @throws InterlockException
+    *   INTERLOCK_INVALID_ARGUMENT for NULL
+    */
+  def table: String = text(Parameters.Table.name)
+    .getOrElse(throw InterlockException.invalidArgument("the table", "NULL", "a table's name"))
+
+  def partition: Map[String, Option[String]] =
+    ordinal(Parameters.Partition.name).fold(Map.empty[String, Option[String]]) { at =>
+      val found = values.getMap(at)
+      found.keyArray().toArray[Any](StringType)
+        .zip(found.valueArray().toArray[Any](StringType))
+        .map { case (column, value) => column.toString -> Option(value).map(_.toString) }
+        .toMap
+    }
+
+  /** @throws InterlockException
+    *   INTERLOCK_INVALID_ARGUMENT for negative numbers
+    */
+  def limited[A](all: Iterator[A]): Iterator[A] =
+    ordinal(Parameters.Limit.name).map(values.getInt).fold(all) { limit =>
+      if (limit < 0)
+        throw InterlockException.invalidArgument("the limit", limit.toString, "0 or more")
+      all.take(limit)
+    }
+
+  private def ordinal(name: String): Option[Int] =
+    Some(names.indexOf(name)).filterNot(values.isNullAt)
+}

@@ -1,0 +1,44 @@
+package io.interlock.spark.procedures
+
+import org.apache.spark.sql.connector.catalog.procedures.UnboundProcedure
+import org.apache.spark.sql.connector.catalog.{Identifier, ProcedureCatalog}
+import org.apache.spark.sql.util.CaseInsensitiveStringMap
+
+/** The catalog of Interlock's procedures: `spark.sql.catalog.interlock`. They are called as
+  * `CALL interlock.history('db.t')`, listed by `SHOW PROCEDURES IN interlock` and described by
+  * `DESCRIBE PROCEDURE interlock.history`. It has nothing else.
+  */
+final class InterlockProcedures extends ProcedureCatalog {
+  import InterlockProcedures._
+
+  private var catalogName = ""
+
+  override def initialize(name: String, options: CaseInsensitiveStringMap): Unit =
+    catalogName = name
+
+  override def name(): String = catalogName
+
+  override def defaultNamespace(): Array[String] = Array.empty
+
+  override def listProcedures(namespace: Array[String]): Array[Identifier] =
+    if (namespace.nonEmpty) Array.empty
+    else All.map(procedure => Identifier.of(Array.empty, procedure.name)).toArray
+
+  override def loadProcedure(identifier: Identifier): UnboundProcedure =
+    All
+      .find(found => identifier.namespace.isEmpty && found.name.equalsIgnoreCase(identifier.name))
+      .getOrElse(throw new NoSuchElementException(
+        s"There is no procedure $identifier; there are ${All.map(_.name).mkString(", ")}."
+      ))
+}
+
+private object InterlockProcedures {
+  val All: Seq[InterlockProcedure] = Seq(
+    CompactProcedure,
+    FilesProcedure,
+    HistoryProcedure,
+    PoliciesProcedure,
+    SetPolicyProcedure,
+    VersionsProcedure
+  )
+}

@@ -1,0 +1,106 @@
+"""What `interlock.table` changes: a table's policy, its files, its version."""
+
+from __future__ import annotations
+
+from datetime import date, datetime
+from decimal import Decimal
+from pathlib import Path
+
+import interlock
+import pytest
+from interlock.sql_text import literal
+from pyspark.sql import SparkSession
+
+from tests.support import (
+    Table,
+    commit_info,
+    deltalake_rows,
+    latest_version,
+    live_files,
+    make_table,
+    rows,
+)
+
+VALUES = {
+    "s": "it's a \\ `x`",
+    "n": -3,
+    "d": date(2013, 1, 31),
+    "t": datetime(2013, 1, 31, 5, 15),
+    "m": Decimal("1.50"),
+    "x": 0.1,
+    "b": True,
+    "z": None,
+}
+COLUMNS = "s STRING, n INT, d DATE, t TIMESTAMP, m DECIMAL(5, 2), x DOUBLE, b BOOLEAN, z STRING"
+OTHER = {**VALUES, "z": "other"}
+
+
+def test_the_policy(spark: SparkSession, example: Table) -> None:
+    table = interlock.table(spark, str(example.path))
+    assert table.policy == "maxcompute_delta"
+    table.set_policy("serializable")
+    assert table.policy == "serializable"
+    table.set_policy(None)
+    assert table.policy is None
+    table.set_policy(None)
+    with pytest.raises(interlock.UsageError, match="serializable") as caught:
+        table.set_policy("it's \\ serialisable")
+    assert caught.value.condition == "INTERLOCK_UNKNOWN_POLICY"
+    assert table.policy is None
+
+
+def test_compaction_and_restore(spark: SparkSession, table_path: Path) -> None:
+    """Two files of three rows, one of them dead."""
+    made = make_table(spark, table_path, properties={"delta.enableDeletionVectors": "true"})
+    spark.sql(f"DELETE FROM {made} WHERE id = 2")
+    table = interlock.table(spark, str(table_path))
+    minor = table.compact("minor")
+    assert minor.bytes_in > 0
+    assert minor.bytes_out > 0
+    expected = interlock.CompactionResult(
+        4, "COMPACT_MINOR", 2, 1, minor.bytes_in, minor.bytes_out, 2, 1, ()
+    )
+    assert minor == expected
+    nothing = table.compact("minor")
+    assert (nothing.version, nothing.files_in, nothing.files_out) == (None, 0, 0)
+    assert latest_version(made) == 4
+    assert commit_info(made, 4)["operation"] == "COMPACT MINOR"
+    assert rows(spark, made) == deltalake_rows(made) == ((1, "a"), (3, "c"))
+    major = table.compact("major")
+    assert (major.version, major.operation_class, major.files_in) == (5, "COMPACT_MAJOR", 1)
+    spark.sql(f"INSERT INTO {made} VALUES (5, 'e')")
+    merged = table.merge_small_files()
+    assert (merged.version, merged.operation_class) == (7, "COMPACT_MINOR")
+    assert commit_info(made, 7)["operation"] == "MERGE SMALLFILES"
+    back = table.restore(version=2)
+    assert (back.files, back.files_restored, back.files_removed) == (2, 2, 1)
+    assert back.bytes == back.bytes_restored == minor.bytes_in
+    assert rows(spark, made) == deltalake_rows(made) == ((1, "a"), (2, "b"), (3, "c"))
+    table.restore(timestamp=table.history(limit=2)[1].timestamp)
+    assert latest_version(made) == 9
+    assert rows(spark, made) == ((1, "a"), (3, "c"), (5, "e"))
+
+
+def test_a_partition_is_found_by_its_values(spark: SparkSession, table_path: Path) -> None:
+    made = make_table(
+        spark,
+        table_path,
+        columns=f"(id INT, {COLUMNS}) USING delta PARTITIONED BY ({', '.join(VALUES)})",
+        statements=(),
+    )
+    for number in range(2):
+        both = (", ".join(map(literal, values.values())) for values in (VALUES, OTHER))
+        spark.sql(f"INSERT INTO {made} VALUES {', '.join(f'({number}, {row})' for row in both)}")
+    before = live_files(made)
+    table = interlock.table(spark, str(table_path))
+    result = table.compact("minor", partition=VALUES)
+    assert (result.version, result.files_in, result.files_out, result.rows) == (3, 2, 1, 2)
+    assert len(live_files(made) & before) == 2
+    assert {row[1:] for row in rows(spark, made)} == {
+        tuple(VALUES.values()),
+        tuple(OTHER.values()),
+    }
+    (file,) = table.files(partition=VALUES)
+    assert file.rows == 2
+    assert [record.version for record in table.history(partition=VALUES)] == [3, 2, 1]
+    assert [record.version for record in table.history(partition=OTHER)] == [2, 1]
