@@ -88,6 +88,26 @@ def test_partition_values_become_literals(value: object, literal: str) -> None:
     assert made == f"ALTER TABLE `t` PARTITION (`p` = {literal}) MERGE SMALLFILES"
 
 
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [
+        (None, "CAST(NULL AS STRING)"),
+        (True, "'True'"),
+        (-7, "'-7'"),
+        (0.1, "'0.1'"),
+        (date(2013, 1, 31), "'2013-01-31'"),
+        (
+            datetime(2013, 1, 31, 5, tzinfo=timezone(timedelta(hours=-5))),
+            "'2013-01-31 05:00:00-05:00'",
+        ),
+        ("O'Hare \\", "'O\\'Hare \\\\'"),
+    ],
+)
+def test_procedures_take_partition_values_as_text(value: object, text: str) -> None:
+    made = statement_of(lambda table: table._call("files", partition={"p'": value}))
+    assert made == f"CALL interlock.files(table => '`t`', partition => map('p\\'', {text}))"
+
+
 def test_partition_columns_are_quoted() -> None:
     made = statement_of(lambda table: table.compact("major", partition={"o`r": 1, "m d": 2}))
     assert made == "ALTER TABLE `t` PARTITION (`o``r` = 1, `m d` = 2) COMPACT MAJOR"

@@ -13,6 +13,7 @@ if TYPE_CHECKING:
 
 _ID = "_interlock_row_id"
 _WRITTEN = "_interlock_row_commit_version"
+_BEFORE = "_interlock_row_commit_version_before"
 
 
 @dataclass(frozen=True)
@@ -65,20 +66,17 @@ def diff(spark: SparkSession, table: str, a: int, b: int) -> Diff:
     """Compare two versions; the arguments are those of `interlock.Table.diff`."""
     _ = between(spark, table, (min(a, b), max(a, b)), None).columns  # the errors are raised here
     first, second = (
-        f"(SELECT *, _metadata.row_id AS {_ID}, _metadata.row_commit_version AS {_WRITTEN}"
-        f" FROM {table} VERSION AS OF {version:d})"
+        spark.sql(
+            f"SELECT *, _metadata.row_id AS {_ID}, _metadata.row_commit_version AS {_WRITTEN}"
+            f" FROM {table} VERSION AS OF {version:d}"
+        )
         for version in (a, b)
     )
-
-    def rows(of: str, join: str, other: str, also: str = "") -> DataFrame:
-        return spark.sql(
-            f"SELECT this.* EXCEPT ({_ID}, {_WRITTEN}) FROM {of} AS this {join} JOIN {other} AS"
-            f" other ON this.{_ID} = other.{_ID}{also}"
-        )
-
-    written = f" AND this.{_WRITTEN} <> other.{_WRITTEN}"
+    before = first.selectExpr(_ID, f"{_WRITTEN} AS {_BEFORE}")
     return Diff(
-        added=rows(second, "LEFT ANTI", first),
-        removed=rows(first, "LEFT ANTI", second),
-        changed=rows(second, "LEFT SEMI", first, written),
+        added=second.join(first, _ID, "left_anti").drop(_ID, _WRITTEN),
+        removed=first.join(second, _ID, "left_anti").drop(_ID, _WRITTEN),
+        changed=second.join(before, _ID)
+        .where(f"{_WRITTEN} <> {_BEFORE}")
+        .drop(_ID, _WRITTEN, _BEFORE),
     )

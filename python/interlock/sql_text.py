@@ -33,11 +33,18 @@ def partition_clause(partition: Mapping[str, object] | None) -> str:
 def partition_map(partition: Mapping[str, object]) -> str:
     """Write a partition as the MAP<STRING, STRING> that procedures take."""
     _check(partition)
-    pairs = (
-        f"{literal(column)}, {'NULL' if value is None else f'CAST({literal(value)} AS STRING)'}"
-        for column, value in partition.items()
-    )
+    pairs = (f"{literal(column)}, {_text(value)}" for column, value in partition.items())
     return f"map({', '.join(pairs)})"
+
+
+def _text(value: object) -> str:
+    """Write a partition's value as a STRING that Spark casts to the column's type."""
+    written = literal(value)
+    if value is None:  # Spark takes no map of strings and untyped nulls for constant
+        return "CAST(NULL AS STRING)"
+    if isinstance(value, datetime):
+        return literal(value.isoformat(sep=" "))
+    return written if written.startswith("'") else literal(str(value))
 
 
 def literal(value: object) -> str:

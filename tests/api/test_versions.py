@@ -110,7 +110,7 @@ def test_files(table: interlock.Table) -> None:
     assert (file.rows, file.dead_rows) == (3, 0)
     assert file.size > 0
     assert file.compacted_from is not None
-    assert len(file.compacted_from) == 3
+    assert len(file.compacted_from) == 2
     assert all(path.startswith("p=1/") for path in file.compacted_from)
     assert table.files(partition={"p": 1}) == table.files()
     assert len(table.files(partition={"p": 2})) == 0

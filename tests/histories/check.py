@@ -16,6 +16,7 @@ from tests.histories.physical import Version, replayed, unknown_files
 from tests.histories.ranges import check_ranges
 from tests.histories.run import Ended
 from tests.histories.templates import Start, Template, values
+from tests.histories.times import check_time_versions
 from tests.log_replay import check_log
 from tests.support import Table, deltalake_rows
 
@@ -37,6 +38,7 @@ def check(
     _check_log(expected, log)
     _check_rows(spark, history.template, table, start, expected)
     check_ranges(spark, history, table, start, expected)
+    check_time_versions(spark, history.template, table, expected)
     if history.template.changes:
         _check_changes(spark, history.template, table, start, expected)
     _check_leftovers(spark, history, table, expected)
