@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
-from datetime import datetime, timedelta, timezone
+from datetime import datetime, timezone
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -45,11 +45,9 @@ def plain(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Tabl
     return table
 
 
-def committed(table: Table, version: int, *, plus_millis: int = 0) -> str:
-    """Return a time in SQL: that of a version, or a little later."""
-    millis = commit_info(table, version)["inCommitTimestamp"] + plus_millis
-    at = datetime.fromtimestamp(0, timezone.utc) + timedelta(milliseconds=millis)
-    return f"TIMESTAMP '{at:%Y-%m-%d %H:%M:%S.%f}+00:00'"
+def committed(table: Table, version: int) -> str:
+    """Return the time of a version in SQL."""
+    return f"timestamp_millis({commit_info(table, version)['inCommitTimestamp']})"
 
 
 class TestTimestampBetween:
@@ -127,7 +125,7 @@ class TestBehindTheLastCommit:
 
     def test_an_earlier_time_is_stocks_business(self, spark: SparkSession, history: Table) -> None:
         for version in (2, 4, 6):
-            at = committed(history, version, plus_millis=0)
+            at = committed(history, version)
             query = f"SELECT * FROM {history} TIMESTAMP AS OF {at}"
             assert found(spark.sql(query)) == sorted(LIVE[version])
         with pytest.raises(AnalysisException, match="EARLIER_THAN_COMMIT_RETENTION"):

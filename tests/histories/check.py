@@ -13,6 +13,7 @@ from tests.histories.generate import History, Planned
 from tests.histories.model import Change, Row, Rows
 from tests.histories.oracle import Expected, Replay, replay
 from tests.histories.physical import Version, replayed, unknown_files
+from tests.histories.ranges import check_ranges
 from tests.histories.run import Ended
 from tests.histories.templates import Start, Template, values
 from tests.histories.times import check_time_versions
@@ -36,6 +37,7 @@ def check(
     assert len(log) - 1 == max(expected.states), "number of versions"
     _check_log(expected, log)
     _check_rows(spark, history.template, table, start, expected)
+    check_ranges(spark, history, table, start, expected)
     check_time_versions(spark, history.template, table, expected)
     if history.template.changes:
         _check_changes(spark, history.template, table, start, expected)
