@@ -72,6 +72,6 @@ def found(data: DataFrame) -> list[tuple[object, ...]]:
 def files_read(data: DataFrame) -> Sequence[int]:
     """Run a query without a shuffle, and tell how many files each of its scans has read."""
     data.collect()
-    plan: Any = data._jdf.queryExecution().executedPlan()  # type: ignore[operator]
+    plan: Any = data._jdf.queryExecution().executedPlan()
     leaves = plan.collectLeaves()
     return [leaves.apply(i).metrics().apply("numFiles").value() for i in range(leaves.size())]

@@ -40,6 +40,8 @@ LIFE: tuple[tuple[str, tuple[str | None, str, int | None, int | None]], ...] = (
     ("INSERT OVERWRITE {t} VALUES (7, 'q', 3)", ("OVERWRITE", "WRITE", 1, 2)),
     ("TRUNCATE TABLE {t}", ("OVERWRITE", "TRUNCATE", 0, 1)),
     ("TRUNCATE TABLE {t}", ("OVERWRITE", "TRUNCATE", 0, 0)),
+    # Back over a compaction, so it brings rows in other files than they were in.
+    ("RESTORE TABLE {t} TO VERSION AS OF 3", (None, "RESTORE", None, None)),
 )
 
 
@@ -99,6 +101,7 @@ def test_every_version_is_told(spark: SparkSession, life: Table) -> None:
 def test_partitions(spark: SparkSession, life: Table) -> None:
     one = history(spark, life, "PARTITION (p = 1)")
     assert [(r["version"], r["rows_in"], r["rows_out"]) for r in one] == [
+        (14, None, None),
         (11, 0, 1),
         (8, 1, 2),
         (7, 0, 0),
@@ -106,8 +109,8 @@ def test_partitions(spark: SparkSession, life: Table) -> None:
         (3, 1, 1),
         (1, 2, 0),
     ]
-    assert time_versions(one) == [11, 8, 3, 1]
-    null = history(spark, life, "PARTITION (p = NULL) LIMIT 1")
+    assert time_versions(one) == [14, 11, 8, 3, 1]
+    null = history(spark, life, "PARTITION (p = NULL) LIMIT 2")[1:]
     assert [(r["version"], r["rows_out"], r["files_removed"]) for r in null] == [(11, 1, 1)]
 
 
@@ -119,8 +122,21 @@ def plain(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Tabl
         tmp_path_factory.mktemp("plain") / "table",
         policy=None,
         columns=PARTITIONED,
-        statements=("INSERT INTO {t} VALUES (1, 'a', 1)", "UPDATE {t} SET v = 'b'"),
+        statements=(
+            "INSERT INTO {t} VALUES (1, 'a', 1), (2, 'a', 1), (3, 'a', 2), (4, 'a', 2)",
+            "UPDATE {t} SET v = 'b' WHERE id IN (1, 3)",
+        ),
     )
+
+
+def test_copied_rows_are_neither_in_nor_out(spark: SparkSession, plain: Table) -> None:
+    """How many of them were copied in one partition, nothing tells."""
+    assert commit_info(plain, 2)["operationMetrics"]["numCopiedRows"] == "2"
+    update = history(spark, plain, "LIMIT 1")[0]
+    assert (update["rows_in"], update["rows_out"], update["files_added"]) == (2, 2, 2)
+    part = history(spark, plain, "PARTITION (p = 1) LIMIT 1")[0]
+    assert (part["rows_in"], part["rows_out"], part["files_added"]) == (None, None, 1)
+    assert part["time_version"] == update["time_version"] is not None
 
 
 @pytest.mark.parametrize(
@@ -196,6 +212,12 @@ def test_what_a_commit_passed(spark: SparkSession, example: Table) -> None:
         ("COMPACT_MINOR", [3], "D9"),
         ("APPEND", [], None),
     ]
+    appended = newest[1]["timestamp"]
+    assert newest[1]["time_version"] == appended
+    spark.sql(f"RESTORE TABLE {example} TO TIMESTAMP AS OF '{appended:%Y-%m-%d %H:%M:%S.%f}'")
+    restore = history(spark, example, "LIMIT 1")[0]
+    assert (restore["operation"], restore["version"]) == ("RESTORE", 5)
+    assert (restore["time_version"], restore["rows_in"]) == (None, 0)  # it undid the compaction
 
 
 def test_foreign_commits(spark: SparkSession, table_path: Path) -> None:
@@ -217,6 +239,8 @@ def test_foreign_commits(spark: SparkSession, table_path: Path) -> None:
     assert [found[v]["foreign"] for v in (0, 1)] == [None, None]
     assert (found[first]["foreign"], found[first + 1]["foreign"]) == (False, True)
     assert found[first + 3]["foreign"] is None
+    backfill = next(r for r in found.values() if r["operation"] == "ROW TRACKING BACKFILL")
+    assert (backfill["files_added"], backfill["rows_in"], backfill["time_version"]) == (0, 0, None)
     assert found[first + 1]["rows_in"] is None  # the file has no statistics
     assert found[first + 1]["time_version"] is not None
     assert (found[1]["rows_in"], found[1]["class"], found[1]["rebased_over"]) == (2, None, None)

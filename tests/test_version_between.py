@@ -53,7 +53,7 @@ class TestRows:
     def test_filters_and_columns_are_pushed_down(self, spark: SparkSession, history: Table) -> None:
         data = spark.sql(f"SELECT id FROM {history} VERSION BETWEEN 2 AND 6 WHERE id > 1 AND p = 2")
         assert found(data) == [(4,)]
-        plan = data._jdf.queryExecution().executedPlan().toString()  # type: ignore[operator]
+        plan = data._jdf.queryExecution().executedPlan().toString()
         assert "GreaterThan(id,1)" in plan
         assert "v#" not in plan
 
@@ -121,7 +121,7 @@ class TestFilesRead:
         assert cached.count() == 2
         again = spark.sql(f"SELECT id FROM {appended} VERSION BETWEEN 2 AND 4")
         other = spark.sql(f"SELECT id FROM {appended} VERSION BETWEEN 3 AND 4")
-        plans = [str(d._jdf.queryExecution().withCachedData()) for d in (again, other)]  # type: ignore[operator]
+        plans = [str(d._jdf.queryExecution().withCachedData()) for d in (again, other)]
         assert ["InMemoryRelation" in plan for plan in plans] == [True, False]
         assert found(other) == [(4,)]
         cached.unpersist()

@@ -8,6 +8,7 @@ generate    a history from a seed
 run         lets a history happen, commits in its order
 oracle      the serial replay and the verdicts
 check       compares the table with the oracle
+times       compares SHOW HISTORY with the oracle
 physical    reads the table's log without Spark or `deltalake`
 report      a failing history, shrunk and as SQL
 stock       what a session of plain Delta reads in tables that were kept

@@ -15,6 +15,7 @@ from tests.histories.oracle import Expected, Replay, replay
 from tests.histories.physical import Version, replayed, unknown_files
 from tests.histories.run import Ended
 from tests.histories.templates import Start, Template, values
+from tests.histories.times import check_time_versions
 from tests.log_replay import check_log
 from tests.support import Table, deltalake_rows
 
@@ -35,6 +36,7 @@ def check(
     assert len(log) - 1 == max(expected.states), "number of versions"
     _check_log(expected, log)
     _check_rows(spark, history.template, table, start, expected)
+    check_time_versions(spark, history.template, table, expected)
     if history.template.changes:
         _check_changes(spark, history.template, table, start, expected)
     _check_leftovers(spark, history, table, expected)

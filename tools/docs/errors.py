@@ -29,7 +29,7 @@ _DELTA = (
 )
 
 _REFUSALS = """\
-These do not depend on other writers. In Python they are `interlock.InterlockError`;
+These do not depend on other writers. In Python they are `interlock.UsageError`;
 INTERLOCK_VERSION_MISMATCH is its subclass `interlock.VersionMismatchError`."""
 
 

@@ -1,6 +1,6 @@
 package io.interlock.spark
 
-import io.interlock.spark.errors.InterlockException
+import io.interlock.spark.ranges.Constants
 import org.apache.spark.sql.catalyst.FunctionIdentifier
 import org.apache.spark.sql.catalyst.InternalRow
 import org.apache.spark.sql.catalyst.expressions._
@@ -34,33 +34,14 @@ object LatestFunctions {
   )(of: (SparkSession, String, Int) => Long): Unit = {
     def build(arguments: Seq[Expression]): Expression = {
       if (arguments.isEmpty || arguments.size > 2) throw wrongCount(name, arguments.size)
-      val table = text(arguments.head)
+      val table = Constants.text("the table", arguments.head)
+      val n = arguments.lift(1).fold(1)(Constants.count("n", _))
       val call = arguments.map(toPrettySQL(_)).mkString(s"$name(", ", ", ")")
-      LookedUp(call, of(SparkSession.active, table, arguments.lift(1).fold(1)(count)), dataType)
+      LookedUp(call, of(SparkSession.active, table, n), dataType)
     }
     val usage = s"_FUNC_(table[, n]) - The $what of a table, or the n-th latest; n is 1 or more."
     val info = new ExpressionInfo(getClass.getName, null, name, usage, "")
     extensions.injectFunction((FunctionIdentifier(name), info, build))
-  }
-
-  private def text(table: Expression): String = constant(table) match {
-    case Some(name) if table.dataType.isInstanceOf[StringType] => name.toString
-    case _ => throw InterlockException.invalidArgument("the table", table.sql, "a constant string")
-  }
-
-  private def count(n: Expression): Int = constant(n) match {
-    case Some(number: Number) if isInteger(n.dataType) && isCount(number.longValue) =>
-      number.intValue
-    case _ => throw InterlockException.invalidArgument("n", n.sql, "a constant integer from 1 on")
-  }
-
-  private val isInteger: Set[DataType] = Set(ByteType, ShortType, IntegerType, LongType)
-
-  private def isCount(number: Long): Boolean = number >= 1 && number <= Int.MaxValue
-
-  private def constant(expression: Expression): Option[Any] = {
-    val evaluable = expression.transform { case r: RuntimeReplaceable => r.replacement }
-    if (evaluable.foldable) Option(evaluable.eval()) else None
   }
 
   private def wrongCount(name: String, found: Int) = new AnalysisException(

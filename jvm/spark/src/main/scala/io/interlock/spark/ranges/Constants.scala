@@ -19,6 +19,15 @@ private[spark] object Constants {
   def version(what: String, expression: Expression): Point.Version =
     Point.Version(long(what, "a constant integer", expression, LongType, isInteger))
 
+  /** From 1 on. */
+  def count(what: String, expression: Expression): Int = {
+    val expected = "a constant integer from 1 on"
+    val found = long(what, expected, expression, LongType, isInteger)
+    if (found < 1 || found > Int.MaxValue)
+      throw InterlockException.invalidArgument(what, expression.sql, expected)
+    found.toInt
+  }
+
   /** A string or date is taken in the session's time zone. */
   def time(what: String, expression: Expression): Point.Time =
     Point.Time(long(what, "a constant timestamp", expression, TimestampType, isTime))

@@ -22,10 +22,12 @@ final private[interlock] class VersionHistory(
   private val log = new CommitLog(snapshot)
   private val states = new VersionStates(log, changes())
 
-  def records(): Iterator[VersionRecord] =
-    changes().scanLeft(Walked(None, TableProperties.named(snapshot.metadata.configuration), true))(
-      advance
-    ).drop(1).filter(_.isAsked).flatMap(_.record)
+  def records(): Iterator[VersionRecord] = {
+    val now = TableProperties.named(snapshot.metadata.configuration)
+    changes().scanLeft(Walked(None, None, Some(now)))(advance).flatMap { walked =>
+      walked.change.filter(inScope.isEmpty || _.files.touches).map(record(_, walked.isForeign))
+    }
+  }
 
   /** Versions that logically added or removed at least one row, and when they were committed. */
   def timeVersions(): Iterator[(Long, Timestamp)] =
@@ -37,38 +39,28 @@ final private[interlock] class VersionHistory(
   private def changes(): Iterator[VersionChange] =
     new VersionChanges(log.newestFirst(snapshot.version), inScope.getOrElse(_ => true))
 
-  /** @param policy
-    *   that of the table after the version, where `isPolicyKnown`
+  /** @param policyBefore
+    *   the table's policy before the version, unless that had to be looked up for nothing
     */
   private case class Walked(
-      record: Option[VersionRecord],
-      policy: Option[String],
-      isPolicyKnown: Boolean,
-      isAsked: Boolean = true
+      change: Option[VersionChange],
+      isForeign: Option[Boolean],
+      policyBefore: Option[Option[String]]
   )
 
   private def advance(newer: Walked, change: VersionChange): Walked = {
-    val tags = change.info.flatMap(_.tags).getOrElse(Map.empty)
-    val isOurs = CommitTags.areOurs(tags)
-    val isKnown = newer.isPolicyKnown && change.metadata.isEmpty
-    val before =
-      if (isKnown) newer.policy
-      else if (isOurs) None
-      else log.policyAt(change.version - 1)
-    val isForeign = if (isOurs) Some(false) else before.map(_ => true)
-    Walked(
-      Some(record(change, tags, isForeign)),
-      before,
-      isPolicyKnown = isKnown || !isOurs,
-      isAsked = inScope.isEmpty || change.files.touches
-    )
+    val isOurs = CommitTags.areOurs(tags(change))
+    val before = newer.policyBefore.filter(_ => change.metadata.isEmpty)
+      .orElse(Option.when(!isOurs)(log.policyAt(change.version - 1)))
+    val isForeign = if (isOurs) Some(false) else before.flatten.map(_ => true)
+    Walked(Some(change), isForeign, before)
   }
 
-  private def record(
-      change: VersionChange,
-      tags: Map[String, String],
-      isForeign: Option[Boolean]
-  ): VersionRecord = {
+  private def tags(change: VersionChange): Map[String, String] =
+    change.info.flatMap(_.tags).getOrElse(Map.empty)
+
+  private def record(change: VersionChange, isForeign: Option[Boolean]): VersionRecord = {
+    val tags = this.tags(change)
     val timestamp = log.timestamp(change.version, change.info).map(new Timestamp(_))
     val changesData = states.changesData(change)
     def counted(rows: Option[Long]) =
