@@ -44,7 +44,11 @@ final class ResolveTableRange(session: SparkSession) extends Rule[LogicalPlan] {
   private def name(relation: LogicalPlan): String = relation match {
     case SubqueryAlias(identifier, _) => identifier.toString
     case DataSourceV2Relation(table, _, _, _, _, _) => table.name()
-    case other => other.simpleString(maxFields = 1)
+    case other =>
+      other.collectFirst {
+        case LogicalRelation(HadoopFsRelation(files, _, _, _, _, _), _, _, _, _) =>
+          files.rootPaths.mkString(", ")
+      }.getOrElse(other.nodeName)
   }
 
   private def rows(
