@@ -21,6 +21,13 @@ INSERT INTO t VALUES (1, 'a'), (2, 'b');
 TRUNCATE TABLE t;
 INSERT OVERWRITE t VALUES (3, 'c');
 """
+READS = """
+SELECT id, v FROM t VERSION BETWEEN 2 AND get_latest_version('t');
+SELECT id, v FROM t TIMESTAMP BETWEEN '2020-01-01' AND current_timestamp();
+SELECT id, v FROM t VERSION AS OF get_latest_version('t', 3) WHERE id = 2;
+SHOW HISTORY FOR TABLE t LIMIT 1;
+CALL interlock.versions(table => 't', limit => 1);
+"""
 JOB = f"""
 import interlock
 from pyspark.sql import SparkSession
@@ -32,6 +39,12 @@ try:
     spark.sql("ALTER TABLE t SET TBLPROPERTIES ('interlock.policy' = 'maxcompute_dleta')")
 except interlock.InterlockError as error:
     print("refused:", error.getCondition())
+for statement in '''{READS}'''.strip().strip(";").split(";"):
+    for row in spark.sql(statement).collect():
+        print(*row, sep="\\t")
+table = interlock.table(spark, "t")
+print("between:", table.between(versions=(2, None)).collect())
+print("latest:", table.latest_version(), [record.version for record in table.versions()])
 """
 PLAIN_JOB = """
 from pyspark.sql import SparkSession
@@ -96,22 +109,35 @@ def check_table(folder: Path) -> None:
     assert classes == ["APPEND", "OVERWRITE", "OVERWRITE"]
 
 
+def check_reads(printed: str) -> None:
+    """Each statement of READS has printed its row, whichever program ran it."""
+    rows = [line.split("\t") for line in printed.splitlines() if "\t" in line]
+    assert [row[:2] for row in rows[:3]] == [["3", "c"], ["3", "c"], ["2", "b"]]
+    history, versions = rows[3:]
+    assert history[3:6] == ["OVERWRITE", "maxcompute_delta", "WRITE"]
+    assert (versions[0], versions[3]) == ("3", "WRITE")
+
+
 def test_spark_submit(tmp_path: Path, commands: dict[str, str]) -> None:
     (tmp_path / "job.py").write_text(JOB, encoding="utf-8")
     done = run(tmp_path, commands["spark-submit"])
     assert done.returncode == 0, done.stderr
     assert "refused: INTERLOCK_UNKNOWN_POLICY" in done.stdout
+    check_reads(done.stdout)
+    assert "between: [Row(id=3, v='c')]" in done.stdout
+    assert "latest: 3 [3, 2, 1, 0]" in done.stdout
     check_table(tmp_path)
 
 
 def test_spark_sql_with_the_plugin(tmp_path: Path, commands: dict[str, str]) -> None:
     assert "InterlockPlugin" in commands["spark-sql"]
     unknown = "ALTER TABLE t SET TBLPROPERTIES ('interlock.policy' = 'maxcompute_dleta');"
-    (tmp_path / "job.sql").write_text(TABLE + unknown, encoding="utf-8")
+    (tmp_path / "job.sql").write_text(TABLE + READS + unknown, encoding="utf-8")
     done = run(tmp_path, commands["spark-sql"])
     assert done.returncode != 0
     assert "[INTERLOCK_UNKNOWN_POLICY]" in done.stderr
     assert "Did you mean 'maxcompute_delta'?" in done.stderr
+    check_reads(done.stdout)
     check_table(tmp_path)
 
 

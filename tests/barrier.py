@@ -10,10 +10,12 @@ from __future__ import annotations
 
 import socket
 import threading
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
-WAIT_SECONDS = 60
+WAIT_SECONDS = 120
+POLL_SECONDS = 0.05
 
 
 class Barrier:
@@ -40,9 +42,12 @@ class Barrier:
 
         return wait
 
-    def await_arrival(self) -> None:
-        """Wait until a row stands at the barrier."""
-        assert self._arrived.wait(WAIT_SECONDS), "no row came to the barrier"
+    def await_arrival(self, *, unless: Callable[[], bool] = lambda: False) -> None:
+        """Wait until a row stands at the barrier, or `unless` says that none will come."""
+        give_up = time.monotonic() + WAIT_SECONDS
+        while not self._arrived.wait(POLL_SECONDS):
+            assert not unless(), "it ended before the barrier"
+            assert time.monotonic() < give_up, "no row came to the barrier"
 
     def open(self) -> None:
         """Let all rows pass, those that come later too."""

@@ -139,6 +139,25 @@ def test_copied_rows_are_neither_in_nor_out(spark: SparkSession, plain: Table) -
     assert part["time_version"] == update["time_version"] is not None
 
 
+@pytest.mark.parametrize(("vectors", "files"), [("true", (1, 0)), ("false", (2, 1))])
+def test_rows_that_a_replacement_leaves(
+    spark: SparkSession, table_path: Path, vectors: str, files: tuple[int, int]
+) -> None:
+    table = make_table(
+        spark,
+        table_path,
+        policy=None,
+        properties={"delta.enableDeletionVectors": vectors},
+        statements=(
+            "INSERT INTO {t} VALUES (1, 'a'), (2, 'b'), (3, 'c')",
+            "INSERT INTO {t} REPLACE WHERE id > 2 VALUES (4, 'd')",
+        ),
+    )
+    row = history(spark, table, "LIMIT 1")[0]
+    assert (row["operation"], row["rows_in"], row["rows_out"]) == ("WRITE", 1, 1)
+    assert (row["files_added"], row["files_removed"]) == files
+
+
 @pytest.mark.parametrize(
     ("statement", "expected"),
     [

@@ -31,8 +31,8 @@ def lose(
         threads = stack.enter_context(ThreadPoolExecutor(len(losers)))
         stack.callback(_open_all, barriers)  # before the threads are waited for
         ends = {name: threads.submit(_error, run, f"held_{name}") for name, run in losers.items()}
-        for made in barriers.values():
-            made.await_arrival()
+        for name, made in barriers.items():
+            made.await_arrival(unless=ends[name].done)
         spark.sql(winner)
         _open_all(barriers)
         return {name: end.result() for name, end in ends.items()}

@@ -1,7 +1,5 @@
 package org.apache.spark.sql.delta.interlock
 
-import scala.util.Try
-
 import io.interlock.rules.ChangedScope.Partition
 import org.apache.spark.sql.delta.actions._
 
@@ -78,16 +76,16 @@ private[interlock] object FileChanges {
     val changedNew = newFiles.filter(_.dataChange)
     val changedGone = gone.filter(_.dataChange)
     val marked = differences(adds, removes, both)
-    val mayCopy = changedNew.nonEmpty && removes.exists(_.dataChange)
-    val copied = if (mayCopy) copiedRows(info, actions.forall(selects)) else Some(0L)
+    val copied =
+      if (changedNew.nonEmpty && removes.exists(_.dataChange))
+        CopiedRows.of(info, actions).filter(_ == 0L || actions.forall(selects))
+      else Some(0L)
     FileChanges(
       filesAdded = if (described) 0 else newFiles.size.toLong,
       filesRemoved = gone.size.toLong,
       touches = selected.nonEmpty,
       rewrites = !copied.contains(0L) || gone.size > changedGone.size,
-      added = changedNew.foldLeft(Option(marked.filter(_ > 0).sum)) { (sum, add) =>
-        sum.zip(add.numLogicalRecords).map { case (rows, more) => rows + more }
-      },
+      added = CopiedRows.liveRows(changedNew).map(_ + marked.filter(_ > 0).sum),
       removed = -marked.filter(_ < 0).sum + changedGone.flatMap(_.numLogicalRecords).sum,
       copied = copied,
       unknown = changedGone
@@ -109,26 +107,4 @@ private[interlock] object FileChanges {
     adds.filter(add => both(add.path) && add.dataChange)
       .flatMap(add => before.get(add.path).map(_ - add.numDeletedRecords))
   }
-
-  private val CopiedRows = Seq("numCopiedRows", "numTargetRowsCopied")
-
-  /** What DML may copy; other operations write new rows only. */
-  private val Dml = Set("DELETE", "UPDATE", "MERGE")
-  private val Replaces = Set("predicate", "replaceOnCond", "replaceUsingCols")
-
-  /** @param wholeCommit
-    *   whether all files of the commit are asked for; its metrics tell nothing of a part
-    */
-  private def copiedRows(info: Option[CommitInfo], wholeCommit: Boolean): Option[Long] = {
-    val metrics = info.flatMap(_.operationMetrics).getOrElse(Map.empty)
-    CopiedRows.flatMap(metrics.get).headOption.map(text => Try(text.toLong).toOption) match {
-      case Some(rows) => rows.filter(_ == 0L || wholeCommit)
-      case None => Option.when(!info.exists(mayCopy))(0L)
-    }
-  }
-
-  private def mayCopy(info: CommitInfo): Boolean =
-    Dml(info.operation) || info.operation == "WRITE" && info.operationParameters.keys.exists(
-      Replaces
-    )
 }
