@@ -12,13 +12,12 @@ from pyspark.sql import DataFrame, SparkSession
 from tests.support import Table, make_table
 
 KINDS = {
-    "copied on write": {"delta.enableDeletionVectors": "false"},
-    "partitioned": {"delta.enableDeletionVectors": "true"},
-    "column mapping": {
+    "copied on write": {
+        "delta.enableDeletionVectors": "false",
         "delta.columnMapping.mode": "name",
-        "delta.enableDeletionVectors": "true",
         "delta.enableChangeDataFeed": "true",
     },
+    "partitioned": {"delta.enableDeletionVectors": "true"},
 }
 
 STATEMENTS = (

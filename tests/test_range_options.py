@@ -16,7 +16,7 @@ from tests.support import Table, commit_info
 
 @pytest.fixture(scope="module")
 def history(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Table:
-    table = make_history(spark, tmp_path_factory.mktemp("history") / "t", "column mapping")
+    table = make_history(spark, tmp_path_factory.mktemp("history") / "t", "copied on write")
     spark.sql(f"CREATE TABLE by_name USING delta LOCATION '{table.path}'")
     return table
 

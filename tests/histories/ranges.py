@@ -16,7 +16,7 @@ from tests.histories.oracle import Replay
 from tests.histories.templates import Start
 from tests.support import Table, commit_info
 
-SAMPLES = 3
+SAMPLES = 2
 EVERY = 6  # of as many histories one is gone on with: an UPDATE that changes nothing, a RESTORE
 
 

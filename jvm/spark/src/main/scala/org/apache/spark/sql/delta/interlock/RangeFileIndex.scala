@@ -8,7 +8,12 @@ import org.apache.spark.sql.catalyst.expressions.Expression
 import org.apache.spark.sql.catalyst.expressions.Literal.TrueLiteral
 import org.apache.spark.sql.delta.actions.AddFile
 import org.apache.spark.sql.delta.files.TahoeFileIndexWithSnapshotDescriptor
-import org.apache.spark.sql.delta.{DeltaLog, Snapshot}
+import org.apache.spark.sql.delta.{
+  DefaultRowCommitVersion,
+  DeltaLog,
+  MaterializedRowCommitVersion,
+  Snapshot
+}
 
 /** The files of a version in which rows may be that changed behind an earlier one.
   *
@@ -32,9 +37,17 @@ final private[interlock] class RangeFileIndex(
   private lazy val all = behind(Nil)
 
   override def matchingFiles(partition: Seq[Expression], data: Seq[Expression]): Seq[AddFile] = {
-    val filters = (partition ++ data).filter(_ != TrueLiteral)
+    val filters = (partition ++ data).filter(isOnData)
     if (filters.isEmpty) all else behind(filters)
   }
+
+  /** The files are listed once where nothing but the range itself chooses among them. */
+  private def isOnData(filter: Expression): Boolean =
+    filter != TrueLiteral && !filter.references.exists(column => rowVersion(column.name))
+
+  private val rowVersion: Set[String] =
+    MaterializedRowCommitVersion.getMaterializedColumnName(protocol, metadata).toSet +
+      DefaultRowCommitVersion.METADATA_STRUCT_FIELD_NAME
 
   private def behind(filters: Seq[Expression]): Seq[AddFile] =
     snapshot.filesForScan(filters).files.filter(_.defaultRowCommitVersion.forall(_ > after))
