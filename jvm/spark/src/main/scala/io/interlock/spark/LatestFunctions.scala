@@ -8,7 +8,7 @@ import org.apache.spark.sql.catalyst.expressions.codegen.CodegenFallback
 import org.apache.spark.sql.catalyst.util.toPrettySQL
 import org.apache.spark.sql.delta.interlock.LatestVersions
 import org.apache.spark.sql.types._
-import org.apache.spark.sql.{AnalysisException, SparkSession, SparkSessionExtensions}
+import org.apache.spark.sql.{SparkSession, SparkSessionExtensions}
 
 /** `get_latest_version('t' [, n])` and `get_latest_timestamp('t' [, n])`: the n-th latest ID version
   * and time version of a table, 1 being the latest. They are looked up when a query is analysed.
@@ -33,7 +33,8 @@ object LatestFunctions {
       dataType: DataType
   )(of: (SparkSession, String, Int) => Long): Unit = {
     def build(arguments: Seq[Expression]): Expression = {
-      if (arguments.isEmpty || arguments.size > 2) throw wrongCount(name, arguments.size)
+      if (arguments.isEmpty || arguments.size > 2)
+        throw Constants.wrongCount(name, "[1, 2]", arguments.size)
       val table = Constants.text("the table", arguments.head)
       val n = arguments.lift(1).fold(1)(Constants.count("n", _))
       val call = arguments.map(toPrettySQL(_)).mkString(s"$name(", ", ", ")")
@@ -43,16 +44,6 @@ object LatestFunctions {
     val info = new ExpressionInfo(getClass.getName, null, name, usage, "")
     extensions.injectFunction((FunctionIdentifier(name), info, build))
   }
-
-  private def wrongCount(name: String, found: Int) = new AnalysisException(
-    "WRONG_NUM_ARGS.WITHOUT_SUGGESTION",
-    Map(
-      "functionName" -> s"`$name`",
-      "expectedNum" -> "[1, 2]",
-      "actualNum" -> found.toString,
-      "docroot" -> "https://spark.apache.org/docs/latest"
-    )
-  )
 }
 
 /** A value that was looked up during analysis. Unlike a literal it keeps the name of its call, which

@@ -1,6 +1,7 @@
 package io.interlock.spark.ranges
 
 import io.interlock.spark.errors.InterlockException
+import org.apache.spark.sql.AnalysisException
 import org.apache.spark.sql.catalyst.expressions.{Cast, Expression, RuntimeReplaceable}
 import org.apache.spark.sql.internal.SQLConf
 import org.apache.spark.sql.types._
@@ -61,4 +62,20 @@ private[spark] object Constants {
     val zone = Some(SQLConf.get.sessionLocalTimeZone)
     Option(Cast(evaluable, wanted, zone, ansiEnabled = false).eval()).getOrElse(throw refused)
   }
+
+  /** Spark's error of a call with too few or too many arguments.
+    *
+    * @param expected
+    *   how many it takes
+    */
+  def wrongCount(function: String, expected: String, found: Int): AnalysisException =
+    new AnalysisException(
+      "WRONG_NUM_ARGS.WITHOUT_SUGGESTION",
+      Map(
+        "functionName" -> s"`$function`",
+        "expectedNum" -> expected,
+        "actualNum" -> found.toString,
+        "docroot" -> "https://spark.apache.org/docs/latest"
+      )
+    )
 }

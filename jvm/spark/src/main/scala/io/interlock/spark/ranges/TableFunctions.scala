@@ -1,5 +1,6 @@
 package io.interlock.spark.ranges
 
+import org.apache.spark.sql.SparkSessionExtensions
 import org.apache.spark.sql.catalyst.FunctionIdentifier
 import org.apache.spark.sql.catalyst.analysis.{
   RelationTimeTravel,
@@ -10,7 +11,6 @@ import org.apache.spark.sql.catalyst.expressions.{Expression, ExpressionInfo, Li
 import org.apache.spark.sql.catalyst.parser.CatalystSqlParser
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan
 import org.apache.spark.sql.types.TimestampType
-import org.apache.spark.sql.{AnalysisException, SparkSessionExtensions}
 
 /** What a function stands for, until Spark's rules for relations come round again: those that are
   * left in this round would refuse a path.
@@ -67,18 +67,8 @@ object TableFunctions {
   ): Unit = {
     def checked(arguments: Seq[Expression]): LogicalPlan =
       if (arguments.size == count) TableFunction(build(arguments))
-      else throw wrongCount(name, count, arguments.size)
+      else throw Constants.wrongCount(name, count.toString, arguments.size)
     val info = new ExpressionInfo(getClass.getName, name)
     extensions.injectTableFunction((FunctionIdentifier(name), info, checked))
   }
-
-  private def wrongCount(name: String, expected: Int, found: Int) = new AnalysisException(
-    "WRONG_NUM_ARGS.WITHOUT_SUGGESTION",
-    Map(
-      "functionName" -> s"`$name`",
-      "expectedNum" -> expected.toString,
-      "actualNum" -> found.toString,
-      "docroot" -> "https://spark.apache.org/docs/latest"
-    )
-  )
 }
