@@ -45,7 +45,7 @@ def classic_session(warehouse: Path, **settings: str) -> Iterator[SparkSession]:
 
 @contextmanager
 def connect_server(folder: Path, **settings: str) -> Iterator[str]:
-    """Start a Spark Connect server as `docs/ways-in.md` says, give its address, and end it."""
+    """Start a Spark Connect server with Interlock's plugin, give its address, and end it."""
     given = {
         **_SERVER_SETTINGS,
         "spark.jars": str(interlock.jar_path()),

@@ -178,7 +178,7 @@ def test_forms(spark: SparkSession, plain: Table, statement: str, expected: list
 def test_parameters_types_and_names(spark: SparkSession, plain: Table) -> None:
     by_name = f"SHOW HISTORY FOR TABLE {plain} PARTITION (p = :p) LIMIT :n"
     assert numbers(spark.sql(by_name, args={"p": 1, "n": 1}).collect()) == [2]
-    by_place = f"SHOW HISTORY FOR TABLE {plain} PARTITION (p = ?) LIMIT ?"
+    by_place = f"/* 😀 ? */ SHOW HISTORY FOR TABLE {plain} PARTITION (p = ?) LIMIT ?"
     assert numbers(spark.sql(by_place, args=["1", 5]).collect()) == [2, 1]
     assert spark.sql(by_place, args=[1, 1]).schema.simpleString() == (
         "struct<version:bigint,time_version:timestamp,timestamp:timestamp,class:string,"
@@ -297,7 +297,8 @@ def test_timestamps_without_in_commit_timestamps(spark: SparkSession, plain: Tab
     assert stamps == [1_000_000_200, 1_000_000_100.001, 1_000_000_100]
 
 
-def test_an_error_says_how_it_is_written(spark: SparkSession, plain: Table) -> None:
-    with pytest.raises(InterlockError, match="SHOW HISTORY FOR TABLE t") as caught:
-        spark.sql(f"SHOW HISTORY OF {plain}")
+def test_an_error_says_how_it_is_written(spark: SparkSession) -> None:
+    with pytest.raises(InterlockError, match="'SHOW HISTORY of t' is no") as caught:
+        spark.sql("EXPLAIN SHOW HISTORY of t")
+    assert "SHOW HISTORY FOR TABLE t [PARTITION (column = value, ...)]" in str(caught.value)
     assert caught.value.getSqlState() == "42601"

@@ -97,7 +97,7 @@ class TestTimestampBetween:
 
     def test_backwards(self, spark: SparkSession, history: Table) -> None:
         ends = f"{committed(history, 3)} AND {committed(history, 2)}"
-        with pytest.raises(InterlockError, match="behind version 3 and ends with version 2"):
+        with pytest.raises(InterlockError, match="after version 3 and ends with version 2"):
             spark.sql(f"SELECT * FROM {history} TIMESTAMP BETWEEN {ends}")
 
 

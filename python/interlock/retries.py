@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import functools
 import logging
-import random
-import time
 from collections.abc import Callable
+from random import uniform
+from time import sleep
 from typing import ParamSpec, TypeVar, overload
 
 from interlock import conversion
@@ -81,12 +81,12 @@ def _run(fn: Callable[[], _R], attempts: int, backoff: float) -> _R:
         except ConcurrentTransactionError:
             raise
         except ConflictError as error:
-            delay = random.uniform(0, _longest_delay(attempt, backoff))
+            delay = uniform(0, _longest_delay(attempt, backoff))
             first_line = str(error).partition("\n")[0]
             _log.warning(
                 "Attempt %d of %d lost, again in %.2f s: %s", attempt, attempts, delay, first_line
             )
-        time.sleep(delay)
+        sleep(delay)
     return fn()
 
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+import interlock
 import pytest
-from interlock import conversion
 from pyspark.sql import SparkSession
 
 from tests.sessions import classic_session, connect_server, connect_session
@@ -35,7 +35,7 @@ def spark(
     """A small session with Interlock."""
     if mode == "connect":
         with connect_session(request.getfixturevalue("server")) as session:
-            conversion.install()
+            interlock.table(session, "any")  # from here on errors are converted
             yield session
     else:
         with classic_session(tmp_path_factory.mktemp("warehouse"), **_SLOTS) as session:

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from pathlib import Path
 
 import interlock
 import pytest
@@ -12,6 +15,8 @@ from interlock.cli import main
 from pyspark.sql import SparkSession
 
 from tests.support import Table
+
+SHELL = [sys.executable, "-c", "from interlock.cli import main; exit(main())"]
 
 
 @pytest.fixture
@@ -62,6 +67,19 @@ def test_versions(
     found = json.loads(capsys.readouterr().out)
     assert [record["version"] for record in found] == [2, 1]
     assert set(found[0]) == {"version", "time_version", "timestamp", "operation"}
+
+
+def test_a_process_that_has_only_a_server(server: str, tmp_path: Path) -> None:
+    done = subprocess.run(
+        [*SHELL, "doctor", str(tmp_path), "--json", "--conf", f"spark.remote={server}"],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    checks = json.loads(done.stdout)
+    names = ["Java", "Spark", "Jar", "Extension", "Catalog", "Procedures"]
+    assert [(check["name"], check["ok"]) for check in checks] == [(name, True) for name in names]
+    assert (done.returncode, done.stderr) == (0, "")
 
 
 @pytest.mark.parametrize("name", ["no_such_table", "a..b"])

@@ -69,13 +69,7 @@ def both(
         text: what `str` gives
 
     """
-    if isinstance(stock, kind):
-        return stock
-    body = {
-        "__module__": kind.__module__,
-        "__doc__": kind.__doc__,
-        "__str__": text,
-    }
+    body = {"__module__": kind.__module__, "__doc__": kind.__doc__, "__str__": text}
     mixed: type[errors.InterlockError] = type(kind.__name__, (kind, type(stock)), body)
     error = mixed.__new__(mixed)
     error.__dict__.update(stock.__dict__, **facts)

@@ -35,15 +35,10 @@ private[spark] object BoundParameters {
   ): String = {
     val listed = markers.map(_.map(_.getText).mkString).mkString("VALUES (", ", ", ")")
     val values = elements(ParameterHandler.substituteParameters(listed, parameters)._1)
-    markers.zip(values).foldRight(sql) { case ((marker, value), text) =>
-      // The lexer counts code points.
-      def offset(points: Int) = sql.offsetByCodePoints(0, points)
-      text.patch(
-        offset(marker.head.getStartIndex),
-        value,
-        offset(marker.last.getStopIndex + 1) - offset(marker.head.getStartIndex)
-      )
-    }
+    val ends = markers.map(_.last.getStopIndex + 1)
+    val between = (0 +: ends).zip(markers.map(_.head.getStartIndex) :+ sql.codePoints.count.toInt)
+      .map { case (from, until) => SqlTokens.text(sql, from, until) }
+    between.zipAll(values, "", "").map { case (text, value) => text + value }.mkString
   }
 
   /** The texts in `VALUES (a, b, ...)`. */
@@ -60,9 +55,8 @@ private[spark] object BoundParameters {
       case (token, 1) if token.getText == "," => token.getStartIndex
       case (token, 0) => token.getStartIndex
     }
-    def offset(points: Int) = list.offsetByCodePoints(0, points)
     (tokens.head.getStartIndex +: ends).zip(ends).map { case (from, until) =>
-      list.substring(offset(from + 1), offset(until)).trim
+      SqlTokens.text(list, from + 1, until).trim
     }
   }
 }

@@ -48,19 +48,16 @@ private[spark] object ShowHistory {
       if show == 0 || words(tokens.take(1)) == Seq("EXPLAIN")
     } yield {
       val rest = tokens.drop(show + 2)
-      if (words(rest.take(2)) != Seq("FOR", "TABLE"))
-        throw InterlockException.showHistorySyntax(words(rest.take(2)).mkString(" "))
+      def refused =
+        InterlockException.showHistorySyntax(tokens.drop(show).map(_.getText).mkString(" "))
+      if (words(rest.take(2)) != Seq("FOR", "TABLE")) throw refused
       val (target, limit) = limited(rest.drop(2))
       val end = target.lastOption.getOrElse(rest(1)).getStopIndex + 1
-      // The lexer counts code points.
-      def text(from: Int, until: Int) =
-        sql.substring(sql.offsetByCodePoints(0, from), sql.offsetByCodePoints(0, until))
-      val truncate = text(0, tokens(show).getStartIndex) + "TRUNCATE TABLE" +
-        text(rest(1).getStopIndex + 1, end)
+      val truncate = SqlTokens.text(sql, 0, tokens(show).getStartIndex) + "TRUNCATE TABLE" +
+        SqlTokens.text(sql, rest(1).getStopIndex + 1, end)
       Try(delegate.parsePlan(truncate)) match {
-        case Success(plan) => statement(plan, limit)
-        case Failure(_: ParseException) =>
-          throw InterlockException.showHistorySyntax(words(rest).mkString(" "))
+        case Success(plan) => statement(plan, limit).getOrElse(throw refused)
+        case Failure(_: ParseException) => throw refused
         case Failure(other) => throw other
       }
     }
@@ -76,12 +73,12 @@ private[spark] object ShowHistory {
       case _ => (tokens, None)
     }
 
-  private def statement(plan: LogicalPlan, limit: Option[Int]): LogicalPlan = plan match {
-    case TruncateTable(child) => ShowHistoryStatement(named(child), Map.empty, limit)
+  private def statement(plan: LogicalPlan, limit: Option[Int]): Option[LogicalPlan] = plan match {
+    case TruncateTable(child) => Some(ShowHistoryStatement(named(child), Map.empty, limit))
     case TruncatePartition(child, UnresolvedPartitionSpec(values, _)) =>
-      ShowHistoryStatement(named(child), values, limit)
-    case ExplainCommand(explained, mode) => ExplainCommand(statement(explained, limit), mode)
-    case _ => throw InterlockException.showHistorySyntax("")
+      Some(ShowHistoryStatement(named(child), values, limit))
+    case ExplainCommand(explained, mode) => statement(explained, limit).map(ExplainCommand(_, mode))
+    case _ => None
   }
 
   private def named(child: LogicalPlan): LogicalPlan = child.transform {

@@ -86,7 +86,7 @@ object InterlockException {
     of("INTERLOCK_COMPACT_SYNTAX", "found" -> found)
 
   /** @param found
-    *   what stands behind SHOW HISTORY
+    *   the statement
     */
   def showHistorySyntax(found: String): InterlockException =
     of("INTERLOCK_SHOW_HISTORY_SYNTAX", "found" -> found)

@@ -19,4 +19,8 @@ object SqlTokens {
       .filter(t => t.getChannel == Token.DEFAULT_CHANNEL && t.getType != Token.EOF)
       .toVector
   }
+
+  /** The text between two positions of tokens, which count code points. */
+  def text(sql: String, from: Int, until: Int): String =
+    sql.substring(sql.offsetByCodePoints(0, from), sql.offsetByCodePoints(0, until))
 }

@@ -20,10 +20,7 @@ import org.apache.spark.sql.delta.files.TahoeLogFileIndex
 import org.apache.spark.sql.execution.datasources.v2.DataSourceV2Relation
 import org.apache.spark.sql.execution.datasources.{FileFormat, HadoopFsRelation, LogicalRelation}
 
-/** Turns a range whose table is known into a scan of the files that can have rows of it.
-  *
-  * Delta's own rule comes first and makes a relation of files of the table.
-  */
+/** Turns a range whose table is known into a scan of the files that can have rows of it. */
 final class ResolveTableRange(session: SparkSession) extends Rule[LogicalPlan] {
 
   import ResolveTableRange.NotWhole
@@ -32,10 +29,9 @@ final class ResolveTableRange(session: SparkSession) extends Rule[LogicalPlan] {
     case TableFunction(relation) => relation
     case range: TableRange if range.child.resolved =>
       EliminateSubqueryAliases(range.child) match {
-        case DataSourceV2Relation(_: DeltaTableV2, _, _, _, _, _) => range
-        case WholeTable(relation, index) =>
+        case leaf @ WholeTable(relation, index) =>
           val found = rows(range, relation, index)
-          range.child.resolveOperatorsUp { case `relation` => found }
+          range.child.resolveOperatorsUp { case `leaf` => found }
         case _: View => throw InterlockException.rangeNeedsTable(name(range.child), "a view")
         case _ => throw InterlockException.rangeNeedsTable(name(range.child), NotWhole)
       }
@@ -83,9 +79,13 @@ private object ResolveTableRange {
   val NotWhole = "no Delta table, a folder of one, or one at an earlier version"
 }
 
-/** The relation of a Delta table: not of a part of it, and not at an earlier version. */
+/** The relation of a Delta table: not of a part of it, and not at an earlier version. In a MERGE
+  * Delta leaves the catalog's own relation for later, elsewhere it makes one of files of it.
+  */
 private object WholeTable {
   def unapply(plan: LogicalPlan): Option[(LogicalRelation, TahoeLogFileIndex)] = plan match {
+    case DataSourceV2Relation(table: DeltaTableV2, _, _, _, _, _) =>
+      unapply(table.toLogicalRelation)
     case relation: LogicalRelation =>
       Some(relation.relation).collect {
         case HadoopFsRelation(index: TahoeLogFileIndex, _, _, _, _, _) =>
