@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 from interlock.errors import InterlockError
@@ -37,7 +38,7 @@ class TestRows:
     def test_of_every_range(self, spark: SparkSession, table_path: Path, kind: str) -> None:
         """Also after compaction, a no-op update and a RESTORE, which brings back rows."""
         table = make_history(spark, table_path, kind)
-        ranges = [(-1, 9), (0, 2), (2, 4), (4, 6), (6, 7), (6, 9)]
+        ranges = [(-1, 9), (0, 2), (2, 4), (3, 6), (5, 7), (6, 9)]
         legs = [
             f"SELECT {a} AS a, {b} AS b, t.*, _metadata.row_commit_version AS since "
             f"FROM {table} VERSION BETWEEN {a} AND {b} AS t"
@@ -122,8 +123,12 @@ class TestFilesRead:
         assert cached.count() == 2
         again = spark.sql(f"SELECT id FROM {appended} VERSION BETWEEN 2 AND 4")
         other = spark.sql(f"SELECT id FROM {appended} VERSION BETWEEN 3 AND 4")
-        plans = [str(d._jdf.queryExecution().withCachedData()) for d in (again, other)]
-        assert ["InMemoryRelation" in plan for plan in plans] == [True, False]
+        executions: list[Any] = [data._jdf.queryExecution() for data in (cached, again, other)]
+        plans = [execution.withCachedData().toString() for execution in executions]
+        assert ["InMemoryRelation" in plan for plan in plans] == [True, True, False]
+        scans = [execution.analyzed().collectLeaves().apply(0) for execution in executions]
+        files = [scan.relation().location() for scan in scans]
+        assert [files[0].equals(each) for each in files] == [True, True, False]
         assert found(other) == [(4,)]
         cached.unpersist()
 
