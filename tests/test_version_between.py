@@ -217,7 +217,8 @@ class TestWhereItMayStand:
         assert spark.table("ranges.copy").count() == 4
         spark.sql(
             "MERGE INTO ranges.copy t USING (SELECT id FROM ranges.copy VERSION BETWEEN 0 AND 1) s "
-            "ON t.id = s.id AND s.id = 1 WHEN MATCHED THEN DELETE WHEN NOT MATCHED BY SOURCE THEN UPDATE SET v = 'kept'"
+            "ON t.id = s.id AND s.id = 1 WHEN MATCHED THEN DELETE "
+            "WHEN NOT MATCHED BY SOURCE THEN UPDATE SET v = 'kept'"
         )
         assert found(spark.table("ranges.copy")) == [(3, "kept"), (3, "kept")]
         spark.sql(f"CACHE TABLE ranges_cached AS {since}")
