@@ -63,13 +63,13 @@ class TestFilesRead:
     @pytest.fixture(scope="module")
     @classmethod
     def appended(cls, spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Table:
-        """Partition p gets one file at each of the versions 1 to 4; those of 1 and 2 are gone."""
+        """Partition p gets one file at each of the versions 1 to 13; those of 1 and 2 are gone."""
         path = tmp_path_factory.mktemp("appended") / "t"
         table = make_table(
             spark,
             path,
             columns="(id INT, p INT) USING delta PARTITIONED BY (p)",
-            statements=tuple(f"INSERT INTO {{t}} VALUES ({n}, {n % 2})" for n in (1, 2, 3, 4)),
+            statements=tuple(f"INSERT INTO {{t}} VALUES ({n}, {n % 2})" for n in range(1, 14)),
         )
         old = spark.sql(f"SELECT _metadata.file_path AS f FROM {table} VERSION AS OF 2").collect()
         for row in old:
@@ -84,6 +84,7 @@ class TestFilesRead:
             ("SELECT id FROM {t} VERSION BETWEEN 2 AND 4 WHERE id = 4", [4], [1]),
             ("SELECT id FROM {t} VERSION BETWEEN 2 AND 4 WHERE p = 1", [3], [1]),
             ("SELECT id FROM {t} VERSION BETWEEN 4 AND 4", [], [0]),
+            ("SELECT id FROM {t} VERSION BETWEEN 2 AND 13", [*range(3, 14)], [11]),
             ("SELECT _metadata.row_id FROM {t} VERSION BETWEEN 3 AND 4", [3], [1]),
             (
                 "SELECT id FROM {t} VERSION BETWEEN 2 AND 3 "

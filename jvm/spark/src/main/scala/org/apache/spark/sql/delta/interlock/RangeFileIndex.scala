@@ -6,7 +6,7 @@ import org.apache.hadoop.fs.Path
 import org.apache.spark.sql.SparkSession
 import org.apache.spark.sql.catalyst.expressions.Expression
 import org.apache.spark.sql.catalyst.expressions.Literal.TrueLiteral
-import org.apache.spark.sql.delta.actions.AddFile
+import org.apache.spark.sql.delta.actions.{AddFile, RemoveFile}
 import org.apache.spark.sql.delta.files.TahoeFileIndexWithSnapshotDescriptor
 import org.apache.spark.sql.delta.{
   DefaultRowCommitVersion,
@@ -34,7 +34,7 @@ final private[interlock] class RangeFileIndex(
     after: Long
 ) extends TahoeFileIndexWithSnapshotDescriptor(spark, deltaLog, path, snapshot) {
 
-  private lazy val all = behind(Nil)
+  private lazy val all = recent.getOrElse(behind(Nil))
 
   override def matchingFiles(partition: Seq[Expression], data: Seq[Expression]): Seq[AddFile] = {
     val filters = (partition ++ data).filter(isOnData)
@@ -49,8 +49,30 @@ final private[interlock] class RangeFileIndex(
     MaterializedRowCommitVersion.getMaterializedColumnName(protocol, metadata).toSet +
       DefaultRowCommitVersion.METADATA_STRUCT_FIELD_NAME
 
+  /** The same as all files without a filter, of a short range: what its own commits added and did not
+    * remove again, so that no Spark job goes through the state of the table. None where the range is
+    * long, or a commit is gone from the log.
+    */
+  private def recent: Option[Seq[AddFile]] =
+    Option.when(version - after <= RangeFileIndex.CommitsRead)(after + 1 to version).flatMap {
+      versions =>
+        val log = new CommitLog(snapshot)
+        val commits = versions.flatMap(log.read(_))
+        Option.when(commits.size == versions.size) {
+          val live = commits.foldLeft(Map.empty[String, AddFile]) { (files, commit) =>
+            val removed = commit.files.collect { case remove: RemoveFile => remove.path }
+            val added = commit.files.collect { case add: AddFile => add.path -> add }
+            files -- removed ++ added
+          }
+          live.values.filter(mayHaveRows).toSeq
+        }
+    }
+
   private def behind(filters: Seq[Expression]): Seq[AddFile] =
-    snapshot.filesForScan(filters).files.filter(_.defaultRowCommitVersion.forall(_ > after))
+    snapshot.filesForScan(filters).files.filter(mayHaveRows)
+
+  private def mayHaveRows(file: AddFile): Boolean =
+    file.defaultRowCommitVersion.forall(_ > after)
 
   override def inputFiles: Array[String] = all.map(f => absolutePath(f.path).toString).toArray
 
@@ -69,4 +91,10 @@ final private[interlock] class RangeFileIndex(
   override def hashCode: Int = Objects.hashCode(identity)
 
   override def toString: String = s"Delta[versions=($after, $version], $path]"
+}
+
+private object RangeFileIndex {
+
+  /** Up to how many commits are read for a range. */
+  val CommitsRead = 10
 }
