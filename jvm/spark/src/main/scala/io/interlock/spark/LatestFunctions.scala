@@ -1,6 +1,6 @@
 package io.interlock.spark
 
-import io.interlock.spark.ranges.Arguments
+import io.interlock.spark.ranges.FunctionArguments
 import org.apache.spark.sql.catalyst.FunctionIdentifier
 import org.apache.spark.sql.catalyst.InternalRow
 import org.apache.spark.sql.catalyst.expressions._
@@ -34,9 +34,9 @@ object LatestFunctions {
   )(of: (SparkSession, String, Int) => Long): Unit = {
     def build(arguments: Seq[Expression]): Expression = {
       if (arguments.isEmpty || arguments.size > 2)
-        throw Arguments.wrongCount(name, "[1, 2]", arguments.size)
-      val table = Arguments.text("the table", arguments.head)
-      val n = arguments.lift(1).fold(1)(Arguments.count("n", _))
+        throw FunctionArguments.wrongCount(name, "[1, 2]", arguments.size)
+      val table = FunctionArguments.text("the table", arguments.head)
+      val n = arguments.lift(1).fold(1)(FunctionArguments.count("n", _))
       val call = arguments.map(toPrettySQL(_)).mkString(s"$name(", ", ", ")")
       LookedUp(call, of(SparkSession.active, table, n), dataType)
     }

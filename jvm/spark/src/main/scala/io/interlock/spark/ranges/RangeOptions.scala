@@ -48,5 +48,5 @@ object RangeOptions {
     value.toLongOption.map(Point.Version(_))
       .getOrElse(throw InterlockException.invalidArgument(key, s"'$value'", "an integer"))
 
-  private def time(key: String, value: String): Point = Arguments.time(key, Literal(value))
+  private def time(key: String, value: String): Point = FunctionArguments.time(key, Literal(value))
 }

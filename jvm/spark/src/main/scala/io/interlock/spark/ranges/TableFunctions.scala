@@ -35,14 +35,14 @@ object TableFunctions {
   val AtTimestamp = "table_at_timestamp"
 
   def register(extensions: SparkSessionExtensions): Unit = {
-    inject(extensions, BetweenVersions, 3)(between(_, Arguments.version))
-    inject(extensions, BetweenTimestamps, 3)(between(_, Arguments.time))
+    inject(extensions, BetweenVersions, 3)(between(_, FunctionArguments.version))
+    inject(extensions, BetweenTimestamps, 3)(between(_, FunctionArguments.time))
     inject(extensions, AtVersion, 2) { arguments =>
-      val version = Arguments.version("the version", arguments(1)).id
+      val version = FunctionArguments.version("the version", arguments(1)).id
       RelationTimeTravel(table(arguments), None, Some(version.toString))
     }
     inject(extensions, AtTimestamp, 2) { arguments =>
-      val time = Arguments.time("the timestamp", arguments(1)).micros
+      val time = FunctionArguments.time("the timestamp", arguments(1)).micros
       RelationTimeTravel(table(arguments), Some(Literal(time, TimestampType)), None)
     }
   }
@@ -58,7 +58,7 @@ object TableFunctions {
     )
 
   private def table(arguments: Seq[Expression]): UnresolvedRelation = {
-    val name = Arguments.text("the table", arguments.head)
+    val name = FunctionArguments.text("the table", arguments.head)
     UnresolvedRelation(CatalystSqlParser.parseMultipartIdentifier(name))
   }
 
@@ -67,7 +67,7 @@ object TableFunctions {
   ): Unit = {
     def checked(arguments: Seq[Expression]): LogicalPlan =
       if (arguments.size == count) TableFunction(build(arguments))
-      else throw Arguments.wrongCount(name, count.toString, arguments.size)
+      else throw FunctionArguments.wrongCount(name, count.toString, arguments.size)
     val info = new ExpressionInfo(getClass.getName, name)
     extensions.injectTableFunction((FunctionIdentifier(name), info, checked))
   }

@@ -6,13 +6,13 @@ import org.apache.spark.sql.catalyst.expressions.{Cast, Expression, RuntimeRepla
 import org.apache.spark.sql.internal.SQLConf
 import org.apache.spark.sql.types._
 
-/** Evaluates arguments of functions: constant expressions.
+/** Evaluates the arguments of functions: constant expressions.
   *
   * @throws InterlockException
   *   INTERLOCK_INVALID_ARGUMENT, where one is not constant, NULL or of another type; each function
   *   is told what the expression stands for
   */
-private[spark] object Arguments {
+private[spark] object FunctionArguments {
 
   def text(what: String, expression: Expression): String =
     value(what, "a constant string", expression, StringType, _.isInstanceOf[StringType]).toString
