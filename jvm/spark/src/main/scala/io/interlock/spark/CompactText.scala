@@ -1,7 +1,6 @@
 package io.interlock.spark
 
-import java.util.Locale
-
+import io.interlock.spark.StatementTokens.words
 import io.interlock.spark.errors.InterlockException
 import org.antlr.v4.runtime.Token
 import org.apache.spark.sql.catalyst.parser.SqlTokens
@@ -21,10 +20,9 @@ private[spark] object CompactText {
     *   INTERLOCK_COMPACT_SYNTAX, where the statement begins as a compaction and does not end as one
     */
   def of(sql: String): Option[CompactText] = {
-    val tokens = SqlTokens.of(sql).reverse.dropWhile(_.getText == ";").reverse
+    val tokens = StatementTokens.of(sql)
     for {
-      alter <- Seq(0, 1, 2).find(i => words(tokens.slice(i, i + 2)) == Seq("ALTER", "TABLE"))
-      if alter == 0 || words(tokens.take(1)) == Seq("EXPLAIN")
+      alter <- StatementTokens.begin(tokens, "ALTER", "TABLE")
       verb = afterPartition(tokens, afterName(tokens, alter + 2))
       if words(tokens.slice(verb, verb + 1)).exists(Set("COMPACT", "MERGE"))
     } yield {
@@ -59,13 +57,7 @@ private[spark] object CompactText {
     else Some(depths.indexOf(0)).filter(_ >= 0).fold(tokens.size)(start + _ + 1)
   }
 
-  private def asTruncate(sql: String, alter: Token, verb: Token): String = {
-    // The lexer counts code points.
-    def offset(points: Int) = sql.offsetByCodePoints(0, points)
-    sql.substring(0, offset(alter.getStartIndex)) + "TRUNCATE" +
-      sql.substring(offset(alter.getStopIndex + 1), offset(verb.getStartIndex))
-  }
-
-  private def words(tokens: Seq[Token]): Seq[String] =
-    tokens.map(_.getText.toUpperCase(Locale.ROOT))
+  private def asTruncate(sql: String, alter: Token, verb: Token): String =
+    SqlTokens.text(sql, 0, alter.getStartIndex) + "TRUNCATE" +
+      SqlTokens.text(sql, alter.getStopIndex + 1, verb.getStartIndex)
 }

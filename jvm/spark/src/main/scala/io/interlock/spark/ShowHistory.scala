@@ -1,9 +1,8 @@
 package io.interlock.spark
 
-import java.util.Locale
-
 import scala.util.{Failure, Success, Try}
 
+import io.interlock.spark.StatementTokens.words
 import io.interlock.spark.errors.InterlockException
 import org.antlr.v4.runtime.Token
 import org.apache.spark.sql.catalyst.analysis.{
@@ -42,11 +41,8 @@ private[spark] object ShowHistory {
     *   INTERLOCK_SHOW_HISTORY_SYNTAX, where it does not go on as one
     */
   def parse(delegate: ParserInterface, sql: String): Option[LogicalPlan] = {
-    val tokens = SqlTokens.of(sql).reverse.dropWhile(_.getText == ";").reverse
-    for {
-      show <- Seq(0, 1, 2).find(i => words(tokens.slice(i, i + 2)) == Seq("SHOW", "HISTORY"))
-      if show == 0 || words(tokens.take(1)) == Seq("EXPLAIN")
-    } yield {
+    val tokens = StatementTokens.of(sql)
+    StatementTokens.begin(tokens, "SHOW", "HISTORY").map { show =>
       val rest = tokens.drop(show + 2)
       def refused =
         InterlockException.showHistorySyntax(tokens.drop(show).map(_.getText).mkString(" "))
@@ -84,9 +80,6 @@ private[spark] object ShowHistory {
   private def named(child: LogicalPlan): LogicalPlan = child.transform {
     case table: UnresolvedTable => table.copy(commandName = Name)
   }
-
-  private def words(tokens: Seq[Token]): Seq[String] =
-    tokens.map(_.getText.toUpperCase(Locale.ROOT))
 }
 
 /** Finds the table's kind: any Delta table has a history. */

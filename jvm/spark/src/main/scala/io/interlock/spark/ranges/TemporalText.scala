@@ -51,7 +51,8 @@ final private[spark] class TemporalText(sql: String, parser: ParserInterface) {
 
   private def replaced(clauses: Seq[Clause]): String =
     clauses.foldRight(sql) { case (clause, text) =>
-      text.substring(0, offset(clause.from)) + clause.call + text.substring(offset(clause.until))
+      SqlTokens.text(text, 0, clause.from) + clause.call +
+        text.substring(text.offsetByCodePoints(0, clause.until))
     }
 
   /** Spark tells which relations are common tables, and refuses them to travel in time. */
@@ -154,10 +155,7 @@ final private[spark] class TemporalText(sql: String, parser: ParserInterface) {
     tokens.lift(index).fold("")(_.getText.toUpperCase(Locale.ROOT))
 
   private def text(start: Int, end: Int): String =
-    sql.substring(offset(tokens(start).getStartIndex), offset(tokens(end - 1).getStopIndex + 1))
-
-  // The lexer counts code points.
-  private def offset(points: Int): Int = sql.offsetByCodePoints(0, points)
+    SqlTokens.text(sql, tokens(start).getStartIndex, tokens(end - 1).getStopIndex + 1)
 }
 
 private object TemporalText {
