@@ -17,13 +17,13 @@ import tempfile
 import time
 from pathlib import Path
 
-import interlock
 from pyspark.sql import SparkSession
 
 # As `python integration/bench_ranges.py` too, which lacks the root on its path.
 sys.path.insert(0, str(Path(__file__).parent.parent))
 
 from integration.bench_rebase import SETTINGS, print_table
+from tests.sessions import classic_session
 from tests.support import Table, latest_version
 
 PROPERTIES = {"interlock.policy": "maxcompute_delta", "delta.enableChangeDataFeed": "true"}
@@ -67,19 +67,16 @@ def main() -> None:
     parser = argparse.ArgumentParser(description="VERSION BETWEEN against table_changes.")
     parser.add_argument("--repetitions", type=int, default=9, help="of every measurement")
     arguments = parser.parse_args()
-    with tempfile.TemporaryDirectory() as folder:
-        builder = SparkSession.builder.config(map=dict(SETTINGS)).config(
-            "spark.sql.warehouse.dir", str(Path(folder, "warehouse"))
-        )
-        spark = interlock.configure(builder).getOrCreate()
-        spark.sparkContext.setLogLevel("OFF")
+    with (
+        tempfile.TemporaryDirectory() as folder,
+        classic_session(Path(folder, "warehouse"), **SETTINGS) as spark,
+    ):
         table = make_table(spark, Path(folder, "t"))
         for heading in ("appends", "after COMPACT MAJOR"):
             lines = [[heading, "VERSION BETWEEN", "table_changes", "ratio"]]
             lines += [compare(spark, table, count, arguments.repetitions) for count in RANGES]
             print_table(lines)
             spark.sql(f"ALTER TABLE {table} COMPACT MAJOR")
-        spark.stop()
 
 
 if __name__ == "__main__":

@@ -26,7 +26,6 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-import interlock
 from interlock.lab.session import SMALL_SESSION
 from pyspark.sql import SparkSession
 
@@ -34,6 +33,7 @@ from pyspark.sql import SparkSession
 sys.path.insert(0, str(Path(__file__).parent.parent))
 
 from integration.commit_clock import CommitClock
+from tests.sessions import classic_session
 from tests.support import Table, latest_version, tags
 
 POLICY = {"interlock.policy": "maxcompute_delta", "delta.enableDeletionVectors": "true"}
@@ -267,16 +267,13 @@ def main() -> None:
     parser = argparse.ArgumentParser(description="What rebases and compactions cost.")
     parser.add_argument("--repetitions", type=int, default=5, help="of every measurement")
     arguments = parser.parse_args()
-    with tempfile.TemporaryDirectory() as folder:
-        builder = SparkSession.builder.config(map=dict(SETTINGS)).config(
-            "spark.sql.warehouse.dir", str(Path(folder, "warehouse"))
-        )
-        spark = interlock.configure(builder).getOrCreate()
-        spark.sparkContext.setLogLevel("OFF")
+    with (
+        tempfile.TemporaryDirectory() as folder,
+        classic_session(Path(folder, "warehouse"), **SETTINGS) as spark,
+    ):
         bench = Bench(spark, Path(folder), arguments.repetitions)
         for measure in (dead_rows, winners, compaction):
             print_table(measure(bench))
-        spark.stop()
 
 
 if __name__ == "__main__":

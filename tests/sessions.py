@@ -39,8 +39,10 @@ def classic_session(warehouse: Path, **settings: str) -> Iterator[SparkSession]:
     )
     session = interlock.configure(builder).getOrCreate()
     session.sparkContext.setLogLevel("OFF")
-    yield session
-    session.stop()
+    try:
+        yield session
+    finally:
+        session.stop()
 
 
 @contextmanager
@@ -91,5 +93,7 @@ def connect_session(address: str) -> Iterator[SparkSession]:
     from pyspark.sql.connect.session import SparkSession as ConnectSession
 
     session = ConnectSession.builder.remote(address).create()
-    yield cast(SparkSession, session)
-    session.stop()
+    try:
+        yield cast(SparkSession, session)
+    finally:
+        session.stop()

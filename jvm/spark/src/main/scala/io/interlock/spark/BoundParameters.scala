@@ -44,14 +44,7 @@ private[spark] object BoundParameters {
   /** The texts in `VALUES (a, b, ...)`. */
   private def elements(list: String): Seq[String] = {
     val tokens = SqlTokens.of(list).drop(1)
-    val depths = tokens.scanLeft(0) { (depth, token) =>
-      token.getText match {
-        case "(" | "[" => depth + 1
-        case ")" | "]" => depth - 1
-        case _ => depth
-      }
-    }.drop(1)
-    val ends = tokens.zip(depths).collect {
+    val ends = tokens.zip(StatementTokens.depths(tokens)).collect {
       case (token, 1) if token.getText == "," => token.getStartIndex
       case (token, 0) => token.getStartIndex
     }

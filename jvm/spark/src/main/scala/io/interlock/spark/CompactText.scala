@@ -3,23 +3,20 @@ package io.interlock.spark
 import io.interlock.spark.StatementTokens.words
 import io.interlock.spark.errors.InterlockException
 import org.antlr.v4.runtime.Token
-import org.apache.spark.sql.catalyst.parser.SqlTokens
-
-/** The text of a compaction.
-  *
-  * @param truncate
-  *   a TRUNCATE of the same table and partition, for Spark to parse; behind EXPLAIN where the
-  *   compaction is
-  */
-final private[spark] case class CompactText(truncate: String, kind: CompactionKind)
+import org.apache.spark.sql.catalyst.parser.{ParserInterface, SqlTokens}
+import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan
 
 /** Recognises `ALTER TABLE t [PARTITION (...)] COMPACT MINOR | MAJOR | MERGE SMALLFILES`. */
 private[spark] object CompactText {
 
-  /** @throws InterlockException
-    *   INTERLOCK_COMPACT_SYNTAX, where the statement begins as a compaction and does not end as one
+  /** The statement's plan; None for a text that does not begin as a compaction.
+    *
+    * @param delegate
+    *   parses the table and the partition, as of a TRUNCATE
+    * @throws InterlockException
+    *   INTERLOCK_COMPACT_SYNTAX, where it does not end as one
     */
-  def of(sql: String): Option[CompactText] = {
+  def parse(delegate: ParserInterface, sql: String): Option[LogicalPlan] = {
     val tokens = StatementTokens.of(sql)
     for {
       alter <- StatementTokens.begin(tokens, "ALTER", "TABLE")
@@ -29,7 +26,12 @@ private[spark] object CompactText {
       val found = words(tokens.drop(verb))
       val kind = CompactionKind.all.find(_.words == found)
         .getOrElse(throw InterlockException.compactSyntax(found.mkString(" ")))
-      CompactText(asTruncate(sql, tokens(alter), tokens(verb)), kind)
+      AsTruncate.parse(
+        delegate,
+        asTruncate(sql, tokens(alter), tokens(verb)),
+        s"ALTER TABLE ... ${kind.name}",
+        InterlockException.compactSyntax(kind.name)
+      )(CompactStatement(_, _, kind))
     }
   }
 
@@ -45,17 +47,11 @@ private[spark] object CompactText {
     else start
 
   /** Behind the closing parenthesis, where an opening one stands at `start`. */
-  private def afterParentheses(tokens: Vector[Token], start: Int): Int = {
-    val depths = tokens.drop(start).scanLeft(0) { (depth, token) =>
-      token.getText match {
-        case "(" => depth + 1
-        case ")" => depth - 1
-        case _ => depth
-      }
-    }.drop(1)
-    if (!depths.headOption.contains(1)) start
-    else Some(depths.indexOf(0)).filter(_ >= 0).fold(tokens.size)(start + _ + 1)
-  }
+  private def afterParentheses(tokens: Vector[Token], start: Int): Int =
+    if (words(tokens.slice(start, start + 1)) != Seq("(")) start
+    else
+      Some(StatementTokens.depths(tokens.drop(start)).indexOf(0)).filter(_ >= 0)
+        .fold(tokens.size)(start + _ + 1)
 
   private def asTruncate(sql: String, alter: Token, verb: Token): String =
     SqlTokens.text(sql, 0, alter.getStartIndex) + "TRUNCATE" +

@@ -1,15 +1,10 @@
 package io.interlock.spark
 
-import scala.util.Try
-
-import io.interlock.spark.errors.InterlockException
 import io.interlock.spark.ranges.TemporalText
-import org.apache.spark.sql.catalyst.analysis.{UnresolvedPartitionSpec, UnresolvedTable}
 import org.apache.spark.sql.catalyst.expressions.Expression
 import org.apache.spark.sql.catalyst.parser._
-import org.apache.spark.sql.catalyst.plans.logical.{LogicalPlan, TruncatePartition, TruncateTable}
+import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan
 import org.apache.spark.sql.catalyst.{FunctionIdentifier, TableIdentifier}
-import org.apache.spark.sql.execution.command.ExplainCommand
 import org.apache.spark.sql.internal.VariableSubstitution
 import org.apache.spark.sql.types.{DataType, StructType}
 
@@ -26,7 +21,7 @@ final class InterlockParser(delegate: ParserInterface) extends ParserInterface {
       case refused: ParseException =>
         val text = new VariableSubstitution().substitute(sql)
         ShowHistory.parse(delegate, text)
-          .orElse(CompactText.of(text).map(compaction))
+          .orElse(CompactText.parse(delegate, text))
           .orElse(new TemporalText(text, delegate).plan)
           .getOrElse(throw refused)
     }
@@ -34,26 +29,6 @@ final class InterlockParser(delegate: ParserInterface) extends ParserInterface {
   /** Delta's parser leaves parameters unbound, so they are put into the text before it sees it. */
   override def parsePlanWithParameters(sql: String, parameters: ParameterContext): LogicalPlan =
     parsePlan(BoundParameters.in(sql, parameters))
-
-  private def compaction(text: CompactText): LogicalPlan = {
-    def statement(plan: LogicalPlan): LogicalPlan = plan match {
-      case TruncateTable(child) => CompactStatement(named(child), Map.empty, text.kind)
-      case TruncatePartition(child, UnresolvedPartitionSpec(values, _)) =>
-        CompactStatement(named(child), values, text.kind)
-      case ExplainCommand(explained, mode) => ExplainCommand(statement(explained), mode)
-      case _ => throw InterlockException.compactSyntax(text.kind.name)
-    }
-    def named(child: LogicalPlan): LogicalPlan = child.transform { case table: UnresolvedTable =>
-      table.copy(commandName = s"ALTER TABLE ... ${text.kind.name}")
-    }
-    Try(delegate.parsePlan(text.truncate)).fold(
-      {
-        case _: ParseException => throw InterlockException.compactSyntax(text.kind.name)
-        case other => throw other
-      },
-      statement
-    )
-  }
 
   override def parseExpression(sql: String): Expression = delegate.parseExpression(sql)
   override def parseTableIdentifier(sql: String): TableIdentifier =

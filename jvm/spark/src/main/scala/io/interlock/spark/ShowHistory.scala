@@ -1,22 +1,15 @@
 package io.interlock.spark
 
-import scala.util.{Failure, Success, Try}
-
 import io.interlock.spark.StatementTokens.words
 import io.interlock.spark.errors.InterlockException
 import org.antlr.v4.runtime.Token
-import org.apache.spark.sql.catalyst.analysis.{
-  ResolvedTable,
-  UnresolvedPartitionSpec,
-  UnresolvedTable
-}
+import org.apache.spark.sql.catalyst.analysis.ResolvedTable
 import org.apache.spark.sql.catalyst.catalog.CatalogTypes.TablePartitionSpec
-import org.apache.spark.sql.catalyst.parser.{ParseException, ParserInterface, SqlTokens}
+import org.apache.spark.sql.catalyst.parser.{ParserInterface, SqlTokens}
 import org.apache.spark.sql.catalyst.plans.logical._
 import org.apache.spark.sql.catalyst.rules.Rule
 import org.apache.spark.sql.delta.catalog.DeltaTableV2
 import org.apache.spark.sql.delta.interlock.ShowHistoryCommand
-import org.apache.spark.sql.execution.command.ExplainCommand
 
 /** `SHOW HISTORY FOR TABLE t [PARTITION (column = value, ...)] [LIMIT n]`, whose table is not known
   * yet.
@@ -51,11 +44,7 @@ private[spark] object ShowHistory {
       val end = target.lastOption.getOrElse(rest(1)).getStopIndex + 1
       val truncate = SqlTokens.text(sql, 0, tokens(show).getStartIndex) + "TRUNCATE TABLE" +
         SqlTokens.text(sql, rest(1).getStopIndex + 1, end)
-      Try(delegate.parsePlan(truncate)) match {
-        case Success(plan) => statement(plan, limit).getOrElse(throw refused)
-        case Failure(_: ParseException) => throw refused
-        case Failure(other) => throw other
-      }
+      AsTruncate.parse(delegate, truncate, Name, refused)(ShowHistoryStatement(_, _, limit))
     }
   }
 
@@ -68,18 +57,6 @@ private[spark] object ShowHistory {
         (tokens.dropRight(2), Some(number.toInt))
       case _ => (tokens, None)
     }
-
-  private def statement(plan: LogicalPlan, limit: Option[Int]): Option[LogicalPlan] = plan match {
-    case TruncateTable(child) => Some(ShowHistoryStatement(named(child), Map.empty, limit))
-    case TruncatePartition(child, UnresolvedPartitionSpec(values, _)) =>
-      Some(ShowHistoryStatement(named(child), values, limit))
-    case ExplainCommand(explained, mode) => statement(explained, limit).map(ExplainCommand(_, mode))
-    case _ => None
-  }
-
-  private def named(child: LogicalPlan): LogicalPlan = child.transform {
-    case table: UnresolvedTable => table.copy(commandName = Name)
-  }
 }
 
 /** Finds the table's kind: any Delta table has a history. */

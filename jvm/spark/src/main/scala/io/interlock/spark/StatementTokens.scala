@@ -18,4 +18,14 @@ private[spark] object StatementTokens {
 
   /** In capitals, as keywords are compared. */
   def words(tokens: Seq[Token]): Seq[String] = tokens.map(_.getText.toUpperCase(Locale.ROOT))
+
+  /** How many parentheses and brackets are open behind each token. */
+  def depths(tokens: Seq[Token]): Seq[Int] =
+    tokens.scanLeft(0) { (depth, token) =>
+      token.getText match {
+        case "(" | "[" => depth + 1
+        case ")" | "]" => depth - 1
+        case _ => depth
+      }
+    }.drop(1)
 }

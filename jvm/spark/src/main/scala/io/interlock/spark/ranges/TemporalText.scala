@@ -1,11 +1,9 @@
 package io.interlock.spark.ranges
 
-import java.util.Locale
-
 import scala.util.Try
 
+import io.interlock.spark.StatementTokens
 import io.interlock.spark.errors.InterlockException
-import org.antlr.v4.runtime.Token
 import org.apache.spark.sql.AnalysisException
 import org.apache.spark.sql.catalyst.analysis.CTESubstitution
 import org.apache.spark.sql.catalyst.expressions.Alias
@@ -23,6 +21,7 @@ final private[spark] class TemporalText(sql: String, parser: ParserInterface) {
   import TemporalText._
 
   private val tokens = SqlTokens.of(sql)
+  private val words = StatementTokens.words(tokens)
 
   /** The plan of the text with a call of one of the [[TableFunctions]] for each such clause and its
     * relation, so that the texts of views keep it. None where the text has no such clause, or where
@@ -129,7 +128,7 @@ final private[spark] class TemporalText(sql: String, parser: ParserInterface) {
     * what no expression has.
     */
   private def ends(start: Int): Seq[Int] = {
-    val depths = tokens.drop(start).scanLeft(0)((depth, token) => depth + step(token))
+    val depths = 0 +: StatementTokens.depths(tokens.drop(start))
     val inside = depths.zipWithIndex.drop(1).takeWhile { case (depth, i) =>
       depth >= 0 && (depths(i - 1) > 0 || !Behind(word(start + i - 1)))
     }
@@ -137,13 +136,7 @@ final private[spark] class TemporalText(sql: String, parser: ParserInterface) {
   }
 
   private def isBalanced(start: Int, end: Int): Boolean =
-    tokens.slice(start, end).map(step).sum == 0
-
-  private def step(token: Token): Int = token.getText match {
-    case "(" | "[" => 1
-    case ")" | "]" => -1
-    case _ => 0
-  }
+    StatementTokens.depths(tokens.slice(start, end)).lastOption.forall(_ == 0)
 
   private def isExpression(start: Int, end: Int): Boolean =
     start < end && Try(parser.parseExpression(text(start, end))).fold(
@@ -151,8 +144,7 @@ final private[spark] class TemporalText(sql: String, parser: ParserInterface) {
       !_.isInstanceOf[Alias]
     )
 
-  private def word(index: Int): String =
-    tokens.lift(index).fold("")(_.getText.toUpperCase(Locale.ROOT))
+  private def word(index: Int): String = words.lift(index).getOrElse("")
 
   private def text(start: Int, end: Int): String =
     SqlTokens.text(sql, tokens(start).getStartIndex, tokens(end - 1).getStopIndex + 1)
