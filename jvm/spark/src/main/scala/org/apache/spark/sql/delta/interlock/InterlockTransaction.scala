@@ -4,6 +4,7 @@ import java.io.FileNotFoundException
 import java.util.concurrent.TimeUnit
 
 import scala.collection.mutable
+import scala.util.Try
 import scala.util.control.NonFatal
 
 import io.delta.storage.commit.Commit
@@ -19,6 +20,7 @@ import org.apache.spark.sql.delta._
 import org.apache.spark.sql.delta.actions._
 import org.apache.spark.sql.delta.commands.DeletionVectorUtils
 import org.apache.spark.sql.delta.constraints.Constraint
+import org.apache.spark.sql.delta.util.FileNames
 import org.apache.spark.sql.{Dataset, SparkSession}
 
 /** A Delta transaction that commits under the policy of its table, and is Delta's own where the
@@ -324,11 +326,18 @@ class InterlockTransaction(
           snapshot.version,
           conflict
         )
+        judging = Try(winner(next)).toOption
         audit(policy.get, op, rejected)
         throw rejected
       case unknown: CommitUnknownException => throw stateUnknown(op, unknown)
       case refused: CoordinatorException => throw InterlockException.ofCoordinator(refused)
     } finally RunningTransactions.end(this)
+  }
+
+  /** The commit that came right behind the version that was read. */
+  private def next: FileStatus = {
+    val file = FileNames.unsafeDeltaFile(deltaLog.logPath, snapshot.version + 1)
+    file.getFileSystem(deltaLog.newDeltaHadoopConf()).getFileStatus(file)
   }
 
   /** A rebase may have marked rows dead on a table that makes no vectors by itself: RESTORE and

@@ -65,7 +65,9 @@ final private[interlock] case class RejectedCommit(
     Map[String, Any](Fact.WinnerVersion -> commit.commitVersion) ++
       commit.commitInfo.map(Fact.EarlierOperation -> _.operation) ++
       commit.commitInfo.flatMap(_.txnId).map(Fact.WinnerAttempt -> _) ++
-      attempt.map(Fact.EarlierClass -> _.asWinner(commit).operationClass.name)
+      attempt.map(_.asWinner(commit).operationClass.name)
+        .orElse(commit.commitInfo.flatMap(_.tags).flatMap(_.get(CommitTags.Class)))
+        .map(Fact.EarlierClass -> _)
   }
 
   private def ofConflict: Map[String, Any] = conflict match {
