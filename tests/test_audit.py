@@ -15,13 +15,14 @@ from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, Row, SparkSession
 
 from tests.support import (
+    Job,
     Table,
     await_checkpoints,
     commit,
     commit_info,
     deltalake_rows,
     python_job,
-    race,
+    run_in_order,
     sql_job,
     sql_race,
     tags,
@@ -65,11 +66,9 @@ def table(tables: Tables) -> Table:
 @pytest.fixture(scope="module")
 def lost(spark: SparkSession, table: Table) -> dict[str, Lost]:
     """One attempt for each kind of conflict, in this order, by the kind's name."""
-    batch = python_job(
-        "batch", lambda s: stream_twice(s.sql("SELECT 30 AS id, 'k' AS v"), table)
-    )
+    batch = python_job("batch", lambda s: stream_twice(s.sql("SELECT 30 AS id, 'k' AS v"), table))
     support = "ALTER TABLE {{t}} SET TBLPROPERTIES ('delta.feature.{}' = 'supported')"
-    pairs = {
+    pairs: dict[str, tuple[str | Job, str | Job]] = {
         "ConcurrentAppend": (INSERT, "INSERT INTO {t} VALUES (20, 'j')"),
         "ConcurrentWrite": (INSERT, "RESTORE TABLE {t} TO VERSION AS OF 1"),
         "ConcurrentTransaction": (batch, batch),
@@ -80,7 +79,7 @@ def lost(spark: SparkSession, table: Table) -> dict[str, Lost]:
     for kind, pair in pairs.items():
         before = len(records(table))
         jobs = [sql_job(job.format(t=table)) if isinstance(job, str) else job for job in pair]
-        first, second = race(spark, *jobs)
+        first, second = run_in_order(spark, jobs)
         assert first.ok, first.error
         left = records(table)[before:]
         assert len(left) == 1, (kind, left, second)
@@ -153,9 +152,7 @@ def explained(spark: SparkSession, table: Table, attempt: str) -> Row:
     return row
 
 
-def test_a_conflict_is_explained(
-    spark: SparkSession, table: Table, lost: dict[str, Lost]
-) -> None:
+def test_a_conflict_is_explained(spark: SparkSession, table: Table, lost: dict[str, Lost]) -> None:
     def of(kind: str) -> Row:
         return explained(spark, table, lost[kind].record["attempt"])
 
