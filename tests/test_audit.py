@@ -170,7 +170,8 @@ def test_a_conflict_is_explained(spark: SparkSession, table: Table, lost: dict[s
         assert told in append["text"], append["text"]
     metadata = of("MetadataChanged")
     assert "Delta's own check under every policy" in metadata["text"]
-    assert (metadata["policies"], metadata["policies_if_apart"]) == ([], [])
+    assert metadata["policies"] == metadata["policies_by_files"] == []
+    assert metadata["policies_by_rows"] == []
     helps = {kind: of(kind)["retry_helps"] for kind in lost}
     assert {kind for kind, yes in helps.items() if not yes} == {
         "ConcurrentTransaction",

@@ -86,17 +86,19 @@ class Explanation(ConflictRecord, Shown):
     Attributes:
         source: the document of the policy
         policies: policies under which two such jobs always both succeed
-        policies_if_apart: policies under which they do if they touch other files, or other rows
+        policies_by_files: policies under which they do if they touch other files
+        policies_by_rows: policies under which they do if they touch other rows
         layout: the predicate, the partitioning or the order that keeps such jobs apart
         retry_helps: whether the statement may succeed when it is run again; None for a rebased
-            commit, as the three before are empty
+            commit, as the four before are empty
         text: all of it, for people
 
     """
 
     source: str | None
     policies: tuple[str, ...]
-    policies_if_apart: tuple[str, ...]
+    policies_by_files: tuple[str, ...]
+    policies_by_rows: tuple[str, ...]
     layout: str | None
     retry_helps: bool | None
     text: str

@@ -18,10 +18,14 @@ class AdviceSuite extends munit.FunSuite {
 
   private def advise(rejection: Rejection) = Advice.of(rejection, Policies.all)
 
+  private def all(advice: Advice) =
+    advice.policies ++ advice.policiesByFiles ++ advice.policiesByRows
+
   test("policies are those whose cell lets the pair pass, always or if it is apart") {
     val advice = advise(update)
     assertEquals(advice.policies, Nil)
-    assert(advice.policiesIfApart.startsWith(Seq("serializable", "write_serializable")), advice)
+    assertEquals(advice.policiesByFiles, Seq("serializable", "write_serializable"))
+    assertEquals(advice.policiesByRows, Seq("row_level"))
     val inserts = advise(update.copy(later = Some(Append)))
     assert(
       inserts.policies.startsWith(Seq("maxcompute_transactional", "maxcompute_standard")),
@@ -31,7 +35,7 @@ class AdviceSuite extends munit.FunSuite {
 
   test("the loser's own policy is named only if the two could be apart under it") {
     val own = advise(update.copy(policy = "serializable"))
-    assert(own.policiesIfApart.contains("serializable"))
+    assert(own.policiesByFiles.contains("serializable"))
     val inserts = update.copy(later = Some(Append), policy = "maxcompute_transactional")
     assert(!advise(inserts).policies.contains("maxcompute_transactional"))
   }
@@ -55,13 +59,13 @@ class AdviceSuite extends munit.FunSuite {
     )
     for (kind <- kinds) {
       val advice = advise(update.copy(kind = kind))
-      assertEquals(advice.policies ++ advice.policiesIfApart, Nil, kind.name)
+      assertEquals(all(advice), Nil, kind.name)
     }
   }
 
   test("unknown classes give no policies") {
     val advice = advise(update.copy(earlier = None))
-    assertEquals(advice.policies ++ advice.policiesIfApart, Nil)
+    assertEquals(all(advice), Nil)
   }
 
   test("a retry helps unless the other did the work, or the table is another") {

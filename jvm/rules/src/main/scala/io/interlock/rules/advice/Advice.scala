@@ -7,8 +7,10 @@ import io.interlock.rules.advice.Rejection.Kind
   *
   * @param policies
   *   policies under which this pair always succeeds
-  * @param policiesIfApart
-  *   policies under which it succeeds if the two touch other files, or other rows
+  * @param policiesByFiles
+  *   policies under which it succeeds if the two touch other files
+  * @param policiesByRows
+  *   policies under which it succeeds if the two touch other rows
   * @param layout
   *   the predicate, the partitioning or the order that keeps such jobs apart, as a sentence
   * @param retryHelps
@@ -18,7 +20,8 @@ import io.interlock.rules.advice.Rejection.Kind
   */
 final case class Advice(
     policies: Seq[String],
-    policiesIfApart: Seq[String],
+    policiesByFiles: Seq[String],
+    policiesByRows: Seq[String],
     layout: String,
     retryHelps: Boolean,
     retry: String
@@ -36,14 +39,13 @@ object Advice {
     val (retryHelps, retry) = retryOf(rejection)
     Advice(
       policies = under(Conflict.succeeds).filter(_ != rejection.policy),
-      policiesIfApart = under(IfApart),
+      policiesByFiles = under(_ == Verdict.ByFiles),
+      policiesByRows = under(_ == Verdict.ByRows),
       layout = layoutOf(rejection),
       retryHelps = retryHelps,
       retry = retry
     )
   }
-
-  private val IfApart: Set[Verdict] = Set(Verdict.ByFiles)
 
   private def verdictsOf(rejection: Rejection, known: Seq[Policy]): Seq[(Policy, Verdict)] =
     for {

@@ -58,7 +58,8 @@ final case class Explanation(
   def toRow: Row = Row.fromSeq(record.toRow.toSeq ++ Seq(
     policy.map(_.source).orNull,
     advice.toSeq.flatMap(_.policies),
-    advice.toSeq.flatMap(_.policiesIfApart),
+    advice.toSeq.flatMap(_.policiesByFiles),
+    advice.toSeq.flatMap(_.policiesByRows),
     advice.map(_.layout).orNull,
     advice.map(found => Boolean.box(found.retryHelps)).orNull,
     text
@@ -114,14 +115,17 @@ final case class Explanation(
 
   private def source: String = policy.fold("")(found => s" Source: ${found.source}.")
 
-  private def underOthers(found: Advice): String = Seq(
-    Option.when(found.policies.nonEmpty)(
-      s"Both succeed under ${found.policies.mkString(", ")}."
-    ),
-    Option.when(found.policiesIfApart.nonEmpty)(
-      s"Both succeed under ${found.policiesIfApart.mkString(", ")} if they touch other files or rows."
+  private def underOthers(found: Advice): String = {
+    val all = Seq(
+      found.policies -> "",
+      found.policiesByRows -> " if they touch other rows",
+      found.policiesByFiles -> " if they touch other files"
     )
-  ).flatten.mkString(" ")
+    val under = all.collect { case (names, condition) if names.nonEmpty =>
+      names.mkString(", ") + condition
+    }
+    if (under.isEmpty) "" else under.mkString("Both succeed under ", "; ", ".")
+  }
 
   private def rebased: Seq[String] = {
     val verdicts = record.text(Fact.Verdict).toSeq.flatMap(_.split(','))
@@ -153,7 +157,8 @@ object Explanation {
   val schema: StructType = ConflictRecord.schema
     .add("source", StringType)
     .add("policies", names, nullable = false)
-    .add("policies_if_apart", names, nullable = false)
+    .add("policies_by_files", names, nullable = false)
+    .add("policies_by_rows", names, nullable = false)
     .add("layout", StringType)
     .add("retry_helps", BooleanType)
     .add("text", StringType, nullable = false)

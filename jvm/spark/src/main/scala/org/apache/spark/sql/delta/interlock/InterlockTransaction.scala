@@ -203,7 +203,7 @@ class InterlockTransaction(
       actions: Seq[Action],
       conflict: DeltaConcurrentModificationException
   ): Unit = {
-    val isFinal = conflict.isInstanceOf[InterlockConflict] || !current.policy.judgesByFiles
+    val isFinal = conflict.isInstanceOf[InterlockConflict] || !current.policy.judgesReads
     if (current.isRetriedByDelta && isFinal) FailedCompaction.remember(conflict)
     if (!current.isRetriedByDelta || isFinal) staged.deleteAll(actions)
   }
@@ -324,6 +324,7 @@ class InterlockTransaction(
           op.name,
           tableName,
           snapshot.version,
+          txnId,
           conflict
         )
         judging = Try(winner(next)).toOption
