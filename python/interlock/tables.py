@@ -11,6 +11,8 @@ from datetime import datetime
 from typing import TYPE_CHECKING, Any, Literal
 
 from interlock import changes, conversion, records
+from interlock.audit import Conflicts, Explanation
+from interlock.errors import ConflictError
 from interlock.results import CompactionResult, Files, History, RestoreResult, Versions
 from interlock.sql_text import literal, partition_clause, partition_map, table_name
 
@@ -88,6 +90,36 @@ class Table:
 
         """
         return records.files(self._call("files", partition=partition))
+
+    def conflicts(self, *, limit: int | None = None) -> Conflicts:
+        """Run `CALL interlock.conflicts`: rejected and rebased commits, newest first.
+
+        Args:
+            limit: the newest so many
+
+        """
+        return records.conflicts(self._call("conflicts", limit=limit))
+
+    def explain(self, attempt: ConflictError | str) -> Explanation:
+        """Run `CALL interlock.explain_conflict`: why a job lost, or how it passed others.
+
+        Args:
+            attempt: an error, or the id of a transaction. Errors of Delta's own checks name none:
+                the newest record with such a message is taken
+
+        Raises:
+            interlock.UsageError: the table has no record of it (INTERLOCK_UNKNOWN_ATTEMPT)
+
+        """
+        name = attempt if isinstance(attempt, str) else self._attempt_of(attempt)
+        arguments = f"table => {literal(self.sql_name)}, attempt => {literal(name)}"
+        return records.explanation(self.spark.sql(f"CALL interlock.explain_conflict({arguments})"))
+
+    def _attempt_of(self, error: ConflictError) -> str:
+        if error.attempt is not None:
+            return error.attempt
+        found = (r.attempt for r in self.conflicts() if r.message == error.message)
+        return next(found, "")
 
     def latest_version(self, n: int = 1) -> int:
         """Return the n-th newest version.

@@ -98,6 +98,7 @@ object Conflicts {
       operation: String,
       table: String,
       readVersion: Long,
+      attempt: String,
       cause: Throwable
   ): ConflictException = {
     val facts = Map[String, Any](
@@ -109,7 +110,8 @@ object Conflicts {
       "readVersion" -> readVersion,
       "winnerVersion" -> (readVersion + 1),
       "scope" -> "the whole table",
-      "table" -> table
+      "table" -> table,
+      "attempt" -> attempt
     )
     val conflict =
       new ConcurrentWriteConflict(Rendered("INTERLOCK_CONCURRENT_WRITE", parameters(facts), facts))

@@ -26,7 +26,9 @@ private[interlock] class InterlockConflictChecker(
 
   /** The winner, where a cell of the policy let the attempt pass it. */
   def passed: Option[PassedWinner] =
-    ruling.cell.map(cell => PassedWinner(winner.commitVersion, cell.label))
+    ruling.cell.map(cell =>
+      PassedWinner(winner.commitVersion, cell.label, ruling.verdict, scopeText)
+    )
 
   override protected def checkForAddedFilesThatShouldHaveBeenReadByCurrentTxn(): Unit =
     ruling.verdict match {
