@@ -12,6 +12,7 @@ import io.interlock.spark.errors._
 import io.interlock.spark.{CoordinatorSettings, TableProperties}
 import org.apache.hadoop.fs.FileStatus
 import org.apache.spark.sql.catalyst.catalog.CatalogTable
+import org.apache.spark.sql.catalyst.expressions.Expression
 import org.apache.spark.sql.delta.DeltaOperations.{Operation, UnsetTableProperties}
 import org.apache.spark.sql.delta._
 import org.apache.spark.sql.delta.actions._
@@ -38,7 +39,24 @@ class InterlockTransaction(
 
   /** The policy that the table had when this transaction began to read it. */
   private lazy val policy: Option[Policy] =
-    TableProperties.policyOf(snapshot.metadata.configuration)
+    TableProperties.enforced(tableName, snapshot.metadata.configuration)
+
+  private def hadPolicy: Boolean = TableProperties.named(snapshot.metadata.configuration).nonEmpty
+
+  /** Refuses a writer that lacks the table's policy or means other rules by its name. */
+  private def refuseOtherRules(): Unit = {
+    val _ = policy
+  }
+
+  /** A statement that reads the table to change it is refused before it writes files. */
+  override def trackReadPredicates(
+      filters: Seq[Expression],
+      partitionOnly: Boolean,
+      shouldRewriteFilter: Boolean
+  ): Unit = {
+    refuseOtherRules()
+    super.trackReadPredicates(filters, partitionOnly, shouldRewriteFilter)
+  }
 
   // ---- table properties ----
 
@@ -54,6 +72,7 @@ class InterlockTransaction(
       ignoreDefaultProperties: Boolean
   ): Unit = {
     val table = TableProperties.Table(
+      name = tableName,
       properties = snapshot.metadata.configuration,
       exists = snapshot.version >= 0,
       replaced = replacing,
@@ -137,7 +156,7 @@ class InterlockTransaction(
   private def stateUnknown(op: Operation, unknown: CommitUnknownException) =
     CommitStateUnknownException.of(tableName, op.name, unknown)
 
-  override protected def judgesWinners: Boolean = attempt.nonEmpty && policy.nonEmpty
+  override protected def judgesWinners: Boolean = attempt.nonEmpty && hadPolicy
 
   private def droppedFeature(op: Operation): Option[String] = op match {
     case drop: DeltaOperations.DropTableFeature => Some(drop.featureName)
@@ -265,6 +284,7 @@ class InterlockTransaction(
       context: Map[String, String],
       metrics: Map[String, String]
   ): (Long, Snapshot) = {
+    refuseOtherRules()
     keepPropertiesInRestore(op)
     try
       super.commitLarge(
