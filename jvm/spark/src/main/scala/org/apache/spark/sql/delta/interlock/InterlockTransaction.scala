@@ -48,7 +48,7 @@ class InterlockTransaction(
     val _ = policy
   }
 
-  /** A statement that reads the table to change it is refused before it writes files. */
+  /** What reads the table to change it is refused before it writes deletion vectors. */
   override def trackReadPredicates(
       filters: Seq[Expression],
       partitionOnly: Boolean,
@@ -109,6 +109,7 @@ class InterlockTransaction(
       isOptimize: Boolean,
       constraints: Seq[Constraint]
   ): Seq[FileAction] = {
+    refuseOtherRules()
     def write(rows: Dataset[_]) = super.writeFiles(rows, options, isOptimize, constraints)
     val files = Some(data).filter(_ => isOptimize && policy.nonEmpty) match {
       case Some(OptimizeBin(inputs)) =>
