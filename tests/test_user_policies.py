@@ -6,12 +6,16 @@ import hashlib
 import json
 import shutil
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
+import interlock
 import pytest
+from interlock.cli import main
 from interlock.errors import ConflictError, InterlockError, MetadataChangedError
 from pyspark.sql import SparkSession
 
+from tests.doc_examples import checked
 from tests.entry_points import set_for_now
 from tests.properties import latest
 from tests.support import (
@@ -164,7 +168,8 @@ def test_who_means_something_else_reads_and_does_not_write(
         for statement in WRITES:
             told = refused(spark, ours, statement, "INTERLOCK_POLICY_MISMATCH")
             assert f"has the digest {digest()}, and" in told
-            assert f"has {digest(STRICT) if session else 'none'}:" in told
+            found = f"one with the digest {digest(STRICT)}" if session else "no policy of that name"
+            assert f"the session has {found}:" in told
             assert KEY in told
         for statement in READS:
             spark.sql(statement.format(t=ours)).collect()
@@ -270,6 +275,50 @@ def test_malformed_ones_are_refused(spark: SparkSession, example: Table, key: st
         assert problem in told
         with pytest.raises(InterlockError):
             spark.sql("CALL interlock.policies()")
+
+
+def test_the_command_prints_it(
+    spark: SparkSession, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    @contextmanager
+    def session(conf: list[tuple[str, str]]) -> Iterator[SparkSession]:
+        with set_for_now(spark, dict(conf)):
+            yield spark
+
+    monkeypatch.setattr("interlock.commands.policies.user_session", session)
+    command = ["policies", "--conf", f"{KEY}={OURS[KEY]}"]
+    assert main(command) == 0
+    printed = " ".join(capsys.readouterr().out.split())
+    assert "MUTATE | D11 REPLACE_LIVE" in printed
+    assert f"ours (OPTIMIZE is COMPACT_MINOR; us; digest {digest()})" in printed
+    assert "APPEND | REPLACE_LIVE | AS_IS | FAIL | AS_IS" in printed
+    assert main([*command, "--json"]) == 0
+    printed_policies = json.loads(capsys.readouterr().out)
+    ours = next(policy for policy in printed_policies if policy["name"] == "ours")
+    assert (ours["classes"], ours["isolation"]) == (list(CLASSES), "Serializable")
+    verdicts = {(cell["earlier"], cell["later"]): cell["verdict"] for cell in ours["cells"]}
+    assert {pair: verdict for pair, verdict in verdicts.items() if verdict != "FAIL"} == CELLS
+    assert main([*command[:-1], f"{KEY}=/no/such.policy"]) == 1
+    assert "/no/such.policy cannot be read" in capsys.readouterr().err
+
+
+def test_a_builder_takes_texts_and_paths(tmp_path: Path) -> None:
+    policies = {"ours": text(), "theirs": tmp_path / "x.policy"}
+    builder = interlock.configure(SparkSession.builder, policies=policies)
+    assert builder._options[KEY] == text()
+    assert builder._options["spark.interlock.policies.theirs"] == str(tmp_path / "x.policy")
+
+
+def test_the_documentation_says_what_happens(spark: SparkSession) -> None:
+    page = Path(__file__).parent.parent / "docs" / "policies.md"
+    spark.sql("CREATE SCHEMA db")
+    spark.sql("USE db")
+    try:
+        assert checked(page, spark) == page.read_text(encoding="utf-8")
+    finally:
+        spark.conf.unset("spark.interlock.policies.orders")
+        spark.sql("USE default")
+        spark.sql("DROP SCHEMA db CASCADE")
 
 
 @pytest.fixture(autouse=True)

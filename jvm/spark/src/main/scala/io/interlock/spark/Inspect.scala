@@ -10,7 +10,7 @@ object Inspect {
   def version(): String = Handshake.jarVersion
 
   /** An array of policies: name, source, classes in the order of rows and columns, the class of
-    * compactions, isolation level, digest, and the cells row by row.
+    * compactions, and the cells row by row.
     */
   def policiesJson(): String = Json.write(SessionPolicies.all.map(describe))
 
@@ -23,7 +23,6 @@ object Inspect {
     "classes" -> policy.classes.map(_.name),
     "compaction" -> policy.compaction.name,
     "isolation" -> policy.isolation,
-    "digest" -> policy.digest,
     "cells" -> policy.cells.map(cell =>
       Map(
         "id" -> cell.id,

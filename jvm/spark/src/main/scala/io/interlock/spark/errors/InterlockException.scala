@@ -51,8 +51,8 @@ object InterlockException {
     "INTERLOCK_POLICY_MISMATCH",
     "table" -> table,
     "policy" -> policy,
-    "expected" -> digest.getOrElse("none"),
-    "found" -> found.fold("none")(_.digest),
+    "expected" -> digest.fold("no digest")("the digest " + _),
+    "found" -> found.fold("no policy of that name")("one with the digest " + _.digest),
     "key" -> SessionPolicies.confKey(policy)
   )
 

@@ -5,7 +5,7 @@ import org.apache.spark.sql.connector.catalog.procedures.ProcedureParameter
 import org.apache.spark.sql.types.{StringType, StructType}
 import org.apache.spark.sql.{Row, SparkSession}
 
-/** The matrices of all policies, cell by cell. */
+/** The matrices of the policies that the session knows, cell by cell. */
 private[procedures] object PoliciesProcedure extends InterlockProcedure {
   override val name: String = "policies"
   override val parameters: Array[ProcedureParameter] = Array.empty
@@ -16,6 +16,8 @@ private[procedures] object PoliciesProcedure extends InterlockProcedure {
     .add("rule", StringType, nullable = false)
     .add("verdict", StringType, nullable = false)
     .add("source", StringType, nullable = false)
+    .add("compaction", StringType, nullable = false)
+    .add("isolation", StringType, nullable = false)
     .add("digest", StringType, nullable = false)
   override val description: String =
     "What becomes of a later job after an earlier one, under each policy."
@@ -29,6 +31,8 @@ private[procedures] object PoliciesProcedure extends InterlockProcedure {
         cell.label,
         cell.verdict.name,
         policy.source,
+        policy.compaction.name,
+        policy.isolation,
         policy.digest
       )
 }
