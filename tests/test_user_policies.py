@@ -303,7 +303,7 @@ def test_the_command_prints_it(
 
 
 def test_a_builder_takes_texts_and_paths(tmp_path: Path) -> None:
-    policies = {"ours": text(), "theirs": tmp_path / "x.policy"}
+    policies: dict[str, str | Path] = {"ours": text(), "theirs": tmp_path / "x.policy"}
     builder = interlock.configure(SparkSession.builder, policies=policies)
     assert builder._options[KEY] == text()
     assert builder._options["spark.interlock.policies.theirs"] == str(tmp_path / "x.policy")
