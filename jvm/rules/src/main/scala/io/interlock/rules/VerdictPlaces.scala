@@ -18,6 +18,7 @@ private[rules] object VerdictPlaces {
   ): Boolean = verdict match {
     case Verdict.Fail | Verdict.ByFiles => true
     case Verdict.AsIs => earlier == Append || later == Append
+    case Verdict.ByRows => later == Append || later == Mutate
     case Verdict.ReplaceLive => later == Overwrite
     case Verdict.RemapRows => compactions(earlier) && later == Mutate
     case Verdict.RebaseCompaction =>
@@ -31,6 +32,7 @@ private[rules] object VerdictPlaces {
   def of(verdict: Verdict): String = verdict match {
     case Verdict.Fail | Verdict.ByFiles => "anywhere"
     case Verdict.AsIs => "where one of the two is APPEND"
+    case Verdict.ByRows => "where the later job is APPEND or MUTATE"
     case Verdict.ReplaceLive => "where the later job is OVERWRITE"
     case Verdict.RemapRows => "where the earlier job is a compaction and the later one MUTATE"
     case Verdict.RebaseCompaction =>

@@ -115,7 +115,7 @@ class PolicyTextSuite extends munit.FunSuite {
       good.replace("COMPACT_MINOR", "MERGE_SMALLFILES")
     ).map(PolicyText.parse("x", _).digest)
     assertEquals((digest +: others).distinct.size, 4)
-    assertEquals(Policies.all.map(_.digest).distinct.size, 5)
+    assertEquals(Policies.all.map(_.digest).distinct.size, Policies.names.size)
   }
 
   /** Every verdict in every cell of a policy of all classes, against a list written by hand. */
@@ -127,6 +127,7 @@ class PolicyTextSuite extends munit.FunSuite {
       Verdict.Fail -> anywhere,
       Verdict.ByFiles -> anywhere,
       Verdict.AsIs -> (classes.map(Append -> _) ++ classes.map(_ -> Append)),
+      Verdict.ByRows -> classes.flatMap(c => Set(c -> Append, c -> Mutate)),
       Verdict.ReplaceLive -> classes.map(_ -> Overwrite),
       Verdict.RemapRows -> compact.map(_ -> Mutate),
       Verdict.RebaseCompaction -> compact.flatMap(c => Set(Append -> c, Mutate -> c)),

@@ -71,7 +71,10 @@ object Conflicts {
       "winnerVersion" -> conflict.winnerVersion,
       "scope" -> conflict.scope,
       "table" -> conflict.table,
+      "attempt" -> conflict.attempt,
       "why" -> conflict.why
+    ) ++ conflict.meeting.toSeq.flatMap(met =>
+      Seq("files" -> met.files, "rows" -> met.rows) ++ met.predicate.map("predicate" -> _)
     )
     val others = Conflict.policiesThatAllow(conflict, SessionPolicies.readable)
     val advice =
@@ -95,6 +98,7 @@ object Conflicts {
       operation: String,
       table: String,
       readVersion: Long,
+      attempt: String,
       cause: Throwable
   ): ConflictException = {
     val facts = Map[String, Any](
@@ -106,7 +110,8 @@ object Conflicts {
       "readVersion" -> readVersion,
       "winnerVersion" -> (readVersion + 1),
       "scope" -> "the whole table",
-      "table" -> table
+      "table" -> table,
+      "attempt" -> attempt
     )
     val conflict =
       new ConcurrentWriteConflict(Rendered("INTERLOCK_CONCURRENT_WRITE", parameters(facts), facts))
@@ -116,5 +121,8 @@ object Conflicts {
 
   /** What Spark Connect tells its clients: the facts, whether or not the message shows them. */
   private def parameters(facts: Map[String, Any]): Map[String, String] =
-    facts.map { case (key, value) => key -> value.toString } - "verdict"
+    facts.map {
+      case (key, several: Seq[_]) => key -> Json.write(several)
+      case (key, value) => key -> value.toString
+    } - "verdict"
 }

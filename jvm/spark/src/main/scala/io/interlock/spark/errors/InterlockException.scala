@@ -56,6 +56,16 @@ object InterlockException {
     "key" -> SessionPolicies.confKey(policy)
   )
 
+  /** @param found
+    *   what there is, as a sentence without its full stop
+    */
+  def unknownAttempt(attempt: String, table: String, found: String): InterlockException = of(
+    "INTERLOCK_UNKNOWN_ATTEMPT",
+    "attempt" -> attempt,
+    "table" -> table,
+    "found" -> found
+  )
+
   def unknownProperty(key: String, known: Seq[String]): InterlockException = of(
     "INTERLOCK_UNKNOWN_PROPERTY",
     "property" -> key,
