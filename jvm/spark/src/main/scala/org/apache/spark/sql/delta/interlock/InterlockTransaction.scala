@@ -15,6 +15,7 @@ import io.interlock.spark.{CoordinatorSettings, TableProperties}
 import org.apache.hadoop.fs.FileStatus
 import org.apache.spark.interlock.InterlockMetrics
 import org.apache.spark.sql.catalyst.catalog.CatalogTable
+import org.apache.spark.sql.catalyst.expressions.Expression
 import org.apache.spark.sql.delta.DeltaOperations.{Operation, UnsetTableProperties}
 import org.apache.spark.sql.delta._
 import org.apache.spark.sql.delta.actions._
@@ -45,7 +46,24 @@ class InterlockTransaction(
 
   /** The policy that the table had when this transaction began to read it. */
   private lazy val policy: Option[Policy] =
-    TableProperties.policyOf(snapshot.metadata.configuration)
+    TableProperties.enforced(tableName, snapshot.metadata.configuration)
+
+  private def hadPolicy: Boolean = TableProperties.named(snapshot.metadata.configuration).nonEmpty
+
+  /** Refuses a writer that lacks the table's policy or means other rules by its name. */
+  private def refuseOtherRules(): Unit = {
+    val _ = policy
+  }
+
+  /** What reads the table to change it is refused before it writes deletion vectors. */
+  override def trackReadPredicates(
+      filters: Seq[Expression],
+      partitionOnly: Boolean,
+      shouldRewriteFilter: Boolean
+  ): Unit = {
+    refuseOtherRules()
+    super.trackReadPredicates(filters, partitionOnly, shouldRewriteFilter)
+  }
 
   // ---- table properties ----
 
@@ -61,6 +79,7 @@ class InterlockTransaction(
       ignoreDefaultProperties: Boolean
   ): Unit = {
     val table = TableProperties.Table(
+      name = tableName,
       properties = snapshot.metadata.configuration,
       exists = snapshot.version >= 0,
       replaced = replacing,
@@ -97,6 +116,7 @@ class InterlockTransaction(
       isOptimize: Boolean,
       constraints: Seq[Constraint]
   ): Seq[FileAction] = {
+    refuseOtherRules()
     def write(rows: Dataset[_]) = super.writeFiles(rows, options, isOptimize, constraints)
     val files = Some(data).filter(_ => isOptimize && policy.nonEmpty) match {
       case Some(OptimizeBin(inputs)) =>
@@ -121,7 +141,9 @@ class InterlockTransaction(
         TableProperties.refuseDrop(current.policy, droppedFeature(op).toSeq)
         actions.collect { case m: Metadata => TableProperties.refuseIncomplete(m.configuration) }
         val version = super.commitImpl(actions, op, canSkipEmptyCommits, tags ++ current.tags)
-        version.foreach(_ => InterlockMetrics.committed(millisSince(txnStartTimeNs), passedVerdicts))
+        version.foreach(_ =>
+          InterlockMetrics.committed(millisSince(txnStartTimeNs), passedVerdicts)
+        )
         version
       } catch {
         // Hooks that run after the commit may fail as well: then the files are live.
@@ -172,7 +194,7 @@ class InterlockTransaction(
   private def stateUnknown(op: Operation, unknown: CommitUnknownException) =
     CommitStateUnknownException.of(tableName, op.name, unknown)
 
-  override protected def judgesWinners: Boolean = attempt.nonEmpty && policy.nonEmpty
+  override protected def judgesWinners: Boolean = attempt.nonEmpty && hadPolicy
 
   private def droppedFeature(op: Operation): Option[String] = op match {
     case drop: DeltaOperations.DropTableFeature => Some(drop.featureName)
@@ -307,6 +329,7 @@ class InterlockTransaction(
       context: Map[String, String],
       metrics: Map[String, String]
   ): (Long, Snapshot) = {
+    refuseOtherRules()
     keepPropertiesInRestore(op)
     try
       super.commitLarge(
