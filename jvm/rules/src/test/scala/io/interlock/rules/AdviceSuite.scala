@@ -96,7 +96,8 @@ class AdviceSuite extends munit.FunSuite {
   }
 
   test("each of Delta's errors has its own sentence") {
-    val kinds = Seq("ConcurrentWrite", "ConcurrentTransaction", "MetadataChanged", "ProtocolChanged")
+    val kinds =
+      Seq("ConcurrentWrite", "ConcurrentTransaction", "MetadataChanged", "ProtocolChanged")
     val layouts = kinds.flatMap(Kind.byName).map(kind => advise(update.copy(kind = kind)).layout)
     assertEquals(layouts.distinct.size, 4)
     assertEquals(Kind.byName("NoSuchError"), None)

@@ -121,8 +121,9 @@ final case class Explanation(
       found.policiesByRows -> " if they touch other rows",
       found.policiesByFiles -> " if they touch other files"
     )
-    val under = all.collect { case (names, condition) if names.nonEmpty =>
-      names.mkString(", ") + condition
+    val under = all.collect {
+      case (names, condition) if names.nonEmpty =>
+        names.mkString(", ") + condition
     }
     if (under.isEmpty) "" else under.mkString("Both succeed under ", "; ", ".")
   }

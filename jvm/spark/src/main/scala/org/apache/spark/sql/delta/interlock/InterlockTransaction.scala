@@ -121,7 +121,9 @@ class InterlockTransaction(
         TableProperties.refuseDrop(current.policy, droppedFeature(op).toSeq)
         actions.collect { case m: Metadata => TableProperties.refuseIncomplete(m.configuration) }
         val version = super.commitImpl(actions, op, canSkipEmptyCommits, tags ++ current.tags)
-        version.foreach(_ => InterlockMetrics.committed(millisSince(txnStartTimeNs), passedVerdicts))
+        version.foreach(_ =>
+          InterlockMetrics.committed(millisSince(txnStartTimeNs), passedVerdicts)
+        )
         version
       } catch {
         // Hooks that run after the commit may fail as well: then the files are live.
