@@ -115,6 +115,7 @@ class HistoryRecord:
         files_removed: how many files it removed
         user: who made it
         txn_id: the transaction that made it
+        read_version: the version that the transaction had read
 
     """
 
@@ -134,6 +135,7 @@ class HistoryRecord:
     files_removed: int | None
     user: str | None
     txn_id: str | None
+    read_version: int | None
 
 
 @dataclass(frozen=True)

@@ -5,9 +5,11 @@ Everything here is a SQL statement, so it works in the same way on Spark Connect
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from interlock import changes, conversion, records
@@ -99,6 +101,24 @@ class Table:
 
         """
         return records.conflicts(self._call("conflicts", limit=limit))
+
+    def timeline(
+        self, *, path: str | os.PathLike[str] = "timeline.html", limit: int = 200
+    ) -> Path:
+        """Draw the table's jobs as a web page that needs no network, and return its path.
+
+        Args:
+            path: the file to write
+            limit: the newest so many versions, and as many records of conflicts
+
+        """
+        from interlock import timeline
+
+        name = self.sql_name.replace("`", "")
+        text = timeline.page(name, self.history(limit=limit), self.conflicts(limit=limit))
+        written = Path(path)
+        written.write_text(text, encoding="utf-8")
+        return written
 
     def explain(self, attempt: ConflictError | str) -> Explanation:
         """Run `CALL interlock.explain_conflict`: why a job lost, or how it passed others.

@@ -1,6 +1,6 @@
 package org.apache.spark.sql.delta.interlock
 
-import io.interlock.rules.Policies
+import io.interlock.spark.SessionPolicies
 import io.interlock.spark.audit.{ConflictRecord, Explanation, Met}
 import io.interlock.spark.errors.InterlockException
 import org.apache.spark.sql.delta.Snapshot
@@ -42,7 +42,7 @@ object AuditedTable {
       record,
       now.metadata.partitionColumns,
       record.winners.flatMap(met(now, _)),
-      Policies.all
+      SessionPolicies.readable
     ).toRow
   }
 

@@ -15,6 +15,7 @@ import io.interlock.spark.{CoordinatorSettings, TableProperties}
 import org.apache.hadoop.fs.FileStatus
 import org.apache.spark.interlock.InterlockMetrics
 import org.apache.spark.sql.catalyst.catalog.CatalogTable
+import org.apache.spark.sql.catalyst.expressions.Expression
 import org.apache.spark.sql.delta.DeltaOperations.{Operation, UnsetTableProperties}
 import org.apache.spark.sql.delta._
 import org.apache.spark.sql.delta.actions._
@@ -40,12 +41,31 @@ class InterlockTransaction(
   private val vectors = new RowVectors(deltaLog, staged)
   private var attempt: Option[PolicedAttempt] = None
 
+  private val passedAppends = new PassedAppends
+
   /** The commit that the attempt is being judged against. */
   private var judging: Option[WinningCommitSummary] = None
 
   /** The policy that the table had when this transaction began to read it. */
   private lazy val policy: Option[Policy] =
-    TableProperties.policyOf(snapshot.metadata.configuration)
+    TableProperties.enforced(tableName, snapshot.metadata.configuration)
+
+  private def hadPolicy: Boolean = TableProperties.named(snapshot.metadata.configuration).nonEmpty
+
+  /** Refuses a writer that lacks the table's policy or means other rules by its name. */
+  private def refuseOtherRules(): Unit = {
+    val _ = policy
+  }
+
+  /** What reads the table to change it is refused before it writes deletion vectors. */
+  override def trackReadPredicates(
+      filters: Seq[Expression],
+      partitionOnly: Boolean,
+      shouldRewriteFilter: Boolean
+  ): Unit = {
+    refuseOtherRules()
+    super.trackReadPredicates(filters, partitionOnly, shouldRewriteFilter)
+  }
 
   // ---- table properties ----
 
@@ -61,6 +81,7 @@ class InterlockTransaction(
       ignoreDefaultProperties: Boolean
   ): Unit = {
     val table = TableProperties.Table(
+      name = tableName,
       properties = snapshot.metadata.configuration,
       exists = snapshot.version >= 0,
       replaced = replacing,
@@ -97,6 +118,7 @@ class InterlockTransaction(
       isOptimize: Boolean,
       constraints: Seq[Constraint]
   ): Seq[FileAction] = {
+    refuseOtherRules()
     def write(rows: Dataset[_]) = super.writeFiles(rows, options, isOptimize, constraints)
     val files = Some(data).filter(_ => isOptimize && policy.nonEmpty) match {
       case Some(OptimizeBin(inputs)) =>
@@ -174,7 +196,7 @@ class InterlockTransaction(
   private def stateUnknown(op: Operation, unknown: CommitUnknownException) =
     CommitStateUnknownException.of(tableName, op.name, unknown)
 
-  override protected def judgesWinners: Boolean = attempt.nonEmpty && policy.nonEmpty
+  override protected def judgesWinners: Boolean = attempt.nonEmpty && hadPolicy
 
   private def droppedFeature(op: Operation): Option[String] = op match {
     case drop: DeltaOperations.DropTableFeature => Some(drop.featureName)
@@ -275,10 +297,9 @@ class InterlockTransaction(
       val resolved =
         try
           conflictingCommitFiles.foldLeft(info) { (before, file) =>
-            val winner = this.winner(file)
-            judging = Some(winner)
-            resolveAgainstWinningCommit(winner, firstWinningVersion, before).getOrElse {
-              val checker = new InterlockConflictChecker(
+            def against(winner: WinningCommitSummary) = {
+              judging = Some(winner)
+              new InterlockConflictChecker(
                 spark,
                 before,
                 winner,
@@ -287,6 +308,11 @@ class InterlockTransaction(
                 vectors,
                 tableName
               )
+            }
+            val winner = this.winner(file)
+            resolveAgainstWinningCommit(winner, firstWinningVersion, before).getOrElse {
+              passedAppends.readBy(winner).foreach(against(_).failIfReadBy(winner.commitVersion))
+              val checker = against(winner)
               val after = checker.checkConflictsAndValidateActions()
               passed ++= checker.passed
               after
@@ -309,6 +335,7 @@ class InterlockTransaction(
       context: Map[String, String],
       metrics: Map[String, String]
   ): (Long, Snapshot) = {
+    refuseOtherRules()
     keepPropertiesInRestore(op)
     try
       super.commitLarge(
