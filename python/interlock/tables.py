@@ -102,9 +102,7 @@ class Table:
         """
         return records.conflicts(self._call("conflicts", limit=limit))
 
-    def timeline(
-        self, *, path: str | os.PathLike[str] = "timeline.html", limit: int = 200
-    ) -> Path:
+    def timeline(self, *, path: str | os.PathLike[str] = "timeline.html", limit: int = 200) -> Path:
         """Draw the table's jobs as a web page that needs no network, and return its path.
 
         Args:
