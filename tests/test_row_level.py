@@ -17,7 +17,10 @@ from tests.support import (
     last_of,
     latest_version,
     make_table,
+    python_job,
+    race,
     rows,
+    sql_job,
     sql_race,
     tags,
 )
@@ -269,3 +272,46 @@ def test_nothing_is_left_of_a_job_that_lost(spark: SparkSession, table_path: Pat
     named = " ".join(str(action) for version in range(3) for action in commit(table, version))
     assert len(list(table.path.glob("*.bin"))) == 1
     assert all(name in named for name in found if name.endswith(".parquet"))
+
+
+def test_rows_that_a_restore_brings_back_are_added_rows(
+    spark: SparkSession, table_path: Path
+) -> None:
+    """Its file stays and only its vector shrinks."""
+    insert = "INSERT INTO {t} VALUES (5, 'e', 3)"
+    table = make_table(
+        spark,
+        table_path,
+        policy="row_level",
+        columns=COLUMNS,
+        statements=(INSERT, insert, "DELETE FROM {t} WHERE id = 1"),
+    )
+    restore = ("RESTORE TABLE {t} TO VERSION AS OF 2",)
+    lost = last_of(spark, table, restore, "UPDATE {t} SET v = 'Y' WHERE v IN ('a', 'e')")
+    assert type(lost).__name__ == "ConcurrentAppendError"
+    spark.sql(f"DELETE FROM {table} WHERE id = 1")
+    assert last_of(spark, table, restore, "UPDATE {t} SET v = 'Y' WHERE v IN ('e', 'z')") is None
+    assert rows(spark, table) == deltalake_rows(table) == changed((5, "Y", 3))
+
+
+def test_a_file_that_is_gone_does_not_count_as_empty(spark: SparkSession, table_path: Path) -> None:
+    """Even where the session asks for that: nobody knows what its rows were."""
+    table = make_table(spark, table_path, policy="row_level", columns=COLUMNS, statements=(INSERT,))
+
+    def update_and_lose_it(session: SparkSession) -> None:
+        session.sql(X1.format(t=table))
+        added = next(a["add"]["path"] for a in commit(table, 2) if "stats" in str(a.get("add"))
+                     and a["add"].get("deletionVector") is None)  # fmt: skip
+        (table.path / added).unlink()
+
+    spark.conf.set("spark.sql.files.ignoreMissingFiles", "true")
+    try:
+        first, second = race(
+            spark,
+            python_job("update", update_and_lose_it),
+            sql_job(f"UPDATE {table} SET v = 'Y' WHERE id = 2"),
+        )
+    finally:
+        spark.conf.unset("spark.sql.files.ignoreMissingFiles")
+    assert first.error is None
+    assert "cannot be evaluated" in str(second.error)
