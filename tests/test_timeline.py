@@ -20,7 +20,9 @@ from interlock.timeline.jobs import Job, Lane, jobs
 from interlock.timeline.layout import ROW, layout
 
 TIME = datetime(2026, 1, 2, 3, 4, tzinfo=timezone.utc)
-BROKEN = "</script><script>document.title='broken'</script>\"'><img src=x onerror=alert(1)>&"
+BROKEN = (
+    "</script><script>document.title='broken'</script>\"'><img src=x onerror=document.title=2>&"
+)
 
 
 def version(number: int, *, read: int | None = None, **known: object) -> HistoryRecord:
@@ -60,7 +62,12 @@ HISTORY = History(
     )
 )
 LOST = conflict(
-    "lost", "REJECTED", operation="MERGE", read_version=1, winners=(3,), predicate=f"a = {BROKEN}"
+    "lost",
+    "REJECTED",
+    operation="<b>M</b>",
+    read_version=1,
+    winners=(3,),
+    predicate=f"a = {BROKEN}",
 )
 CONFLICTS = Conflicts(
     (
@@ -104,6 +111,8 @@ def test_jobs_that_ran_beside_each_other_stand_below_each_other() -> None:
     rows = [(placed.rows[f"v{number}"] - placed.bands[0].top) // ROW for number in (1, 2, 3, 4)]
     assert rows == [0, 1, 2, 0]
     assert placed.bands[0].height == 3 * ROW
+    after = layout(jobs(History((version(2), version(1))), Conflicts(())), [1, 2])
+    assert after.rows["v1"] == after.rows["v2"]
     assert placed.x(-5) == placed.x(0) < placed.x(1)
 
 
@@ -125,7 +134,7 @@ def browse(folder: Path, text: str, *options: str, at: str = "") -> str:
     done = subprocess.run(
         [browser(), "--headless", "--disable-gpu", *sandbox, f"--user-data-dir={folder}/profile",
          *options, (folder / "page.html").as_uri() + at],
-        capture_output=True, text=True, check=True, timeout=90,
+        capture_output=True, text=True, check=True, timeout=60,
     )  # fmt: skip
     return done.stdout
 
@@ -160,6 +169,7 @@ def test_the_page_in_a_browser(tmp_path: Path) -> None:
     assert dom.count('role="button"') == 6
     assert dom.count("<script") == 2
     assert "<img" not in dom
+    assert "<b>M" not in dom
     assert f"<title>{escape('Timeline of ' + BROKEN, quote=False)}</title>" in dom
     assert "UPDATE: version 4, past 2, 3" in chosen(dom)
     assert "BY_ROWS" in chosen(dom)
@@ -171,7 +181,7 @@ def test_the_page_in_a_browser(tmp_path: Path) -> None:
 
     acted = page("t", HISTORY, CONFLICTS).replace("</body>", f"{ACTIONS}</body>")
     (said,) = re.findall(r'data-said="([^"]*)"', browse(tmp_path, acted, "--dump-dom"))
-    lost = "MERGE: lost against version 3"
+    lost = f"{escape(LOST.operation or '')}: lost against version 3"
     none = "No job chosen"
     assert said.split(" | ") == [
         "WRITE: version 3",
