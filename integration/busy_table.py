@@ -63,7 +63,7 @@ class Day:
         reasons: why attempts lost, as (kind, predicate that was not decided or selected too much)
         wall_seconds: from the first hour's start to the last one's end
         written_bytes: all that was written below the table, whether or not it was kept
-        rows: number of rows, and sums that any change of a row changes
+        rows: `Table.totals` in the end
 
     """
 
@@ -156,12 +156,20 @@ class Table:
                 writer.join()
         self.day.wall_seconds = time.monotonic() - start
         self.day.written_bytes = self._written() - written
+        self.day.rows = self.totals()
+        return self.day
+
+    def totals(self) -> tuple[int, ...]:
+        """Count the rows, and sum up what any change of a row changes."""
         found = self._spark.sql(
-            f"SELECT count(*), sum(id), sum(correction), sum(hash(id, status, correction)) "
+            "SELECT count(*), sum(id), sum(correction), sum(hash(id, status, correction)) "
             f"FROM {self._name}"
         ).collect()
-        self.day.rows = tuple(found[0])
-        return self.day
+        return tuple(found[0])
+
+    def execute(self, statement: Statement) -> None:
+        """Run a statement once."""
+        self._spark.sql(statement.sql.format(t=self._name))
 
     def _write(self, statements: list[Statement], number: int) -> None:
         pauses = random.Random(number)
@@ -180,7 +188,7 @@ class Table:
     def _attempt(self, statement: Statement) -> str | None:
         """Return None if it succeeded, else what it lost for."""
         try:
-            self._spark.sql(statement.sql.format(t=self._name))
+            self.execute(statement)
         except interlock.ConflictError as error:
             return str(error.why)
         except Exception as error:

@@ -315,3 +315,22 @@ def test_a_file_that_is_gone_does_not_count_as_empty(spark: SparkSession, table_
         spark.conf.unset("spark.sql.files.ignoreMissingFiles")
     assert first.error is None
     assert "cannot be evaluated" in str(second.error)
+
+
+@pytest.mark.parametrize(("selects", "reads"), [(True, True), (True, False), (False, True)])
+def test_an_append_that_was_read_since_is_not_passed_blindly(
+    spark: SparkSession, table_path: Path, *, selects: bool, reads: bool
+) -> None:
+    """The append may move behind the UPDATE only as long as nobody has copied its rows."""
+    table = make_table(spark, table_path, policy="row_level", columns=COLUMNS, statements=(INSERT,))
+    copy = "INSERT INTO {t} SELECT id + 100, v, 7 FROM {t} WHERE id = 8"
+    winners = ("INSERT INTO {t} VALUES (8, 'n', 1)", copy if reads else INSERT)
+    where = "p = 1" if selects else "id = 1"
+    error = last_of(spark, table, winners, f"UPDATE {{t}} SET v = 'Y' WHERE {where}")
+    if selects and reads:
+        assert isinstance(error, ConflictError)
+        assert type(error).__name__ == "ConcurrentAppendError"
+        assert (error.winner_version, error.earlier_class) == (2, "APPEND")
+        assert str(error.why).endswith("and that version 3 has read")
+    else:
+        assert error is None

@@ -41,6 +41,8 @@ class InterlockTransaction(
   private val vectors = new RowVectors(deltaLog, staged)
   private var attempt: Option[PolicedAttempt] = None
 
+  private val passedAppends = new PassedAppends
+
   /** The commit that the attempt is being judged against. */
   private var judging: Option[WinningCommitSummary] = None
 
@@ -295,10 +297,9 @@ class InterlockTransaction(
       val resolved =
         try
           conflictingCommitFiles.foldLeft(info) { (before, file) =>
-            val winner = this.winner(file)
-            judging = Some(winner)
-            resolveAgainstWinningCommit(winner, firstWinningVersion, before).getOrElse {
-              val checker = new InterlockConflictChecker(
+            def against(winner: WinningCommitSummary) = {
+              judging = Some(winner)
+              new InterlockConflictChecker(
                 spark,
                 before,
                 winner,
@@ -307,6 +308,11 @@ class InterlockTransaction(
                 vectors,
                 tableName
               )
+            }
+            val winner = this.winner(file)
+            resolveAgainstWinningCommit(winner, firstWinningVersion, before).getOrElse {
+              passedAppends.readBy(winner).foreach(against(_).failIfReadBy(winner.commitVersion))
+              val checker = against(winner)
               val after = checker.checkConflictsAndValidateActions()
               passed ++= checker.passed
               after
