@@ -113,7 +113,8 @@ class Table:
         from interlock import timeline
 
         name = self.sql_name.replace("`", "")
-        text = timeline.page(name, self.history(limit=limit), self.conflicts(limit=limit))
+        title = name.removeprefix("delta.") if "/" in name else name
+        text = timeline.page(title, self.history(limit=limit), self.conflicts(limit=limit))
         written = Path(path)
         written.write_text(text, encoding="utf-8")
         return written
