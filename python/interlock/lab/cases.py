@@ -6,12 +6,10 @@ from dataclasses import dataclass, replace
 from typing import Literal
 
 from interlock.lab import bodies
-from interlock.lab.documents import MATRICES, Cell
 from interlock.lab.example import PLAIN, Example
 from interlock.lab.model import (
     COMPACTIONS,
     Body,
-    Class,
     Outcome,
     Rows,
     error_of,
@@ -90,36 +88,6 @@ class Case:
         return files_after(
             self.earlier, self.later, self.example.history, self.outcome, self.deletion_vectors
         )
-
-
-_COMPACT = {kind: bodies.compact(kind) for kind in COMPACTIONS}
-_EARLIER = {
-    Class.IO: bodies.overwrite((100, "x")),
-    Class.II: bodies.insert((10, "i")),
-    Class.UD: bodies.update(1, "U"),
-    **_COMPACT,
-}
-_LATER = {
-    Class.IO: bodies.overwrite((200, "y")),
-    Class.II: bodies.insert((20, "j")),
-    Class.UD: bodies.delete(2),
-    **_COMPACT,
-}
-
-
-def case_of(policy: str, cell: Cell) -> Case:
-    """Return the documents' own example of a cell."""
-    return Case(cell.id, policy, _EARLIER[cell.earlier], _LATER[cell.later], cell.outcome)
-
-
-def case(cell_id: str, policy: str = "") -> Case:
-    """Return the case of a cell by its id, such as D7; `policy` chooses among two with one id."""
-    for matrix in MATRICES.values():
-        if policy in ("", matrix.policy):
-            for cell in matrix.cells:
-                if cell.id == cell_id:
-                    return case_of(matrix.policy, cell)
-    raise KeyError(cell_id)
 
 
 def on_stock(case: Case) -> Case:
