@@ -154,9 +154,10 @@ What a statement is to other writers depends on what it does, not on the way it 
 is run by `tests/test_entry_points.py`, which also checks this page (`INTERLOCK_WRITE_DOCS=1` writes
 it anew).
 
-A compaction is COMPACT_MINOR under `maxcompute_delta`, `serializable` and `write_serializable`, and
-a major compaction COMPACT_MAJOR. Both are MERGE_SMALLFILES under `maxcompute_transactional` and
-`maxcompute_standard`. `maxcompute_standard` refuses every MUTATE.
+A compaction is COMPACT_MINOR under `maxcompute_delta` and Delta's levels (`serializable`,
+`write_serializable`, `row_level`), and a major compaction COMPACT_MAJOR. Both are MERGE_SMALLFILES
+under `maxcompute_transactional` and `maxcompute_standard`. `maxcompute_standard` refuses every
+MUTATE.
 
 The commit's `commitInfo.tags` hold the class as `interlock.class`, the policy as `interlock.policy`
 and the partitions that an overwrite names as `interlock.replaced`. Delta writes RESTORE and CLONE

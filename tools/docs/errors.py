@@ -18,9 +18,9 @@ The Python errors have the attributes `condition`, `sqlstate`, `policy`, `rule`,
 `table` and `why`; on the JVM `conflictJson()` of `io.interlock.spark.errors.InterlockConflict` has
 the same.
 
-Where Delta's own checks decide, the condition is Delta's (`DELTA_CONCURRENT_APPEND` and others);
-the errors are `interlock.ConflictError` too, with `None` for what Delta does not tell. So it is in
-cells with BY_FILES ([policies.md](policies.md)), and under every policy here:"""
+Where Delta's own checks decide, the condition is Delta's (`DELTA_METADATA_CHANGED` and others); the
+errors are `interlock.ConflictError` too, with `None` for what Delta does not tell. So it is under
+every policy here:"""
 
 _DELTA = (
     ("MetadataChanged", "the earlier job changed the schema, a property or the policy"),

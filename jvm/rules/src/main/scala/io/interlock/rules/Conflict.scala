@@ -6,8 +6,12 @@ package io.interlock.rules
   *   the label of the policy's cell
   * @param scope
   *   the partitions that met, as text, or "the whole table"
+  * @param attempt
+  *   the id of the later job's transaction
   * @param unproved
   *   where the policy lets both succeed by a rebase: why the rebase could not be proved safe
+  * @param meeting
+  *   where the policy asks whether they met: where they did
   */
 final case class Conflict(
     kind: ConflictKind,
@@ -21,13 +25,18 @@ final case class Conflict(
     winnerVersion: Long,
     scope: String,
     table: String,
-    unproved: Option[String] = None
+    attempt: String,
+    unproved: Option[String] = None,
+    meeting: Option[Meeting] = None
 ) {
 
   /** Why the later job fails, as a clause. */
-  def why: String = unproved.fold(s"$laterClass fails after $earlierClass")(reason =>
-    s"$laterClass succeeds after $earlierClass only if rows can be followed, but $reason"
-  )
+  def why: String = (unproved, meeting) match {
+    case (Some(reason), _) =>
+      s"$laterClass succeeds after $earlierClass only if rows can be followed, but $reason"
+    case (_, Some(met)) => s"$laterClass fails after $earlierClass if they meet, and ${met.why}"
+    case _ => s"$laterClass fails after $earlierClass"
+  }
 }
 
 object Conflict {
@@ -39,7 +48,7 @@ object Conflict {
       policy.cell(earlier, later).exists(cell => succeeds(cell.verdict))
     }.map(_.name)
 
-  private val succeeds = Verdict.all.toSet -- Seq(Verdict.Fail, Verdict.ByFiles)
+  private val succeeds = Verdict.all.toSet -- Verdict.ifTheyMeet - Verdict.Fail
 
   /** The class that a compaction has under another policy. */
   private def in(policy: Policy, operation: OperationClass): OperationClass =

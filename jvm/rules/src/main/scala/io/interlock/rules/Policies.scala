@@ -10,7 +10,8 @@ object Policies {
     "maxcompute_transactional",
     "maxcompute_standard",
     "serializable",
-    "write_serializable"
+    "write_serializable",
+    "row_level"
   )
 
   lazy val all: Seq[Policy] = names.map(load)

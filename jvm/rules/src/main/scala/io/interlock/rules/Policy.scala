@@ -54,8 +54,11 @@ final case class Policy(
   def permits(operation: OperationClass): Boolean =
     operation == OperationClass.Metadata || classes.contains(operation)
 
-  /** Whether some pairs fail only if they met in files. */
-  def judgesByFiles: Boolean = cells.exists(_.verdict == Verdict.ByFiles)
+  /** Whether some pairs fail only if they met, for which all that the attempt read counts. */
+  def judgesReads: Boolean = cells.exists(cell => Verdict.ifTheyMeet(cell.verdict))
+
+  /** Whether two jobs may change rows of one file. */
+  def judgesByRows: Boolean = cells.exists(_.verdict == Verdict.ByRows)
 
   /** Whether a rebase of this policy maps rows, for which the table must support deletion vectors. */
   def remapsRows: Boolean = cells.exists(cell => Verdict.needDeletionVectors(cell.verdict))

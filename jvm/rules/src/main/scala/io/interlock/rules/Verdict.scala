@@ -25,11 +25,21 @@ object Verdict {
   /** A compaction of the whole scope removes what the winner's compaction made. */
   case object Supersede extends Verdict("SUPERSEDE")
 
-  /** Fails if the two met in files: Delta's own file checks at the policy's isolation level. */
+  /** Fails if the two met in files: the winner removed files that the attempt read or removes, or
+    * added rows that the attempt's predicates select, as the policy's isolation level has it.
+    */
   case object ByFiles extends Verdict("BY_FILES")
 
+  /** Fails if the two met in rows: the attempt's predicates select rows that the winner added or
+    * marked dead, or both marked the same row. Else the vectors of files that both changed are united.
+    */
+  case object ByRows extends Verdict("BY_ROWS")
+
+  /** Verdicts that are known only from what both jobs did. */
+  val ifTheyMeet: Set[Verdict] = Set(ByFiles, ByRows)
+
   val all: Seq[Verdict] =
-    Seq(Fail, AsIs, ReplaceLive, RemapRows, RebaseCompaction, Supersede, ByFiles)
+    Seq(Fail, AsIs, ReplaceLive, RemapRows, RebaseCompaction, Supersede, ByFiles, ByRows)
 
   /** Verdicts whose rebase maps rows through deletion vectors. */
   val needDeletionVectors: Set[Verdict] = Set(RemapRows, RebaseCompaction)

@@ -123,18 +123,27 @@ class JudgeSuite extends munit.FunSuite {
       readVersion = 2,
       winnerVersion = 3,
       scope = "the whole table",
-      table = "t"
+      table = "t",
+      attempt = "a"
     )
     val others = Seq("maxcompute_transactional", "maxcompute_standard")
     assertEquals(Conflict.policiesThatAllow(conflict, Policies.all), others)
     val update = conflict.copy(laterClass = Mutate)
     assertEquals(Conflict.policiesThatAllow(update, Policies.all), Nil)
     val compacted = update.copy(policy = "maxcompute_transactional", earlierClass = MergeSmallFiles)
-    assertEquals(Conflict.policiesThatAllow(compacted, Policies.all), Seq("maxcompute_delta"))
+    assertEquals(
+      Conflict.policiesThatAllow(compacted, Policies.all),
+      Seq("maxcompute_delta", "row_level")
+    )
     assertEquals(compacted.why, "MUTATE fails after MERGE_SMALLFILES")
     assertEquals(
       compacted.copy(unproved = Some("a file is unknown")).why,
       "MUTATE succeeds after MERGE_SMALLFILES only if rows can be followed, but a file is unknown"
+    )
+    val met = Meeting(ConflictKind.ConcurrentDeleteRead, "both changed file a")
+    assertEquals(
+      compacted.copy(meeting = Some(met)).why,
+      "MUTATE fails after MERGE_SMALLFILES if they meet, and both changed file a"
     )
   }
 }

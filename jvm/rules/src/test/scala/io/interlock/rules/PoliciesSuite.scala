@@ -40,8 +40,19 @@ class PoliciesSuite extends munit.FunSuite {
     } assertEquals(cell.verdict, Verdict.ReplaceLive: Verdict, s"${policy.name} ${cell.label}")
   }
 
-  test("only maxcompute_delta maps rows") {
-    assertEquals(Policies.all.filter(_.remapsRows).map(_.name), Seq("maxcompute_delta"))
+  test("maxcompute_delta and row_level map rows") {
+    val names = Policies.all.filter(_.remapsRows).map(_.name)
+    assertEquals(names, Seq("maxcompute_delta", "row_level"))
+  }
+
+  test("row_level: compactions and changes of rows never conflict, whichever comes first") {
+    import OperationClass._
+    val policy = Policies.byName("row_level").get
+    for (compaction <- Seq(CompactMinor, CompactMajor)) {
+      assertEquals(policy.cell(compaction, Mutate).map(_.verdict), Some(Verdict.RemapRows))
+      assertEquals(policy.cell(Mutate, compaction).map(_.verdict), Some(Verdict.RebaseCompaction))
+    }
+    assertEquals(policy.cell(Mutate, Mutate).map(_.verdict), Some(Verdict.ByRows))
   }
 
   test("an unknown name finds none, and the nearest one is named") {

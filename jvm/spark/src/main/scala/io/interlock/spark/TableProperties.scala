@@ -19,6 +19,7 @@ object TableProperties {
   private val RowTracking = "delta.enableRowTracking"
   private val InCommitTimestamps = "delta.enableInCommitTimestamps"
   private val DeletionVectors = "delta.feature.deletionVectors"
+  private val WritesDeletionVectors = "delta.enableDeletionVectors"
 
   /** The table feature behind each property that a policy may require. */
   private val FeatureOf = Map(
@@ -85,6 +86,17 @@ object TableProperties {
     Seq(RowTracking -> "true", InCommitTimestamps -> "true") ++
       Option.when(policy.remapsRows)(DeletionVectors -> "supported")
 
+  /** What a policy sets beside that where the user has not: rows of one file are told apart by
+    * deletion vectors only.
+    *
+    * @param before
+    *   the properties that the table had, maybe with the policy
+    */
+  private def presetBy(policy: Policy, before: Map[String, String]): Option[(String, String)] =
+    Option.when(policy.judgesByRows && !named(before).contains(policy.name))(
+      WritesDeletionVectors -> "true"
+    )
+
   /** The properties that a table gets when a statement proposes some.
     *
     * Interlock's properties and what they require are inherited from the table as it is, unless the
@@ -113,7 +125,8 @@ object TableProperties {
   ): Map[String, String] = {
     val isGoverned = this.named(table.properties).nonEmpty
     val derived = table.properties.filter { case (key, _) => Derived.contains(key) }
-    requiredBy(policy).foldLeft(derived ++ properties) { case (all, (key, value)) =>
+    val preset = presetBy(policy, table.properties)
+    requiredBy(policy).foldLeft(derived ++ preset ++ properties) { case (all, (key, value)) =>
       all.get(key) match {
         case Some(set) if set.equalsIgnoreCase(value) => all
         case Some(set) => throw InterlockException.requiredProperty(policy.name, key, value, set)
@@ -137,13 +150,16 @@ object TableProperties {
     */
   def requiredByAlter(table: Map[String, String], set: Map[String, String]): Map[String, String] =
     policyOf(set).fold(Map.empty[String, String]) { policy =>
-      requiredBy(policy).filter { case (key, value) =>
+      val preset = presetBy(policy, table).filterNot { case (key, _) =>
+        (table ++ set).contains(key)
+      }
+      (requiredBy(policy).filter { case (key, value) =>
         set.get(key).orElse(table.get(key)) match {
           case None => true
           case Some(is) if is.equalsIgnoreCase(value) => false
           case Some(is) => throw InterlockException.requiredProperty(policy.name, key, value, is)
         }
-      }.toMap
+      } ++ preset).toMap
     }
 
   /** Refuses to drop table features which the policy requires.

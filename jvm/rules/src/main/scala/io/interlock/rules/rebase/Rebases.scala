@@ -70,6 +70,31 @@ final class Rebases(vectors: String => RowSet) {
     Compaction(attempt.inputs -- shared ++ replaced.map(o => o.path -> vectorOf(o.path)), outputs)
   }
 
+  /** BY_ROWS: the dead rows, old and new, of the files that both jobs changed.
+    *
+    * Both must have marked rows of the same file, as it was with the same vector, and no row twice.
+    */
+  def uniteRows(
+      attempt: Seq[FileChange],
+      winner: Seq[FileChange]
+  ): Either[String, Map[String, RowSet]] = proved {
+    val theirs = winner.map(change => change.path -> change).toMap
+    attempt.flatMap(mine => theirs.get(mine.path).map(mine -> _)).map { case (mine, their) =>
+      if (mine.before != their.before) throw Unproved.otherVector(mine.path)
+      (mine.after, their.after) match {
+        case (Some(marked), Some(current)) =>
+          val (my, other) = (grown(mine, marked), grown(their, current))
+          val both = my.size - my.minus(other).size
+          if (both > 0) throw new Unproved(s"both changed $both of the same rows of ${mine.path}")
+          mine.path -> my.union(rows(current))
+        case _ => throw new Unproved(
+            s"both changed ${mine.path}, and one of them as a whole (rows of one file are told " +
+              "apart where UPDATE, DELETE and MERGE write deletion vectors)"
+          )
+      }
+    }.toMap
+  }
+
   /** The dead rows, old and new, of the outputs in which changes to a compaction's inputs kill. */
   private def dead(changes: Seq[FileChange], compaction: Compaction): Map[String, RowSet] =
     if (changes.isEmpty) Map.empty

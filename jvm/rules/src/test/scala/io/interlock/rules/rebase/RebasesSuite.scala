@@ -26,6 +26,40 @@ class RebasesSuite extends munit.FunSuite {
       Right(Remapped(changes.map(_.path).toSet, dead.toMap.view.mapValues(rows).toMap))
     )
 
+  private def checkUnited(attempt: FileChange*)(winner: FileChange*)(dead: (String, String)*) =
+    assertEquals(
+      rebases.uniteRows(attempt, winner),
+      Right(dead.toMap.view.mapValues(rows).toMap)
+    )
+
+  private def checkApart(attempt: FileChange, winner: FileChange, reason: String) = {
+    val found = rebases.uniteRows(Seq(attempt), Seq(winner))
+    assert(found.left.exists(_.contains(reason)), found)
+  }
+
+  test("BY_ROWS: other rows of one file are united, other files are left alone") {
+    checkUnited(marked("", "1-2"))(marked("", "4"))("a" -> "1-2,4")
+    checkUnited(marked("7", "1,7"))(marked("7", "0,7"))("a" -> "0-1,7")
+    checkUnited(marked("", "1"), gone("", "b"))(marked("", "2"), gone("", "c"))("a" -> "1-2")
+    checkUnited(marked("", "1"))(marked("", "1", "b"))()
+  }
+
+  test("BY_ROWS: a row that both changed is found, whatever was dead before") {
+    checkApart(marked("", "1-3"), marked("", "3-5"), "both changed 1 of the same rows of a")
+    checkApart(marked("0", "0,2-4"), marked("0", "0,3-9"), "both changed 2 of the same rows of a")
+  }
+
+  test("BY_ROWS: a file that one of them changed as a whole") {
+    checkApart(gone(""), marked("", "3"), "one of them as a whole")
+    checkApart(marked("", "3"), gone(""), "one of them as a whole")
+    checkApart(gone(""), gone(""), "one of them as a whole")
+  }
+
+  test("BY_ROWS: nothing is united over another vector, nor over rows that came back") {
+    checkApart(marked("", "1"), marked("0", "0,2"), "vector")
+    checkApart(marked("0", "0,1"), marked("0", "2"), "came back to life")
+  }
+
   test("REMAP_ROWS: a row dies at its rank among the rows which the compaction read") {
     checkRemap(packed, marked("1,4", "1,3,4,6"))("o" -> "12,14")
     checkRemap(packed, marked("1,4", "0,1,4,5"))("o" -> "10,13")

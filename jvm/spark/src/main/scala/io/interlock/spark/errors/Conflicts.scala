@@ -71,7 +71,10 @@ object Conflicts {
       "winnerVersion" -> conflict.winnerVersion,
       "scope" -> conflict.scope,
       "table" -> conflict.table,
+      "attempt" -> conflict.attempt,
       "why" -> conflict.why
+    ) ++ conflict.meeting.toSeq.flatMap(met =>
+      Seq("files" -> met.files, "rows" -> met.rows) ++ met.predicate.map("predicate" -> _)
     )
     val others = Conflict.policiesThatAllow(conflict, Policies.all)
     val advice =
@@ -116,5 +119,8 @@ object Conflicts {
 
   /** What Spark Connect tells its clients: the facts, whether or not the message shows them. */
   private def parameters(facts: Map[String, Any]): Map[String, String] =
-    facts.map { case (key, value) => key -> value.toString } - "verdict"
+    facts.map {
+      case (key, several: Seq[_]) => key -> Json.write(several)
+      case (key, value) => key -> value.toString
+    } - "verdict"
 }

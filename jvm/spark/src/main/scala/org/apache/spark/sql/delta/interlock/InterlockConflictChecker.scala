@@ -30,35 +30,53 @@ private[interlock] class InterlockConflictChecker(
 
   override protected def checkForAddedFilesThatShouldHaveBeenReadByCurrentTxn(): Unit =
     ruling.verdict match {
-      case Verdict.Fail => throw Conflicts.byPolicy(conflict(None))
+      case Verdict.Fail => throw Conflicts.byPolicy(conflict())
       case Verdict.AsIs => ()
       case Verdict.ReplaceLive =>
         currentTransactionInfo = ReplaceLive.rebase(currentTransactionInfo, winner, judged.scope)
-      case Verdict.ByFiles => super.checkForAddedFilesThatShouldHaveBeenReadByCurrentTxn()
-      case verdict =>
-        currentTransactionInfo =
-          new RowRebase(vectors, currentTransactionInfo, winner)(verdict)
-            .fold(unproved => throw Conflicts.byPolicy(conflict(Some(unproved))), identity)
+      case Verdict.ByFiles if byDelta =>
+        super.checkForAddedFilesThatShouldHaveBeenReadByCurrentTxn()
+      case Verdict.ByFiles => failIf(meetings.inFiles)
+      case Verdict.ByRows =>
+        val unrebased = meetings
+        rebase(reason => conflict(meeting = Some(unrebased.sameRows(reason))))
+        failIf(unrebased.inReads)
+      case _ => rebase(reason => conflict(unproved = Some(reason)))
     }
 
   override protected def checkForDeletedFilesAgainstCurrentTxnReadFiles(): Unit =
-    if (judgedByFiles) super.checkForDeletedFilesAgainstCurrentTxnReadFiles()
+    if (byDelta) super.checkForDeletedFilesAgainstCurrentTxnReadFiles()
 
   override protected def checkForDeletedFilesAgainstCurrentTxnDeletedFiles(): Unit =
-    if (judgedByFiles) super.checkForDeletedFilesAgainstCurrentTxnDeletedFiles()
+    if (byDelta) super.checkForDeletedFilesAgainstCurrentTxnDeletedFiles()
 
-  private def judgedByFiles: Boolean = ruling.verdict == Verdict.ByFiles
+  /** Whether one of the two changes no data, which no policy has a cell for. */
+  private def byDelta: Boolean = ruling == Ruling(Verdict.ByFiles, None)
+
+  private def meetings = new Meetings(
+    spark,
+    currentTransactionInfo,
+    winner,
+    level,
+    attempt,
+    vectors
+  )
+
+  private def failIf(met: Option[Meeting]): Unit =
+    met.foreach(meeting => throw Conflicts.byPolicy(conflict(meeting = Some(meeting))))
+
+  private def rebase(conflict: String => Conflict): Unit =
+    currentTransactionInfo = new RowRebase(vectors, currentTransactionInfo, winner)(ruling.verdict)
+      .fold(reason => throw Conflicts.byPolicy(conflict(reason)), identity)
 
   /** @param unproved
     *   why a rebase that the policy grants cannot be proved safe
     */
-  private def conflict(unproved: Option[String]): Conflict = Conflict(
-    kind = ConflictKind.of(
-      judgedWinner.operationClass,
-      attempt.operationClass,
-      winnerAddedData = winner.addedFiles.exists(_.dataChange),
-      winnerRemoved = winner.removedFiles.nonEmpty
-    ),
+  private def conflict(
+      unproved: Option[String] = None,
+      meeting: Option[Meeting] = None
+  ): Conflict = Conflict(
+    kind = meeting.fold(kind)(_.kind),
     policy = attempt.policy.name,
     rule = ruling.cell.fold("no cell")(_.label),
     earlierClass = judgedWinner.operationClass,
@@ -69,7 +87,16 @@ private[interlock] class InterlockConflictChecker(
     winnerVersion = winner.commitVersion,
     scope = scopeText,
     table = table,
-    unproved = unproved
+    attempt = info.txnId,
+    unproved = unproved,
+    meeting = meeting
+  )
+
+  private def kind = ConflictKind.of(
+    judgedWinner.operationClass,
+    attempt.operationClass,
+    winnerAddedData = winner.addedFiles.exists(_.dataChange),
+    winnerRemoved = winner.removedFiles.nonEmpty
   )
 
   /** The partitions that met, a few of them, or the whole table. */

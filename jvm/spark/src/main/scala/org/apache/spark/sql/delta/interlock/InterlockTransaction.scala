@@ -168,7 +168,7 @@ class InterlockTransaction(
       actions: Seq[Action],
       conflict: DeltaConcurrentModificationException
   ): Unit = {
-    val isFinal = conflict.isInstanceOf[InterlockConflict] || !current.policy.judgesByFiles
+    val isFinal = conflict.isInstanceOf[InterlockConflict] || !current.policy.judgesReads
     if (current.isRetriedByDelta && isFinal) FailedCompaction.remember(conflict)
     if (!current.isRetriedByDelta || isFinal) staged.deleteAll(actions)
   }

@@ -35,16 +35,16 @@ final private[interlock] class PartitionPredicates(spark: SparkSession, partitio
       )
     ))
 
-  /** A predicate of a scan. One that cannot be decided (subqueries, non-deterministic functions,
-    * current time, predicates that Delta has already rewritten) selects every partition.
+  /** The predicate of a scan on partitions. What cannot be decided (see [[Decidable]], and predicates
+    * that Delta has already rewritten) selects every partition.
     */
-  def ofRead(read: DeltaTableReadPredicate): Partition => Boolean =
-    Some(read).filter(_.shouldRewriteFilter).flatMap(r => resolve(r.partitionPredicate)) match {
-      case Some(predicate) =>
-        val decided = evaluate(predicate)
-        partition => Try(decided(partition)).getOrElse(true)
-      case None => _ => true
-    }
+  def ofRead(read: DeltaTableReadPredicate): Partition => Boolean = {
+    val decided = Some(read).filter(_.shouldRewriteFilter).toSeq
+      .flatMap(_.partitionPredicates)
+      .flatMap(resolve)
+      .map(evaluate)
+    partition => decided.forall(selects => Try(selects(partition)).getOrElse(true))
+  }
 
   private def parse(sql: String): Option[Expression] =
     Try(spark.sessionState.sqlParser.parseExpression(sql)).toOption
@@ -56,16 +56,16 @@ final private[interlock] class PartitionPredicates(spark: SparkSession, partitio
 
   /** The predicate on the row of partition values; none where it needs anything else. */
   private def resolve(predicate: Expression): Option[Expression] =
-    if (!predicate.deterministic || SubqueryExpression.hasSubquery(predicate)) None
-    else
-      Try {
-        val named = predicate.transform { case a: Attribute => column(a).getOrElse(a) }
-        val analyzed = spark.sessionState.analyzer
-          .execute(Filter(named, LocalRelation(columns)))
-          .asInstanceOf[Filter]
-        val evaluable = analyzed.condition.transform { case r: RuntimeReplaceable => r.replacement }
-        BindReferences.bindReference(evaluable, columns)
-      }.toOption.filter(e => e.resolved && !e.exists(_.isInstanceOf[Unevaluable]))
+    Try {
+      val named = predicate.transform { case a: Attribute => column(a).getOrElse(a) }
+      val analyzed = spark.sessionState.analyzer
+        .execute(Filter(named, LocalRelation(columns)))
+        .asInstanceOf[Filter]
+      Some(analyzed.condition)
+        .filter(Decidable.apply)
+        .map(decided => BindReferences.bindReference(Decidable.replaced(decided), columns))
+        .filter(_.resolved)
+    }.toOption.flatten
 
   private def column(attribute: Attribute): Option[AttributeReference] = {
     val name = attribute match {

@@ -2,6 +2,7 @@ package org.apache.spark.sql.delta.interlock
 
 import scala.util.Try
 
+import io.interlock.rules.ChangedScope.Partition
 import io.interlock.rules._
 import io.interlock.spark.errors.InterlockException
 import org.apache.spark.sql.SparkSession
@@ -44,13 +45,13 @@ final private[interlock] case class PolicedAttempt(
   def asAttempt(info: CurrentTransactionInfo): Attempt = Attempt(operationClass, scope(info))
 
   private def scope(info: CurrentTransactionInfo): AttemptScope = {
-    lazy val written = info.actions.collect {
-      case add: AddFile => complete(add.partitionValues)
-      case remove: RemoveFile if remove.partitionValues != null =>
-        complete(remove.partitionValues)
-    }.toSet
+    lazy val written = this.written(info)
     operationClass match {
       case _ if !isPartitioned => AttemptScope.WholeTable
+      case _ if policy.judgesReads && info.readWholeTable => AttemptScope.WholeTable
+      case _ if policy.judgesReads =>
+        val selects = replaces.map(predicates.ofSql) ++ info.readPredicates.map(reads(_, written))
+        AttemptScope.Partitions(written, selects.toSeq)
       case OperationClass.Append => AttemptScope.Partitions(written, Nil)
       case OperationClass.Overwrite if replacesDynamically =>
         AttemptScope.Partitions(written, Nil)
@@ -62,6 +63,23 @@ final private[interlock] case class PolicedAttempt(
       case _ => AttemptScope.Partitions(written, info.readPredicates.map(predicates.ofRead))
     }
   }
+
+  private def written(info: CurrentTransactionInfo): Set[Partition] = info.actions.collect {
+    case add: AddFile => complete(add.partitionValues)
+    case remove: RemoveFile if remove.partitionValues != null =>
+      complete(remove.partitionValues)
+  }.toSet
+
+  /** The partitions that a predicate of this attempt selects, by its actions so far. */
+  def selects(read: DeltaTableReadPredicate, info: CurrentTransactionInfo): Partition => Boolean =
+    reads(read, written(info)).compose(complete)
+
+  /** Delta looks up the partitions that a dynamic overwrite writes by a predicate of its own. */
+  private def reads(
+      read: DeltaTableReadPredicate,
+      written: => Set[Partition]
+  ): Partition => Boolean =
+    if (read.shouldRewriteFilter) predicates.ofRead(read) else written
 
   def asWinner(winner: WinningCommitSummary): Winner = {
     val files = winner.addedFiles.map(add => Option(add.partitionValues).map(complete)) ++
@@ -87,7 +105,7 @@ final private[interlock] case class PolicedAttempt(
   private def isPartitioned: Boolean = snapshot.metadata.partitionColumns.nonEmpty
 
   /** A partition with all columns: the log leaves null values out of a RemoveFile. */
-  private def complete(partition: ChangedScope.Partition): ChangedScope.Partition =
+  private def complete(partition: Partition): Partition =
     snapshot.metadata.physicalPartitionColumns
       .map(name => name -> partition.getOrElse(name, null))
       .toMap

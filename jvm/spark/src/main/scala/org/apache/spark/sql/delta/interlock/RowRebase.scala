@@ -13,8 +13,8 @@ import org.apache.spark.sql.delta.{
   WinningCommitSummary
 }
 
-/** The rebase of one attempt over one winner where one of them is a compaction: translates Delta's
-  * actions for [[Rebases]] and its answer back. Reads and writes deletion vectors, never data.
+/** The rebase of one attempt over one winner that marks other rows dead: translates Delta's actions
+  * for [[Rebases]] and its answer back. Reads and writes deletion vectors, never data.
   *
   * A Left is the reason why the rebase cannot be proved safe.
   */
@@ -35,6 +35,7 @@ final private[interlock] class RowRebase(
         case Verdict.RemapRows => remapRows
         case Verdict.RebaseCompaction => rebaseCompaction
         case Verdict.Supersede => supersede
+        case Verdict.ByRows => uniteRows
         case other => throw new IllegalArgumentException(s"$other maps no rows.")
       }
     catch {
@@ -56,26 +57,53 @@ final private[interlock] class RowRebase(
           remapped.dead
         )
       } yield {
-        val outputs = marked.toSeq.flatMap {
-          case (output, None) => Seq(output.remove)
-          case (output, Some(vector)) =>
-            val (add, remove) = output.removeRows(vector, updateStats = true)
-            Seq(remove, add)
-        }
-        val kept = info.actions.filter {
-          case file: FileAction if !file.isInstanceOf[AddCDCFile] => !remapped.replaced(file.path)
-          case _ => true
-        }
-        readingOutputs(Metrics.recounted(info, kept ++ outputs), compacted)
+        readingOutputs(changing(remapped.replaced, marked), compacted)
       }
+  }
+
+  /** The attempt's dead rows of files in which the winner marked others are added to the winner's. */
+  private def uniteRows: Rebased = {
+    val inputs = removes.map(_.path).toSet
+    val theirs =
+      changesOf(winner.removedFiles.filter(file => inputs(file.path)), winner.addedFiles)
+    if (theirs.isEmpty) Right(info)
+    else
+      for {
+        dead <- rebases.uniteRows(changesOf(removes, adds), theirs)
+        marked <- mark(winner.addedFiles.filter(add => dead.contains(add.path)), dead)
+      } yield readingOutputs(changing(dead.keySet, marked), dead.keySet)
+  }
+
+  /** The attempt with other rows dead.
+    *
+    * @param replaced
+    *   the files that it removes and adds no longer
+    * @param marked
+    *   the winner's files and their vectors, None where no row is alive
+    */
+  private def changing(
+      replaced: Set[String],
+      marked: Map[AddFile, Option[DeletionVectorDescriptor]]
+  ): CurrentTransactionInfo = {
+    val outputs = marked.toSeq.flatMap {
+      case (output, None) => Seq(output.remove)
+      case (output, Some(vector)) =>
+        val (add, remove) = output.removeRows(vector, updateStats = true)
+        Seq(remove, add)
+    }
+    val kept = info.actions.filter {
+      case file: FileAction if !file.isInstanceOf[AddCDCFile] => !replaced(file.path)
+      case _ => true
+    }
+    Metrics.recounted(info, kept ++ outputs)
   }
 
   /** Later winners are judged against the files that hold the rows now. */
   private def readingOutputs(
       rebased: CurrentTransactionInfo,
-      compacted: Set[String]
+      replaced: Set[String]
   ): CurrentTransactionInfo = {
-    val (moved, still) = rebased.readFiles.partition(file => compacted(file.path))
+    val (moved, still) = rebased.readFiles.partition(file => replaced(file.path))
     if (moved.isEmpty) rebased else rebased.copy(readFiles = still ++ winner.addedFiles)
   }
 
@@ -184,10 +212,8 @@ final private[interlock] class RowRebase(
     }
   }
 
-  private def deadRows(add: AddFile): RowSet = RowVectors.token(add.deletionVector) match {
-    case "" => RowSet.empty
-    case token => vectors.rowsOf(token)
-  }
+  private def deadRows(add: AddFile): RowSet =
+    vectors.rowsOf(RowVectors.token(add.deletionVector))
 
   /** None too where the tag is not what Interlock writes. */
   private def lineageOf(add: AddFile): Option[Seq[Segment]] =

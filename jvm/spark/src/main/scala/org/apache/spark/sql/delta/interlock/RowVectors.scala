@@ -21,7 +21,11 @@ final private[interlock] class RowVectors(deltaLog: DeltaLog, staged: StagedFile
   private val loaded = mutable.Map.empty[String, RowSet]
   private var file: Option[DeletionVectorMapperContext] = None
 
-  def rowsOf(token: String): RowSet = loaded.getOrElseUpdate(token, load(token))
+  /** @param token
+    *   no rows for the empty one
+    */
+  def rowsOf(token: String): RowSet =
+    if (token.isEmpty) RowSet.empty else loaded.getOrElseUpdate(token, load(token))
 
   private def load(token: String): RowSet = {
     val descriptor = DeletionVectorDescriptor.deserializeFromBase64(token)
@@ -56,14 +60,8 @@ final private[interlock] class RowVectors(deltaLog: DeltaLog, staged: StagedFile
   }
 
   private def write(rows: RowSet): DeletionVectorDescriptor = {
-    val bitmap = new RoaringBitmapArray()
-    rows.foreachRange((from, until) =>
-      if (until == from + 1) bitmap.add(from) else bitmap.addRange(from until until)
-    )
-    bitmap.runOptimize()
-    val bytes = DeletionVectorUtils.serialize(bitmap, RoaringBitmapArrayFormat.Portable)
     val descriptor = DeletionVectorWriter
-      .storeSerializedBitmap(file.getOrElse(openFile()), bytes, rows.size)
+      .storeSerializedBitmap(file.getOrElse(openFile()), RowVectors.bytes(rows), rows.size)
     loaded += RowVectors.token(descriptor) -> rows
     descriptor
   }
@@ -76,4 +74,21 @@ private[interlock] object RowVectors {
     */
   def token(descriptor: DeletionVectorDescriptor): String =
     Option(descriptor).filterNot(_.isEmpty).fold("")(_.serializeToBase64())
+
+  /** A vector that is in no file: for reading only.
+    *
+    * @return
+    *   null for no rows
+    */
+  def inMemory(rows: RowSet): DeletionVectorDescriptor =
+    if (rows.isEmpty) null else DeletionVectorDescriptor.inlineInLog(bytes(rows), rows.size)
+
+  private def bytes(rows: RowSet): Array[Byte] = {
+    val bitmap = new RoaringBitmapArray()
+    rows.foreachRange((from, until) =>
+      if (until == from + 1) bitmap.add(from) else bitmap.addRange(from until until)
+    )
+    bitmap.runOptimize()
+    DeletionVectorUtils.serialize(bitmap, RoaringBitmapArrayFormat.Portable)
+  }
 }

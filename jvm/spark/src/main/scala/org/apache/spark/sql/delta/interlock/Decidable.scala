@@ -1,0 +1,26 @@
+package org.apache.spark.sql.delta.interlock
+
+import org.apache.spark.sql.catalyst.expressions._
+
+/** Which predicates say at the time of a commit what they said when the statement read the table. */
+private[interlock] object Decidable {
+
+  /** Not so for subqueries, non-deterministic functions, the current time and functions of users. */
+  def apply(predicate: Expression): Boolean =
+    predicate.deterministic && !SubqueryExpression.hasSubquery(predicate) &&
+      !replaced(predicate).exists {
+        case _: Attribute => false
+        case _: UserDefinedExpression | _: Unevaluable => true
+        case _ => false
+      }
+
+  /** With what stands for functions that are only a name for others. */
+  def replaced(predicate: Expression): Expression =
+    predicate.transform { case named: RuntimeReplaceable => named.replacement }
+
+  /** As SQL, with plain names of columns. */
+  def sql(predicates: Seq[Expression]): String =
+    predicates
+      .map(_.transform { case a: AttributeReference => a.withQualifier(Nil) }.sql)
+      .mkString(" AND ")
+}

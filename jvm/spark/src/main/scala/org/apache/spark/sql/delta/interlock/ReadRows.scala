@@ -1,0 +1,115 @@
+package org.apache.spark.sql.delta.interlock
+
+import scala.util.control.NonFatal
+
+import io.interlock.rules.{ConflictKind, Meeting}
+import org.apache.hadoop.fs.Path
+import org.apache.spark.sql.catalyst.expressions.Literal.TrueLiteral
+import org.apache.spark.sql.catalyst.expressions._
+import org.apache.spark.sql.delta.actions.AddFile
+import org.apache.spark.sql.delta.{CurrentTransactionInfo, DeltaOperations, DeltaTableReadPredicate}
+import org.apache.spark.sql.{Row, SparkSession}
+
+/** What an attempt has read of its table, asked whether rows that a winner changed are among it.
+  *
+  * Partitions are decided from the log alone. Rows are read where predicates on data columns leave
+  * files to look into: one Spark job per predicate, of the columns that it names.
+  */
+final private[interlock] class ReadRows(
+    spark: SparkSession,
+    info: CurrentTransactionInfo,
+    attempt: PolicedAttempt
+) {
+
+  /** Whether all rows that it has read are rows that it removes: UPDATE and DELETE are so. */
+  def removesAllItReads: Boolean = info.readPredicates.size == 1 && (info.op match {
+    case _: DeltaOperations.Update | _: DeltaOperations.Delete => true
+    case _ => false
+  })
+
+  /** Where the attempt meets rows of these files, by the first of its predicates that selects some or
+    * cannot be decided.
+    *
+    * @param files
+    *   their live rows are what the winner added or removed; a partition is null if nobody knows it
+    * @param did
+    *   what the winner did to them, as "added"
+    */
+  def among(files: Seq[AddFile], kind: ConflictKind, did: String): Option[Meeting] =
+    if (files.isEmpty) None
+    else if (info.readWholeTable) Some(Meeting(kind, "it read the whole table", shown(files)))
+    else
+      info.readPredicates.distinct.iterator
+        .flatMap(read => new Selection(read, files, kind, did).meeting)
+        .nextOption()
+
+  final private class Selection(
+      read: DeltaTableReadPredicate,
+      files: Seq[AddFile],
+      kind: ConflictKind,
+      did: String
+  ) {
+    private val conditions =
+      (read.partitionPredicates ++ read.dataPredicates).flatMap(splitAnd).filter(_ != TrueLiteral)
+    private val undecidable = conditions.filterNot(Decidable.apply)
+    private val onData = read.dataPredicates.flatMap(splitAnd)
+      .filter(condition => condition != TrueLiteral && Decidable(condition))
+    private val selects = attempt.selects(read, info)
+    private val candidates =
+      files.filter(file => file.partitionValues == null || selects(file.partitionValues))
+
+    def meeting: Option[Meeting] =
+      if (candidates.isEmpty) None
+      else if (onData.isEmpty || candidates.exists(_.partitionValues == null))
+        Some(met(reason, candidates, Nil))
+      else
+        try
+          Some(new RowsOfFiles(spark, info.readSnapshot, candidates).where(onData))
+            .filter(_.nonEmpty)
+            .map(rows => met(reason, filesOf(rows), rows.map(_.getString(1))))
+        catch { case NonFatal(error) => Some(met(failed(error), candidates, Nil)) }
+
+    private def reason: String =
+      if (!read.shouldRewriteFilter) s"it replaces partitions in which the earlier job $did rows"
+      else if (undecidable.nonEmpty)
+        s"${Decidable.sql(undecidable)} cannot be decided for rows that the earlier job $did"
+      else if (conditions.isEmpty)
+        s"it reads every row, those included that the earlier job $did$ofMerge"
+      else s"its predicate ${Decidable.sql(conditions)} selects rows that the earlier job $did"
+
+    private def ofMerge: String = mergeCondition.fold("")(condition =>
+      s" (no part of $condition is about this table alone)"
+    )
+
+    private def failed(error: Throwable): String = {
+      val first = Option(error.getMessage).flatMap(_.linesIterator.nextOption())
+      s"its predicate ${Decidable.sql(conditions)} cannot be evaluated on rows that the earlier " +
+        s"job $did: ${first.getOrElse(error.toString)}"
+    }
+
+    private def filesOf(rows: Seq[Row]): Seq[AddFile] = {
+      val names = rows.map(_.getString(0)).toSet
+      candidates.filter(file => names(new Path(file.toPath.toString).getName))
+    }
+
+    private def met(why: String, files: Seq[AddFile], rows: Seq[String]): Meeting = {
+      val predicate =
+        if (!read.shouldRewriteFilter) None
+        else if (conditions.isEmpty) mergeCondition
+        else Some(Decidable.sql(conditions))
+      Meeting(kind, why, shown(files), rows, predicate)
+    }
+  }
+
+  private def mergeCondition: Option[String] = info.op match {
+    case merge: DeltaOperations.Merge => merge.predicate.map(_.sql)
+    case _ => None
+  }
+
+  private def shown(files: Seq[AddFile]): Seq[String] = files.take(Meeting.FilesShown).map(_.path)
+
+  private def splitAnd(predicate: Expression): Seq[Expression] = predicate match {
+    case And(left, right) => splitAnd(left) ++ splitAnd(right)
+    case other => Seq(other)
+  }
+}
