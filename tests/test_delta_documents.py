@@ -34,7 +34,7 @@ from tests.support import (
     versions,
 )
 
-LEVELS = ("serializable", "write_serializable")
+LEVELS = ("serializable", "write_serializable", "row_level")
 
 APPEND = ConcurrentAppendError
 DELETE_READ = ConcurrentDeleteReadError
@@ -72,6 +72,11 @@ def only_serializable(expected: Expected) -> dict[str, Expected]:
     return {**everywhere(None), "serializable": expected}
 
 
+def by_files(expected: Expected) -> dict[str, Expected]:
+    """A conflict of two that change other rows of one file."""
+    return {**everywhere(expected), "row_level": None}
+
+
 # S3, "Avoid conflicts using partitioning and disjoint command conditions".
 DATES = "(date DATE, v STRING) USING delta"
 TWO_DATES = ("INSERT INTO {t} VALUES (DATE'2009-06-01', 'a'), (DATE'2011-06-01', 'b')",)
@@ -105,12 +110,14 @@ def by_literals(date: str, country: str, user: int) -> str:
 
 DE, FR = ("2024-01-01", "DE", 1), ("2024-01-02", "FR", 2)
 
+DELETE_2 = "DELETE FROM {t} WHERE id = 2"
+
 EXAMPLES = (
     # "Avoid conflicts": the same two commands, with and without partitions.
     Example(
         "UPDATE and DELETE of different dates, not partitioned",
         *(AFTER_2010, BEFORE_2010),
-        everywhere(DELETE_READ),
+        by_files(DELETE_READ),
         DATES,
         TWO_DATES,
     ),
@@ -121,7 +128,7 @@ EXAMPLES = (
         f"{DATES} PARTITIONED BY (date)",
         TWO_DATES,
     ),
-    # ConcurrentAppendException
+    # ConcurrentAppendException. (The page restricts s.date and s.country, which restricts nothing.)
     Example(
         "MERGE by columns scans other dates and countries",
         *(by_columns(*DE), by_columns(*FR)),
@@ -164,7 +171,7 @@ EXAMPLES = (
         "an update of a partition that is read",
         "UPDATE {t} SET v = 'U' WHERE p = 1 AND id = 1",
         "UPDATE {t} SET v = 'V' WHERE p = 1",
-        everywhere(APPEND),
+        {**everywhere(APPEND), "row_level": DELETE_READ},
         PARTITIONED,
         IN_TWO_PARTITIONS,
     ),
@@ -181,6 +188,15 @@ EXAMPLES = (
         "UPDATE {t} SET v = 'U' WHERE id <= 2",
         everywhere(None),
     ),
+    Example(
+        "a row moved into the predicate of another update",
+        "UPDATE {t} SET v = 'moved' WHERE id = 1",
+        "UPDATE {t} SET v = 'U' WHERE v = 'moved' OR id = 2",
+        everywhere(APPEND),
+    ),
+    # Compactions: OPTIMIZE against UPDATE, DELETE, MERGE (R55)
+    Example("OPTIMIZE, DELETE", "OPTIMIZE {t}", DELETE_2, by_files(DELETE_READ)),
+    Example("DELETE, OPTIMIZE", DELETE_2, "OPTIMIZE {t}", by_files(DELETE_READ)),
     # ConcurrentDeleteDeleteException
     Example("two OPTIMIZE of one file", "OPTIMIZE {t}", "OPTIMIZE {t}", everywhere(DELETE_DELETE)),
     Example(

@@ -23,7 +23,13 @@ from interlock.lab.runner import CaseResult, run_case
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-DEFAULT_POLICIES = ("maxcompute_delta", "maxcompute_transactional")
+DEFAULT_POLICIES = (
+    "maxcompute_delta",
+    "maxcompute_transactional",
+    "serializable",
+    "write_serializable",
+    "row_level",
+)
 
 __all__ = ["DEFAULT_POLICIES", "MATRICES", "MatrixReport", "run"]
 

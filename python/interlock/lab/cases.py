@@ -33,6 +33,7 @@ class Case:
         deletion_vectors: the table's setting
         sessions: 1 if both jobs share the session, 2 if each has one of its own
         last_version: the table's version at the end, where it is not 4 for two jobs, 3 for one
+        raises: what the later job raises where it fails and the model does not know better
 
     """
 
@@ -45,6 +46,7 @@ class Case:
     deletion_vectors: Literal["on", "off"] = "on"
     sessions: Literal[1, 2] = 1
     last_version: int | None = None
+    raises: str = ""
 
     @property
     def properties(self) -> dict[str, str]:
@@ -63,7 +65,9 @@ class Case:
     @property
     def error(self) -> str | None:
         """Name the class of `interlock.errors` that the later job must raise."""
-        return error_of(self.earlier, self.later) if self.outcome is Outcome.FAIL else None
+        if self.outcome is not Outcome.FAIL:
+            return None
+        return self.raises or error_of(self.earlier, self.later)
 
     @property
     def history(self) -> dict[int, Rows]:

@@ -6,7 +6,7 @@ keep apart, by partitions, predicates or rows, and both succeed.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from interlock.lab import bodies
 from interlock.lab.cases import Case
@@ -57,9 +57,7 @@ _MEET: dict[Pair, _Jobs] = {
     (MIN, MIN): _Jobs(_OPTIMIZE, _OPTIMIZE),
 }
 _APART: dict[Pair, _Jobs] = {
-    (II, UD): _Jobs(
-        bodies.insert((10, "i", 1)), bodies.update(3, "V", "p = 2 AND id = 3"), PARTITIONED
-    ),
+    (II, UD): _Jobs(_INSERT, bodies.delete(2)),
     (UD, II): _Jobs(_UPDATE, _LATER[II]),
     (UD, UD): _Jobs(_UPDATE_P1, bodies.update(3, "V", "p = 2 AND id = 3"), PARTITIONED),
     (UD, MIN): _Jobs(_UPDATE_P1, _OPTIMIZE_P2, SCATTERED),
@@ -80,10 +78,11 @@ def cases_of(policy: str, cell: Cell) -> tuple[Case, ...]:
     if cell.outcome is Outcome.BOTH:
         return (_case(policy, cell.id, _BOTH[pair], Outcome.BOTH),)
     meet, apart = _MEET[pair], _APART[pair]
+    error = ""
     if policy == "row_level" and pair == (UD, UD):
-        meet, apart = _SAME_ROW, _OTHER_ROWS_OF_A_FILE
+        meet, apart, error = _SAME_ROW, _OTHER_ROWS_OF_A_FILE, "ConcurrentDeleteReadError"
     return (
-        _case(policy, f"{cell.id}-meet", meet, Outcome.FAIL),
+        replace(_case(policy, f"{cell.id}-meet", meet, Outcome.FAIL), raises=error),
         _case(policy, f"{cell.id}-apart", apart, Outcome.BOTH),
     )
 
