@@ -1,0 +1,71 @@
+"""Histories under isolation levels: serial orders explain them, and nobody loses for nothing.
+
+INTERLOCK_HISTORIES=5000 pytest -m soak tests/test_isolation.py  # so many new ones, of each kind
+"""
+
+from __future__ import annotations
+
+import os
+import random
+import shutil
+from collections import Counter
+from collections.abc import Callable
+
+import pytest
+from pyspark.sql import SparkSession
+
+from tests.histories.run import Runner
+from tests.isolation.check import check
+from tests.isolation.generate import History, history
+from tests.isolation.workloads import WORKLOADS
+
+POLICIES = ("serializable", "write_serializable", "row_level")
+QUICK = {"changes": 8, "bank": 4, "lists": 4, "skew": 6}
+HISTORIES = int(os.environ.get("INTERLOCK_HISTORIES", "2000"))
+
+Run = Callable[[History], Counter[str]]
+
+
+@pytest.fixture(scope="module")
+def run(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Run:
+    """Runs a history on a table of its own and checks what came of it."""
+    folder, runner = tmp_path_factory.mktemp("isolation"), Runner(spark)
+
+    def run(wanted: History) -> Counter[str]:
+        table = wanted.table(spark, folder / "table")
+        try:
+            ends = runner.run(wanted.planned, table)
+            try:
+                return check(wanted, table, ends)
+            except AssertionError as error:
+                outcomes = [ended.version or repr(ended.error) for ended in ends]
+                raise AssertionError(f"{error}\n\n{wanted}\n{outcomes}") from error
+        finally:
+            shutil.rmtree(table.path)
+
+    return run
+
+
+@pytest.mark.parametrize("name", WORKLOADS)
+@pytest.mark.parametrize("policy", POLICIES)
+def test_histories(run: Run, policy: str, name: str) -> None:
+    counts = [run(history(policy, name, seed)) for seed in range(QUICK[name])]
+    total = sum(counts, Counter())
+    assert total["passed"], "no job met another"
+    assert total["lost"], "no job lost"
+
+
+@pytest.mark.soak
+@pytest.mark.parametrize("name", WORKLOADS)
+@pytest.mark.parametrize("policy", POLICIES)
+def test_many_histories(run: Run, policy: str, name: str) -> None:
+    """Other ones in every run; also on tables that make no deletion vectors."""
+    first = random.randrange(10**6)
+    failed = []
+    for seed in range(first, first + HISTORIES // len(POLICIES) // len(WORKLOADS)):
+        try:
+            run(history(policy, name, seed, vectors=seed % 4 != 0))
+        except AssertionError as error:
+            print(error)
+            failed.append(seed)
+    assert failed == []
