@@ -5,6 +5,7 @@ INTERLOCK_HISTORIES=5000 pytest -m soak tests/test_isolation.py  # so many new o
 
 from __future__ import annotations
 
+import itertools
 import os
 import random
 import shutil
@@ -30,9 +31,10 @@ Run = Callable[[History], Counter[str]]
 def run(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Run:
     """Runs a history on a table of its own and checks what came of it."""
     folder, runner = tmp_path_factory.mktemp("isolation"), Runner(spark)
+    numbers = itertools.count()
 
     def run(wanted: History) -> Counter[str]:
-        table = wanted.table(spark, folder / "table")
+        table = wanted.table(spark, folder / str(next(numbers)))
         try:
             ends = runner.run(wanted.planned, table)
             try:
@@ -51,8 +53,8 @@ def run(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Run:
 def test_histories(run: Run, policy: str, name: str) -> None:
     counts = [run(history(policy, name, seed)) for seed in range(QUICK[name])]
     total = sum(counts, Counter())
-    assert total["passed"], "no job met another"
     assert total["lost"], "no job lost"
+    assert total["passed"] or policy != "row_level", "no job passed another"
 
 
 @pytest.mark.soak

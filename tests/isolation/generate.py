@@ -15,7 +15,8 @@ from tests.support import Table, make_table
 
 _COLUMNS = "(id INT, v STRING, p INT) USING delta"
 _VALUES = ", ".join(f"({row.id}, '{row.v}', {'NULL' if row.p is None else row.p})" for row in START)
-_INSERT = f"INSERT INTO {{t}} SELECT /*+ REPARTITION_BY_RANGE(2, id) */ * FROM VALUES {_VALUES}"
+_TWO_FILES = "SELECT /*+ REPARTITION_BY_RANGE(2, id) */ * FROM VALUES"
+_INSERT = f"INSERT INTO {{t}} {_TWO_FILES} {_VALUES} x(id, v, p)"
 
 
 @dataclass(frozen=True)
@@ -62,8 +63,10 @@ class History:
         """Tell it in statements."""
         shape = f"partitioned={self.partitioned}, vectors={self.vectors}"
         lines = [f"{self.policy}, {self.name}, seed {self.seed}; {shape}"]
-        lines += [f"  {number}. reads after {pin}: {statement.sql}" for number, (statement, pin)
-                  in enumerate(self.jobs, start=1)]  # fmt: skip
+        lines += [
+            f"  {number}. reads after {pin}: {statement.sql}"
+            for number, (statement, pin) in enumerate(self.jobs, start=1)
+        ]
         return "\n".join(lines)
 
 
