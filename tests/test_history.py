@@ -90,6 +90,7 @@ def test_every_version_is_told(spark: SparkSession, life: Table) -> None:
     for row in found:
         info = commit_info(life, row["version"])
         assert row["txn_id"] == info["txnId"]
+        assert row["read_version"] == info.get("readVersion")
         assert row["timestamp"].timestamp() == info["inCommitTimestamp"] / 1000
         assert row["time_version"] in (None, row["timestamp"])
         ours = row["class"] is not None  # Delta's RESTORE takes no tags

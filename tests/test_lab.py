@@ -238,8 +238,7 @@ def command(
     def session() -> Iterator[tuple[SparkSession, Path]]:
         yield spark, tmp_path
 
-    for name in ("lab", "policies"):
-        monkeypatch.setattr(f"interlock.commands.{name}.small_session", session)
+    monkeypatch.setattr("interlock.commands.lab.small_session", session)
     return lambda *arguments: main(arguments)
 
 
@@ -265,12 +264,3 @@ def test_the_command_knows_its_cells(command: Callable[..., int]) -> None:
     with pytest.raises(SystemExit) as caught:
         command("lab", "--policy", "maxcompute_delta", "--cell", "T1")
     assert caught.value.code == 2
-
-
-def test_the_policies_are_printed(
-    command: Callable[..., int], capsys: pytest.CaptureFixture[str]
-) -> None:
-    assert command("policies") == 0
-    printed = capsys.readouterr().out
-    assert "maxcompute_delta" in printed
-    assert "D6 REPLACE_LIVE" in printed

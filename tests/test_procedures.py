@@ -38,7 +38,16 @@ def call(spark: SparkSession, text: str) -> list[Row]:
 
 def test_they_are_listed_and_described(spark: SparkSession) -> None:
     listed = {row["procedure_name"] for row in spark.sql("SHOW PROCEDURES IN interlock").collect()}
-    assert listed == {"compact", "files", "history", "policies", "set_policy", "versions"}
+    assert listed == {
+        "compact",
+        "conflicts",
+        "explain_conflict",
+        "files",
+        "history",
+        "policies",
+        "set_policy",
+        "versions",
+    }
     told = spark.sql("DESCRIBE PROCEDURE interlock.compact").collect()
     text = "\n".join(row[0] for row in told)
     assert all(word in text for word in ("compact", "kind", "partition", "'minor', 'major' or"))
@@ -157,6 +166,10 @@ def test_compact(spark: SparkSession, table_path: Path) -> None:
         ("versions('a_view')", "EXPECT_TABLE_NOT_VIEW.NO_ALTERNATIVE"),
         ("files('/missing')", "INTERLOCK_NOT_A_DELTA_TABLE"),
         ("files('{path}@v1')", "INTERLOCK_NOT_A_WHOLE_TABLE"),
+        ("conflicts('t', limit => -1)", "INTERLOCK_INVALID_ARGUMENT"),
+        ("explain_conflict('t', NULL)", "INTERLOCK_INVALID_ARGUMENT"),
+        ("explain_conflict('t', 'nothing')", "INTERLOCK_UNKNOWN_ATTEMPT"),
+        ("explain_conflict('missing', 'x')", "TABLE_OR_VIEW_NOT_FOUND"),
         ("set_policy('pq', 'serializable')", "INTERLOCK_NOT_A_DELTA_TABLE"),
         ("compact('t', 'huge')", "INTERLOCK_INVALID_ARGUMENT"),
         ("compact('t', NULL)", "INTERLOCK_INVALID_ARGUMENT"),

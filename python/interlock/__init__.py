@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING
 from interlock.artifacts import __version__, jar_path, maven_coordinates
 
 if TYPE_CHECKING:
+    from interlock.audit import ConflictRecord, Conflicts, Explanation
     from interlock.changes import Diff
     from interlock.errors import (
         CommitStateUnknown,
@@ -58,7 +59,10 @@ __all__ = [
     "ConfigurationError",
     "ConfigurationWarning",
     "ConflictError",
+    "ConflictRecord",
+    "Conflicts",
     "Diff",
+    "Explanation",
     "FileRecord",
     "Files",
     "History",
@@ -80,11 +84,15 @@ __all__ = [
     "table",
 ]
 
+_AUDIT = "interlock.audit"
 _RESULTS = "interlock.results"
 _TABLES = "interlock.tables"
 _HOMES = {
     "CompactionResult": _RESULTS,
+    "ConflictRecord": _AUDIT,
+    "Conflicts": _AUDIT,
     "Diff": "interlock.changes",
+    "Explanation": _AUDIT,
     "FileRecord": _RESULTS,
     "Files": _RESULTS,
     "History": _RESULTS,

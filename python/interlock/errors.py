@@ -113,6 +113,10 @@ class ConflictError(InterlockError):
         scope: the partitions in which the two met
         table: the table
         why: why the job that lost failed, as a clause
+        attempt: the id of the losing job's transaction, which `Table.explain` takes
+        files: files in which the two met, at most 5
+        rows: rows that met, as JSON objects, at most 3
+        predicate: the losing job's predicate that selected the rows or could not be decided, as SQL
 
     """
 
@@ -127,6 +131,10 @@ class ConflictError(InterlockError):
     scope: str | None = None
     table: str | None = None
     why: str | None = None
+    attempt: str | None = None
+    files: tuple[str, ...] = ()
+    rows: tuple[str, ...] = ()
+    predicate: str | None = None
 
 
 _CONFLICT_FIELDS = {
@@ -143,18 +151,34 @@ _CONFLICT_FIELDS = {
     "scope": "scope",
     "table": "table",
     "why": "why",
+    "attempt": "attempt",
+    "files": "files",
+    "rows": "rows",
+    "predicate": "predicate",
 }
 
 
 _NUMBERS = {"readVersion", "winnerVersion"}
+_LISTS = {"files", "rows"}
 
 
 def conflict_facts(facts: Mapping[str, object]) -> dict[str, object]:
     """Return a conflict's attributes from what the JVM calls them; what it leaves out is None."""
-    return {
-        attribute: int(str(facts[key])) if key in _NUMBERS and key in facts else facts.get(key)
-        for key, attribute in _CONFLICT_FIELDS.items()
-    }
+    return {attribute: _fact(key, facts.get(key)) for key, attribute in _CONFLICT_FIELDS.items()}
+
+
+def _fact(key: str, value: object) -> object:
+    if key in _LISTS:
+        return _texts(value)
+    return int(str(value)) if key in _NUMBERS and value is not None else value
+
+
+def _texts(value: object) -> tuple[str, ...]:
+    """Read a list, which Spark Connect sends as JSON text."""
+    items = json.loads(value) if isinstance(value, str) else value
+    if not isinstance(items, list):
+        return ()
+    return tuple(item if isinstance(item, str) else json.dumps(item) for item in items)
 
 
 def conflict_facts_of_json(text: str) -> dict[str, object]:

@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from datetime import datetime, timedelta, timezone
 from typing import TYPE_CHECKING, Any
 
+from interlock.audit import ConflictRecord, Conflicts, Explanation
 from interlock.results import (
     CompactionResult,
     FileRecord,
@@ -25,7 +26,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, Row
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=timezone.utc)
-_TIMES = ("time_version", "timestamp")
+_TIMES = ("time", "time_version", "timestamp")
 
 
 def history(frame: DataFrame) -> History:
@@ -41,6 +42,17 @@ def versions(frame: DataFrame) -> Versions:
 def files(frame: DataFrame) -> Files:
     """Read the rows of `CALL interlock.files`."""
     return Files(tuple(FileRecord(**_values(row)) for row in frame.collect()))
+
+
+def conflicts(frame: DataFrame) -> Conflicts:
+    """Read the rows of `CALL interlock.conflicts`."""
+    return Conflicts(tuple(ConflictRecord(**_renamed(row)) for row in _with_times(frame)))
+
+
+def explanation(frame: DataFrame) -> Explanation:
+    """Read the row of `CALL interlock.explain_conflict`."""
+    (row,) = _with_times(frame)
+    return Explanation(**_renamed(row))
 
 
 def compacted(row: Row) -> CompactionResult:
@@ -67,12 +79,12 @@ def utc(micros: int) -> datetime:
 
 def _with_times(frame: DataFrame) -> Iterator[dict[str, Any]]:
     columns = [
-        f"unix_micros({name}) AS {name}" if name in _TIMES else f"`{name}`"
+        f"unix_micros(`{name}`) AS `{name}`" if name in _TIMES else f"`{name}`"
         for name in frame.columns
     ]
     for row in frame.selectExpr(*columns).collect():
         values = _values(row)
-        times = {name: values[name] for name in _TIMES if values[name] is not None}
+        times = {name: values[name] for name in _TIMES if values.get(name) is not None}
         yield {**values, **{name: utc(micros) for name, micros in times.items()}}
 
 

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     import pyarrow
 
 
-class _Shown:
+class Shown:
     """Something that has rows, all of one dataclass."""
 
     def _rows(self) -> Sequence[Any]:
@@ -44,7 +44,7 @@ class _Shown:
 
 
 @dataclass(frozen=True)
-class CompactionResult(_Shown):
+class CompactionResult(Shown):
     """What a compaction did.
 
     Attributes:
@@ -73,7 +73,7 @@ class CompactionResult(_Shown):
 
 
 @dataclass(frozen=True)
-class RestoreResult(_Shown):
+class RestoreResult(Shown):
     """What going back to an earlier version did.
 
     Attributes:
@@ -115,6 +115,7 @@ class HistoryRecord:
         files_removed: how many files it removed
         user: who made it
         txn_id: the transaction that made it
+        read_version: the version that the transaction had read
 
     """
 
@@ -134,6 +135,7 @@ class HistoryRecord:
     files_removed: int | None
     user: str | None
     txn_id: str | None
+    read_version: int | None
 
 
 @dataclass(frozen=True)
@@ -175,7 +177,7 @@ _R = TypeVar("_R")
 
 
 @dataclass(frozen=True)
-class _Records(_Shown, Sequence[_R], Generic[_R]):
+class Records(Shown, Sequence[_R], Generic[_R]):
     """Records in a fixed order.
 
     Attributes:
@@ -208,19 +210,19 @@ class _Records(_Shown, Sequence[_R], Generic[_R]):
         return self.records[index]
 
 
-class History(_Records[HistoryRecord]):
+class History(Records[HistoryRecord]):
     """The versions of a table, newest first, and what is known of each."""
 
     record_class = HistoryRecord
 
 
-class Versions(_Records[VersionRecord]):
+class Versions(Records[VersionRecord]):
     """The versions of a table and their times, newest first."""
 
     record_class = VersionRecord
 
 
-class Files(_Records[FileRecord]):
+class Files(Records[FileRecord]):
     """The live files of a table."""
 
     record_class = FileRecord

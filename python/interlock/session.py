@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 import warnings
+from collections.abc import Mapping
 from pathlib import PurePosixPath
 from typing import TYPE_CHECKING, Any
 
@@ -29,10 +30,13 @@ _PROCEDURES_CATALOG = "spark.sql.catalog.interlock"
 _COORDINATOR_URL = re.compile(r"spark\.interlock\.coordinator\.[^.]+\.url")
 _POSTGRES_JAR = re.compile(r"(^|[/:])postgresql[-:]\d[^/]*$")
 _VERSION = "spark.interlock.version"
+_POLICIES = "spark.interlock.policies."
 _MILLIS_AT_STOP = 30_000
 
 
-def configure(builder: SparkSession.Builder) -> SparkSession.Builder:
+def configure(
+    builder: SparkSession.Builder, *, policies: Mapping[str, str | os.PathLike[str]] | None = None
+) -> SparkSession.Builder:
     """Add Interlock and Delta to the session that `builder` builds, and return the builder.
 
     Appends to the user's jars, packages and extensions and keeps their order; a value that the user
@@ -42,9 +46,17 @@ def configure(builder: SparkSession.Builder) -> SparkSession.Builder:
 
     Calling it twice changes nothing more. Parts that do not fit together are a
     `VersionMismatchError`, a process that can no longer be configured is a `ConfigurationError`.
+
+    Args:
+        builder: builds the session
+        policies: policies of your own by name, each its text or the path of it, which may be on any
+            file system that the session knows (docs/policies.md)
+
     """
     _check_pyspark()
     settings = Settings(builder)
+    for name, policy in (policies or {}).items():
+        settings.set(f"{_POLICIES}{name}", os.fspath(policy))
     if _is_connect(settings):
         conversion.install_connect()
     if is_remote_server(settings):

@@ -5,12 +5,16 @@ Everything here is a SQL statement, so it works in the same way on Spark Connect
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from interlock import changes, conversion, records
+from interlock.audit import Conflicts, Explanation
+from interlock.errors import ConflictError
 from interlock.results import CompactionResult, Files, History, RestoreResult, Versions
 from interlock.sql_text import literal, partition_clause, partition_map, table_name
 
@@ -88,6 +92,54 @@ class Table:
 
         """
         return records.files(self._call("files", partition=partition))
+
+    def conflicts(self, *, limit: int | None = None) -> Conflicts:
+        """Run `CALL interlock.conflicts`: rejected and rebased commits, newest first.
+
+        Args:
+            limit: the newest so many
+
+        """
+        return records.conflicts(self._call("conflicts", limit=limit))
+
+    def timeline(
+        self, *, path: str | os.PathLike[str] = "timeline.html", limit: int = 200
+    ) -> Path:
+        """Draw the table's jobs as a web page that needs no network, and return its path.
+
+        Args:
+            path: the file to write
+            limit: the newest so many versions, and as many records of conflicts
+
+        """
+        from interlock import timeline
+
+        name = self.sql_name.replace("`", "")
+        text = timeline.page(name, self.history(limit=limit), self.conflicts(limit=limit))
+        written = Path(path)
+        written.write_text(text, encoding="utf-8")
+        return written
+
+    def explain(self, attempt: ConflictError | str) -> Explanation:
+        """Run `CALL interlock.explain_conflict`: why a job lost, or how it passed others.
+
+        Args:
+            attempt: an error, or the id of a transaction. Errors of Delta's own checks name none:
+                the newest record with such a message is taken
+
+        Raises:
+            interlock.UsageError: the table has no record of it (INTERLOCK_UNKNOWN_ATTEMPT)
+
+        """
+        name = attempt if isinstance(attempt, str) else self._attempt_of(attempt)
+        arguments = f"table => {literal(self.sql_name)}, attempt => {literal(name)}"
+        return records.explanation(self.spark.sql(f"CALL interlock.explain_conflict({arguments})"))
+
+    def _attempt_of(self, error: ConflictError) -> str:
+        if error.attempt is not None:
+            return error.attempt
+        found = (r.attempt for r in self.conflicts() if r.message == error.message)
+        return next(found, "")
 
     def latest_version(self, n: int = 1) -> int:
         """Return the n-th newest version.

@@ -1,4 +1,4 @@
-"""`interlock history` and `interlock versions`, on the sessions of the two runs."""
+"""What the command line tells of a table, on the sessions of the two runs."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ import pytest
 from interlock.cli import main
 from pyspark.sql import SparkSession
 
+from tests.api.races import lose
 from tests.support import Table
 
 SHELL = [sys.executable, "-c", "from interlock.cli import main; exit(main())"]
@@ -50,6 +51,36 @@ def test_history(
     assert (record["class"], record["rows_in"]) == ("APPEND", 1)
     assert record["timestamp"] == known.timestamp.isoformat()
     assert record["operation_parameters"] == known.operation_parameters
+
+
+def test_conflicts_and_explain(
+    spark: SparkSession,
+    example: Table,
+    command: Callable[..., int],
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    def insert(held: str) -> None:
+        spark.sql(f"INSERT INTO {example} SELECT {held}(20), 'j'")
+
+    error = lose(spark, {"insert": insert}, f"INSERT INTO {example} VALUES (10, 'i')")["insert"]
+    assert isinstance(error, interlock.ConflictError)
+    assert error.attempt is not None
+    path = str(example.path)
+    assert command("conflicts", path) == 0
+    titles, _, line = capsys.readouterr().out.splitlines()
+    assert titles.split(" | ")[1].strip() == "outcome"
+    assert f"REJECTED | {error.attempt} | WRITE" in line
+    assert command("conflicts", path, "--limit", "1", "--json") == 0
+    (record,) = json.loads(capsys.readouterr().out)
+    assert (record["attempt"], record["winners"], record["rule"]) == (error.attempt, [3], "D7")
+    assert command("explain", path, error.attempt) == 0
+    told = capsys.readouterr().out
+    assert told.startswith("WRITE (APPEND) read version 2 and lost against version 3")
+    assert command("explain", path, error.attempt, "--json") == 0
+    (explanation,) = json.loads(capsys.readouterr().out)
+    assert explanation["text"] + "\n" == told
+    assert command("explain", path, "nothing") == 1
+    assert "INTERLOCK_UNKNOWN_ATTEMPT" in capsys.readouterr().err
 
 
 def test_versions(

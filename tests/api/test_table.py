@@ -11,6 +11,7 @@ import pytest
 from interlock.sql_text import literal
 from pyspark.sql import SparkSession
 
+from tests.entry_points import set_for_now
 from tests.support import (
     Table,
     commit_info,
@@ -47,6 +48,23 @@ def test_the_policy(spark: SparkSession, example: Table) -> None:
         table.set_policy("it's \\ serialisable")
     assert caught.value.condition == "INTERLOCK_UNKNOWN_POLICY"
     assert table.policy is None
+
+
+def test_a_policy_of_the_session(spark: SparkSession, example: Table) -> None:
+    table = interlock.table(spark, str(example.path))
+    policy = """source us\ncompaction COMPACT_MINOR
+        | x             | OVERWRITE    | APPEND | COMPACT_MINOR |
+        | OVERWRITE     | REPLACE_LIVE | AS_IS  | FAIL          |
+        | APPEND        | REPLACE_LIVE | AS_IS  | AS_IS         |
+        | COMPACT_MINOR | REPLACE_LIVE | AS_IS  | FAIL          |"""
+    with set_for_now(spark, {"spark.interlock.policies.ours": policy}):
+        table.set_policy("ours")
+        with pytest.raises(interlock.UsageError, match="INTERLOCK_OPERATION_NOT_SUPPORTED"):
+            spark.sql(f"DELETE FROM {example} WHERE id = 1")
+    with pytest.raises(interlock.UsageError) as caught:
+        spark.sql(f"INSERT INTO {example} VALUES (4, 'd')")
+    assert caught.value.condition == "INTERLOCK_POLICY_MISMATCH"
+    assert table.policy == "ours"
 
 
 def test_compaction_and_restore(spark: SparkSession, table_path: Path) -> None:

@@ -15,8 +15,9 @@ conflict is one of Delta's public exceptions (`io.delta.exceptions`), and in Pyt
 _ATTRIBUTES = """\
 The Python errors have the attributes `condition`, `sqlstate`, `policy`, `rule`, `earlier_class`,
 `later_class`, `earlier_operation`, `later_operation`, `read_version`, `winner_version`, `scope`,
-`table` and `why`; on the JVM `conflictJson()` of `io.interlock.spark.errors.InterlockConflict` has
-the same.
+`table`, `why`, `attempt`, `files`, `rows` and `predicate`; on the JVM `conflictJson()` of
+`io.interlock.spark.errors.InterlockConflict` has the same. `Table.explain(error)` tells all that is
+known: [conflicts.md](conflicts.md).
 
 Where Delta's own checks decide, the condition is Delta's (`DELTA_METADATA_CHANGED` and others); the
 errors are `interlock.ConflictError` too, with `None` for what Delta does not tell. So it is under

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 from tools.docs.markdown import page_of, table
 from tools.docs.resources import Cell, Policy
 
@@ -32,6 +34,7 @@ _VERDICTS = {
     "SUPERSEDE": "The later compaction commits and removes what the earlier one made of its "
     "inputs.",
 }
+_OWN = Path(__file__).with_name("own_policy.md")
 _MAP_ROWS = frozenset({"REMAP_ROWS", "REBASE_COMPACTION"})
 
 _INTRODUCTION = """\
@@ -67,6 +70,7 @@ def page(policies: list[Policy]) -> str:
         table(["verdict", "meaning"], verdicts),
         _NOT_SAFE,
         *map(_section, policies),
+        _OWN.read_text(encoding="utf-8").rstrip(),
     )
 
 

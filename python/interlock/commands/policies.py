@@ -1,13 +1,18 @@
-"""`interlock policies`: the matrices that tables can live by, as the jar holds them."""
+"""`interlock policies`: the matrices that tables can live by, in a session of the user's."""
 
 from __future__ import annotations
 
 import argparse
 import json
-from typing import Any
+import sys
+from itertools import groupby
+from typing import TYPE_CHECKING, Any
 
-from interlock.commands.sessions import small_session
+from interlock.commands.sessions import add_conf, user_session
 from interlock.lab.report import grid
+
+if TYPE_CHECKING:
+    from pyspark.sql import Row
 
 
 def add_to(commands: Any) -> None:
@@ -15,18 +20,25 @@ def add_to(commands: Any) -> None:
     parser: argparse.ArgumentParser = commands.add_parser(
         "policies",
         help="print the conflict policies",
-        description="Prints each policy's matrix: rows earlier, columns later.",
+        description="Prints each policy's matrix: rows earlier, columns later. Policies of your "
+        "own: --conf spark.interlock.policies.NAME=PATH.",
     )
+    add_conf(parser)
     parser.add_argument("--json", action="store_true", help="print JSON")
     parser.set_defaults(run=run)
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Print the policies and return 0."""
-    with small_session() as (spark, _):
-        jvm: Any = spark._jvm
-        text: str = jvm.io.interlock.spark.Inspect.policiesJson()
-    policies: list[dict[str, Any]] = json.loads(text)
+    """Print the policies and return 0, or 1 if one of them is malformed."""
+    from pyspark.errors import PySparkException
+
+    try:
+        with user_session(arguments.conf) as spark:
+            cells = spark.sql("CALL interlock.policies()").collect()
+    except PySparkException as error:
+        print(f"interlock policies: {error}", file=sys.stderr)
+        return 1
+    policies = [_policy(list(own)) for _, own in groupby(cells, lambda cell: cell["policy"])]
     if arguments.json:
         print(json.dumps(policies, indent=2))
     else:
@@ -34,12 +46,33 @@ def run(arguments: argparse.Namespace) -> int:
     return 0
 
 
-def _policy_text(policy: dict[str, Any]) -> str:
-    verdicts = {
-        (cell["earlier"], cell["later"]): f"{cell['id']} {cell['verdict']}".strip()
-        for cell in policy["cells"]
+def _policy(cells: list[Row]) -> dict[str, Any]:
+    head = cells[0]
+    return {
+        "name": head["policy"],
+        "source": head["source"],
+        "classes": list(dict.fromkeys(cell["earlier"] for cell in cells)),
+        "compaction": head["compaction"],
+        "isolation": head["isolation"],
+        "digest": head["digest"],
+        "cells": [
+            {key: cell[key] for key in ("rule", "earlier", "later", "verdict")} for cell in cells
+        ],
     }
+
+
+def _policy_text(policy: dict[str, Any]) -> str:
+    verdicts = {(cell["earlier"], cell["later"]): _cell_text(cell) for cell in policy["cells"]}
     classes: list[str] = policy["classes"]
     rows = [[earlier, *(verdicts[earlier, later] for later in classes)] for earlier in classes]
-    title = f"{policy['name']} (OPTIMIZE is {policy['compaction']}; {policy['source']})"
+    title = (
+        f"{policy['name']} (OPTIMIZE is {policy['compaction']}; {policy['source']}; "
+        f"digest {policy['digest']})"
+    )
     return "\n".join([title, "", *grid([["earlier \\ later", *classes], *rows])])
+
+
+def _cell_text(cell: dict[str, str]) -> str:
+    """Write the rule's number, where there is one, and the verdict."""
+    numbered = "->" not in cell["rule"]
+    return f"{cell['rule']} {cell['verdict']}" if numbered else cell["verdict"]

@@ -1,4 +1,4 @@
-"""`interlock history` and `interlock versions`: what a table's log tells of it."""
+"""`interlock history`, `versions`, `conflicts`, `explain`: what is known of a table."""
 
 from __future__ import annotations
 
@@ -16,6 +16,7 @@ from interlock.lab.report import grid
 _HELP = {
     "history": "show the versions of a table and what is known of each",
     "versions": "show the versions of a table and their times",
+    "conflicts": "show the commits of a table that were rejected, or passed others",
 }
 _COLUMNS = {
     "history": (
@@ -23,24 +24,34 @@ _COLUMNS = {
         "foreign", "rows_in", "rows_out", "files_added", "files_removed",
     ),
     "versions": ("version", "time_version", "timestamp", "operation"),
+    "conflicts": (
+        "time", "outcome", "attempt", "operation", "class", "rule", "verdict", "read_version",
+        "version", "winners", "winner_operation",
+    ),
 }  # fmt: skip
 
 
 def add_to(commands: Any) -> None:
-    """Declare both commands."""
+    """Declare the commands."""
     for name, text in _HELP.items():
-        parser: argparse.ArgumentParser = commands.add_parser(
-            name, help=text, description=f"{text.capitalize()}, newest first."
-        )
-        parser.add_argument("table", metavar="TABLE", help="a name, or the path of its folder")
+        parser = _parser(commands, name, text, f"{text.capitalize()}, newest first.")
         parser.add_argument("--limit", type=int, metavar="N", help="only the newest N")
-        add_conf(parser)
-        parser.add_argument("--json", action="store_true", help="print JSON, with all columns")
-        parser.set_defaults(run=run, command=name)
+    text = "explain why a commit was rejected, or how it passed others"
+    parser = _parser(commands, "explain", text, f"{text.capitalize()}.")
+    parser.add_argument("attempt", metavar="ATTEMPT", help="the id of its transaction")
+
+
+def _parser(commands: Any, name: str, text: str, description: str) -> argparse.ArgumentParser:
+    parser: argparse.ArgumentParser = commands.add_parser(name, help=text, description=description)
+    parser.add_argument("table", metavar="TABLE", help="a name, or the path of its folder")
+    add_conf(parser)
+    parser.add_argument("--json", action="store_true", help="print JSON, with all columns")
+    parser.set_defaults(run=run, command=name)
+    return parser
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Print the versions and return 0, or 1 if there is no such table."""
+    """Print what was asked for and return 0, or 1 if there is no such table or attempt."""
     from pyspark.errors import PySparkException
 
     try:
@@ -51,6 +62,8 @@ def run(arguments: argparse.Namespace) -> int:
         return 1
     if arguments.json:
         print(tabular.as_json(found))
+    elif arguments.command == "explain":
+        print(found[0]["text"])
     else:
         titles = _COLUMNS[arguments.command]
         rows = [[tabular.text(row[title]) for title in titles] for row in found]
@@ -74,5 +87,13 @@ def _found(arguments: argparse.Namespace) -> list[dict[str, Any]]:
 
     with user_session(arguments.conf) as spark, _unlogged():
         chosen = table(spark, arguments.table)
-        read = chosen.history if arguments.command == "history" else chosen.versions
-        return read(limit=arguments.limit).to_dicts()
+        limit: int | None = getattr(arguments, "limit", None)
+        match arguments.command:
+            case "explain":
+                return chosen.explain(arguments.attempt).to_dicts()
+            case "conflicts":
+                return chosen.conflicts(limit=limit).to_dicts()
+            case "versions":
+                return chosen.versions(limit=limit).to_dicts()
+            case _:
+                return chosen.history(limit=limit).to_dicts()

@@ -44,11 +44,19 @@ object Conflict {
   /** The policies of `known` under which this pair of classes always succeeds. */
   def policiesThatAllow(conflict: Conflict, known: Seq[Policy]): Seq[String] =
     known.filter(_.name != conflict.policy).filter { policy =>
-      val (earlier, later) = (in(policy, conflict.earlierClass), in(policy, conflict.laterClass))
-      policy.cell(earlier, later).exists(cell => succeeds(cell.verdict))
+      cellOf(policy, conflict.earlierClass, conflict.laterClass)
+        .exists(cell => succeeds(cell.verdict))
     }.map(_.name)
 
-  private val succeeds = Verdict.all.toSet -- Verdict.ifTheyMeet - Verdict.Fail
+  /** The cell of a pair of classes that another policy may have named. */
+  private[rules] def cellOf(
+      policy: Policy,
+      earlier: OperationClass,
+      later: OperationClass
+  ): Option[Cell] = policy.cell(in(policy, earlier), in(policy, later))
+
+  /** Verdicts under which the later job succeeds whatever the two did. */
+  private[rules] val succeeds = Verdict.all.toSet -- Verdict.ifTheyMeet - Verdict.Fail
 
   /** The class that a compaction has under another policy. */
   private def in(policy: Policy, operation: OperationClass): OperationClass =

@@ -23,9 +23,6 @@ object Policies {
     val text = Using.resource(getClass.getResourceAsStream(resource)) { stream =>
       Source.fromInputStream(stream, "UTF-8").mkString
     }
-    val policy = PolicyText.parse(resource, text)
-    if (policy.name != name)
-      throw new MalformedPolicy(s"$resource: names itself '${policy.name}'; call it '$name'.")
-    policy
+    PolicyText.parse(resource, text, Some(name))
   }
 }

@@ -1,5 +1,8 @@
 package io.interlock.rules
 
+import java.nio.charset.StandardCharsets.UTF_8
+import java.security.MessageDigest
+
 /** A cell of a policy's matrix.
   *
   * @param id
@@ -45,6 +48,16 @@ final case class Policy(
   /** The cell of a pair; none where the policy does not know one of the two classes. */
   def cell(earlier: OperationClass, later: OperationClass): Option[Cell] =
     byClasses.get((earlier, later))
+
+  /** Stands for what the policy rules: the cells by their classes, the class of compactions and the
+    * isolation level. Its name, its source and the layout of its text are not in it. 16 hex digits.
+    */
+  lazy val digest: String = {
+    val rules = cells.map(cell => s"${cell.earlier} -> ${cell.later}: ${cell.verdict}").sorted
+    val normalised = (s"compaction $compaction" +: s"isolation $isolation" +: rules).mkString("\n")
+    val hash = MessageDigest.getInstance("SHA-256").digest(normalised.getBytes(UTF_8))
+    hash.take(8).map(byte => f"$byte%02x").mkString
+  }
 
   /** The class of COMPACT MAJOR. */
   def majorCompaction: OperationClass =

@@ -3,7 +3,7 @@ package io.interlock.spark
 import java.nio.file.Path
 
 import io.interlock.coordinator.LinkProbe
-import io.interlock.rules.{Policies, Policy}
+import io.interlock.rules.Policy
 
 /** What Interlock knows about itself and the machine: for the Python package and the lab. */
 object Inspect {
@@ -12,7 +12,7 @@ object Inspect {
   /** An array of policies: name, source, classes in the order of rows and columns, the class of
     * compactions, and the cells row by row.
     */
-  def policiesJson(): String = Json.write(Policies.all.map(describe))
+  def policiesJson(): String = Json.write(SessionPolicies.all.map(describe))
 
   /** What is wrong with hard links in a folder of this machine, null if nothing. */
   def linkFault(folder: String): String = LinkProbe.fault(Path.of(folder)).orNull

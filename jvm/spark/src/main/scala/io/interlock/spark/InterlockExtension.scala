@@ -1,6 +1,7 @@
 package io.interlock.spark
 
 import io.interlock.spark.ranges.TableFunctions
+import org.apache.spark.interlock.InterlockMetrics
 import org.apache.spark.sql.SparkSessionExtensions
 import org.apache.spark.sql.delta.interlock.{ReaderOptions, ResolveTableRange, VacuumRetention}
 
@@ -12,6 +13,7 @@ final class InterlockExtension extends (SparkSessionExtensions => Unit) {
   override def apply(extensions: SparkSessionExtensions): Unit = {
     Handshake.check()
     DeltaHook.install()
+    InterlockMetrics.register()
     extensions.injectParser((_, delegate) => new InterlockParser(delegate))
     extensions.injectHintResolutionRule(_ => MarkTruncate)
     extensions.injectHintResolutionRule(session => new ReaderOptions(session))

@@ -1,5 +1,7 @@
 package io.interlock.spark
 
+import scala.util.Try
+
 import com.fasterxml.jackson.databind.ObjectMapper
 import com.fasterxml.jackson.module.scala.DefaultScalaModule
 
@@ -8,4 +10,8 @@ private[spark] object Json {
   private val mapper = new ObjectMapper().registerModule(DefaultScalaModule)
 
   def write(value: Any): String = mapper.writeValueAsString(value)
+
+  /** An object's members; none where the text is no JSON object. */
+  def readObject(text: String): Option[Map[String, Any]] =
+    Try(mapper.readValue(text, classOf[Map[String, Any]])).toOption.filter(_ != null)
 }

@@ -3,8 +3,8 @@ package io.interlock.spark.errors
 import scala.jdk.CollectionConverters._
 
 import io.delta.exceptions._
-import io.interlock.rules.{Conflict, ConflictKind, Policies, Policy}
-import io.interlock.spark.Json
+import io.interlock.rules.{Conflict, ConflictKind, Policy}
+import io.interlock.spark.{Json, SessionPolicies}
 import org.apache.spark.SparkThrowable
 
 /** A commit that a policy rejected. Every such error is also the Delta exception of its kind, so
@@ -76,7 +76,7 @@ object Conflicts {
     ) ++ conflict.meeting.toSeq.flatMap(met =>
       Seq("files" -> met.files, "rows" -> met.rows) ++ met.predicate.map("predicate" -> _)
     )
-    val others = Conflict.policiesThatAllow(conflict, Policies.all)
+    val others = Conflict.policiesThatAllow(conflict, SessionPolicies.readable)
     val advice =
       if (others.isEmpty) "" else s"; under ${others.mkString(" or ")} both jobs would succeed"
     val rendered =
@@ -98,6 +98,7 @@ object Conflicts {
       operation: String,
       table: String,
       readVersion: Long,
+      attempt: String,
       cause: Throwable
   ): ConflictException = {
     val facts = Map[String, Any](
@@ -109,7 +110,8 @@ object Conflicts {
       "readVersion" -> readVersion,
       "winnerVersion" -> (readVersion + 1),
       "scope" -> "the whole table",
-      "table" -> table
+      "table" -> table,
+      "attempt" -> attempt
     )
     val conflict =
       new ConcurrentWriteConflict(Rendered("INTERLOCK_CONCURRENT_WRITE", parameters(facts), facts))

@@ -3,7 +3,8 @@ package io.interlock.spark.errors
 import scala.jdk.CollectionConverters._
 
 import io.interlock.coordinator.CoordinatorException
-import io.interlock.rules.{NearestName, Policies}
+import io.interlock.rules.{NearestName, Policy}
+import io.interlock.spark.SessionPolicies
 import org.apache.spark.SparkThrowable
 
 /** An error in how Interlock is used: nothing was written. */
@@ -20,8 +21,49 @@ object InterlockException {
   def unknownPolicy(name: String): InterlockException = of(
     "INTERLOCK_UNKNOWN_POLICY",
     "policy" -> name,
-    "nearest" -> NearestName.of(name, Policies.names),
-    "policies" -> Policies.names.mkString(", ")
+    "nearest" -> NearestName.of(name, SessionPolicies.names),
+    "policies" -> SessionPolicies.names.mkString(", ")
+  )
+
+  /** @param key
+    *   the configuration that has the text or its path
+    * @param problem
+    *   a sentence
+    */
+  def malformedPolicy(policy: String, key: String, problem: String): InterlockException = of(
+    "INTERLOCK_MALFORMED_POLICY",
+    "policy" -> policy,
+    "key" -> key,
+    "problem" -> problem
+  )
+
+  /** @param digest
+    *   of the rules that the table lives by
+    * @param found
+    *   what the session has under the policy's name
+    */
+  def policyMismatch(
+      table: String,
+      policy: String,
+      digest: Option[String],
+      found: Option[Policy]
+  ): InterlockException = of(
+    "INTERLOCK_POLICY_MISMATCH",
+    "table" -> table,
+    "policy" -> policy,
+    "expected" -> digest.fold("no digest")("the digest " + _),
+    "found" -> found.fold("no policy of that name")("one with the digest " + _.digest),
+    "key" -> SessionPolicies.confKey(policy)
+  )
+
+  /** @param found
+    *   what there is, as a sentence without its full stop
+    */
+  def unknownAttempt(attempt: String, table: String, found: String): InterlockException = of(
+    "INTERLOCK_UNKNOWN_ATTEMPT",
+    "attempt" -> attempt,
+    "table" -> table,
+    "found" -> found
   )
 
   def unknownProperty(key: String, known: Seq[String]): InterlockException = of(

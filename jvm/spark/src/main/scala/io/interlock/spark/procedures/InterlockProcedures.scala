@@ -35,6 +35,8 @@ final class InterlockProcedures extends ProcedureCatalog {
 private object InterlockProcedures {
   val All: Seq[InterlockProcedure] = Seq(
     CompactProcedure,
+    ConflictsProcedure,
+    ExplainConflictProcedure,
     FilesProcedure,
     HistoryProcedure,
     PoliciesProcedure,

@@ -51,14 +51,16 @@ object BackgroundCheckpoints extends PostCommitHook with Logging {
           enforceTimeTravelWithinDeletedFileRetention = false
         )
         log.checkpoint(exact, committed.catalogTable)
+        AuditTrail.sweep(log, exact.metadata)
       }
   }
 
   /** A checkpoint of a snapshot, whatever the interval. */
   def write(session: SparkSession, snapshot: Snapshot, table: Option[CatalogTable]): Unit =
-    add(session, snapshot.deltaLog.logPath, snapshot.version)(() =>
+    add(session, snapshot.deltaLog.logPath, snapshot.version) { () =>
       snapshot.deltaLog.checkpoint(snapshot, table)
-    )
+      AuditTrail.sweep(snapshot.deltaLog, snapshot.metadata)
+    }
 
   private def add(session: SparkSession, log: Path, version: Long)(write: () => Unit): Unit =
     synchronized {

@@ -40,6 +40,24 @@ final private[interlock] class CommitLog(snapshot: Snapshot) {
         finally lines.close()
       } catch { case _: FileNotFoundException => None }
 
+  /** What a version's commit says of itself; none where the log has it no more, or it says nothing. */
+  def info(version: Long): Option[CommitInfo] =
+    try {
+      val lines = log.store.readAsIterator(provider.deltaFile(version), conf)
+      try lines.find(_.startsWith("{\"commitInfo\"")).map(Action.fromJson).collect {
+          case info: CommitInfo => info
+        }
+      finally lines.close()
+    } catch { case _: FileNotFoundException => None }
+
+  /** The versions that say something of themselves, down to the oldest that the log has. */
+  def infosNewestFirst(): Iterator[(Long, CommitInfo)] =
+    Iterator.iterate(snapshot.version)(_ - 1).takeWhile(_ >= oldest)
+      .flatMap(version => info(version).map(version -> _))
+
+  private lazy val oldest: Long =
+    DeltaHistoryManager.getEarliestDeltaFile(log)
+
   /** Down to version 0, or the oldest that the log has. */
   def newestFirst(from: Long): Iterator[Commit] =
     Iterator.iterate(from)(_ - 1).map(read).takeWhile(_.nonEmpty).flatten

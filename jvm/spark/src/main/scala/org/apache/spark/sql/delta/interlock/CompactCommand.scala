@@ -51,7 +51,7 @@ final case class CompactCommand(
   }
 
   private def permittedClass(transaction: OptimisticTransaction): OperationClass = {
-    val policy = TableProperties.policyOf(transaction.metadata.configuration)
+    val policy = TableProperties.enforced(table.name(), transaction.metadata.configuration)
       .getOrElse(throw InterlockException.policyRequired(kind.name, table.name()))
     val operationClass = kind match {
       case CompactionKind.Major => policy.majorCompaction

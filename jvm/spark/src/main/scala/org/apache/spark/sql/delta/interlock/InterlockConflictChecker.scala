@@ -26,7 +26,18 @@ private[interlock] class InterlockConflictChecker(
 
   /** The winner, where a cell of the policy let the attempt pass it. */
   def passed: Option[PassedWinner] =
-    ruling.cell.map(cell => PassedWinner(winner.commitVersion, cell.label))
+    ruling.cell.map(cell =>
+      PassedWinner(winner.commitVersion, cell.label, ruling.verdict, scopeText)
+    )
+
+  /** Raises if the attempt would have read rows of this winner, an append that it has passed, and that
+    * a later version has read.
+    */
+  def failIfReadBy(version: Long): Unit =
+    if (attempt.policy.judgesReads)
+      failIf(meetings.inAddedRows.map(met =>
+        met.copy(why = s"${met.why} and that version $version has read")
+      ))
 
   override protected def checkForAddedFilesThatShouldHaveBeenReadByCurrentTxn(): Unit =
     ruling.verdict match {

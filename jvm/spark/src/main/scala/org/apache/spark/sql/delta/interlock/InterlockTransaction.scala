@@ -1,8 +1,10 @@
 package org.apache.spark.sql.delta.interlock
 
 import java.io.FileNotFoundException
+import java.util.concurrent.TimeUnit
 
 import scala.collection.mutable
+import scala.util.Try
 import scala.util.control.NonFatal
 
 import io.delta.storage.commit.Commit
@@ -11,12 +13,15 @@ import io.interlock.rules.{OperationClass, Policy}
 import io.interlock.spark.errors._
 import io.interlock.spark.{CoordinatorSettings, TableProperties}
 import org.apache.hadoop.fs.FileStatus
+import org.apache.spark.interlock.InterlockMetrics
 import org.apache.spark.sql.catalyst.catalog.CatalogTable
+import org.apache.spark.sql.catalyst.expressions.Expression
 import org.apache.spark.sql.delta.DeltaOperations.{Operation, UnsetTableProperties}
 import org.apache.spark.sql.delta._
 import org.apache.spark.sql.delta.actions._
 import org.apache.spark.sql.delta.commands.DeletionVectorUtils
 import org.apache.spark.sql.delta.constraints.Constraint
+import org.apache.spark.sql.delta.util.FileNames
 import org.apache.spark.sql.{Dataset, SparkSession}
 
 /** A Delta transaction that commits under the policy of its table, and is Delta's own where the
@@ -36,9 +41,31 @@ class InterlockTransaction(
   private val vectors = new RowVectors(deltaLog, staged)
   private var attempt: Option[PolicedAttempt] = None
 
+  private val passedAppends = new PassedAppends
+
+  /** The commit that the attempt is being judged against. */
+  private var judging: Option[WinningCommitSummary] = None
+
   /** The policy that the table had when this transaction began to read it. */
   private lazy val policy: Option[Policy] =
-    TableProperties.policyOf(snapshot.metadata.configuration)
+    TableProperties.enforced(tableName, snapshot.metadata.configuration)
+
+  private def hadPolicy: Boolean = TableProperties.named(snapshot.metadata.configuration).nonEmpty
+
+  /** Refuses a writer that lacks the table's policy or means other rules by its name. */
+  private def refuseOtherRules(): Unit = {
+    val _ = policy
+  }
+
+  /** What reads the table to change it is refused before it writes deletion vectors. */
+  override def trackReadPredicates(
+      filters: Seq[Expression],
+      partitionOnly: Boolean,
+      shouldRewriteFilter: Boolean
+  ): Unit = {
+    refuseOtherRules()
+    super.trackReadPredicates(filters, partitionOnly, shouldRewriteFilter)
+  }
 
   // ---- table properties ----
 
@@ -54,6 +81,7 @@ class InterlockTransaction(
       ignoreDefaultProperties: Boolean
   ): Unit = {
     val table = TableProperties.Table(
+      name = tableName,
       properties = snapshot.metadata.configuration,
       exists = snapshot.version >= 0,
       replaced = replacing,
@@ -90,6 +118,7 @@ class InterlockTransaction(
       isOptimize: Boolean,
       constraints: Seq[Constraint]
   ): Seq[FileAction] = {
+    refuseOtherRules()
     def write(rows: Dataset[_]) = super.writeFiles(rows, options, isOptimize, constraints)
     val files = Some(data).filter(_ => isOptimize && policy.nonEmpty) match {
       case Some(OptimizeBin(inputs)) =>
@@ -113,7 +142,11 @@ class InterlockTransaction(
         current.refuseUnlessPermitted(tableName)
         TableProperties.refuseDrop(current.policy, droppedFeature(op).toSeq)
         actions.collect { case m: Metadata => TableProperties.refuseIncomplete(m.configuration) }
-        super.commitImpl(actions, op, canSkipEmptyCommits, tags ++ current.tags)
+        val version = super.commitImpl(actions, op, canSkipEmptyCommits, tags ++ current.tags)
+        version.foreach(_ =>
+          InterlockMetrics.committed(millisSince(txnStartTimeNs), passedVerdicts)
+        )
+        version
       } catch {
         // Hooks that run after the commit may fail as well: then the files are live.
         case afterwards: Throwable if committed.nonEmpty => throw afterwards
@@ -125,6 +158,7 @@ class InterlockTransaction(
           staged.deleteAll(actions)
           throw InterlockException.ofCoordinator(refused)
         case conflict: DeltaConcurrentModificationException =>
+          audit(current.policy, op, conflict)
           afterConflict(current, actions, conflict)
           throw conflict
         case NonFatal(error) if snapshot.version >= 0 && !isSameTable =>
@@ -134,10 +168,35 @@ class InterlockTransaction(
     }
   }
 
+  private def millisSince(nanos: Long): Long =
+    TimeUnit.NANOSECONDS.toMillis(System.nanoTime() - nanos)
+
+  /** Leaves the record of this commit, which was rejected. */
+  private def audit(
+      policy: Policy,
+      op: Operation,
+      conflict: DeltaConcurrentModificationException
+  ): Unit = {
+    val rejected = RejectedCommit(
+      txnId,
+      tableName,
+      op,
+      policy.name,
+      snapshot.version,
+      attempt,
+      judging,
+      conflict,
+      millisSince(txnStartTimeNs),
+      staged.bytes
+    )
+    InterlockMetrics.rejected(rejected.rule)
+    AuditTrail.write(deltaLog, metadata, rejected.record(spark))
+  }
+
   private def stateUnknown(op: Operation, unknown: CommitUnknownException) =
     CommitStateUnknownException.of(tableName, op.name, unknown)
 
-  override protected def judgesWinners: Boolean = attempt.nonEmpty && policy.nonEmpty
+  override protected def judgesWinners: Boolean = attempt.nonEmpty && hadPolicy
 
   private def droppedFeature(op: Operation): Option[String] = op match {
     case drop: DeltaOperations.DropTableFeature => Some(drop.featureName)
@@ -233,13 +292,14 @@ class InterlockTransaction(
         level
       )
     ) { current =>
+      val start = System.nanoTime()
       val passed = mutable.ArrayBuffer.empty[PassedWinner]
       val resolved =
         try
           conflictingCommitFiles.foldLeft(info) { (before, file) =>
-            val winner = this.winner(file)
-            resolveAgainstWinningCommit(winner, firstWinningVersion, before).getOrElse {
-              val checker = new InterlockConflictChecker(
+            def against(winner: WinningCommitSummary) = {
+              judging = Some(winner)
+              new InterlockConflictChecker(
                 spark,
                 before,
                 winner,
@@ -248,13 +308,23 @@ class InterlockTransaction(
                 vectors,
                 tableName
               )
+            }
+            val winner = this.winner(file)
+            resolveAgainstWinningCommit(winner, firstWinningVersion, before).getOrElse {
+              passedAppends.readBy(winner).foreach(against(_).failIfReadBy(winner.commitVersion))
+              val checker = against(winner)
               val after = checker.checkConflictsAndValidateActions()
               passed ++= checker.passed
               after
             }
           }
-        finally vectors.finish()
-      PassedWinner.tag(resolved, passed.toSeq)
+        finally {
+          vectors.finish()
+          InterlockMetrics.judgeMillis.update(millisSince(start))
+        }
+      judging = None
+      val user = Committer.of(spark).user
+      PassedWinner.tag(resolved, passed.toSeq, user, millisSince(start), staged.bytes)
     }
 
   override def commitLarge(
@@ -265,6 +335,7 @@ class InterlockTransaction(
       context: Map[String, String],
       metrics: Map[String, String]
   ): (Long, Snapshot) = {
+    refuseOtherRules()
     keepPropertiesInRestore(op)
     try
       super.commitLarge(
@@ -277,16 +348,26 @@ class InterlockTransaction(
       )
     catch {
       case conflict: ConcurrentWriteException if policy.nonEmpty =>
-        throw Conflicts.concurrentWrite(
+        val rejected = Conflicts.concurrentWrite(
           policy.get,
           op.name,
           tableName,
           snapshot.version,
+          txnId,
           conflict
         )
+        judging = Try(winner(next)).toOption
+        audit(policy.get, op, rejected)
+        throw rejected
       case unknown: CommitUnknownException => throw stateUnknown(op, unknown)
       case refused: CoordinatorException => throw InterlockException.ofCoordinator(refused)
     } finally RunningTransactions.end(this)
+  }
+
+  /** The commit that came right behind the version that was read. */
+  private def next: FileStatus = {
+    val file = FileNames.unsafeDeltaFile(deltaLog.logPath, snapshot.version + 1)
+    file.getFileSystem(deltaLog.newDeltaHadoopConf()).getFileStatus(file)
   }
 
   /** A rebase may have marked rows dead on a table that makes no vectors by itself: RESTORE and
@@ -315,6 +396,9 @@ class InterlockTransaction(
     case _ =>
   }
 
+  /** Those of the try that is under way. */
+  private var passedVerdicts: Seq[String] = Nil
+
   override protected def writeCommitFile(
       attemptVersion: Long,
       jsonActions: Iterator[String],
@@ -322,6 +406,8 @@ class InterlockTransaction(
   ): (Option[VersionChecksum], Commit, CurrentTransactionInfo) = {
     if (attempt.nonEmpty && snapshot.version >= 0 && !isSameTable)
       throw new FileNotFoundException(s"$logPath is no longer the log of $tableName.")
+    if (attempt.nonEmpty) InterlockMetrics.attempts.inc()
+    passedVerdicts = PassedWinner.verdicts(info)
     super.writeCommitFile(attemptVersion, jsonActions, info)
   }
 

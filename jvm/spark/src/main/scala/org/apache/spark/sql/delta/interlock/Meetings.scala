@@ -55,8 +55,11 @@ final private[interlock] class Meetings(
         !winner.isBlindAppendOption.getOrElse(false)
       case _ => true
     }
-    if (counts) reads.among(rows.added, ConcurrentAppend, "added") else None
+    if (counts) inAddedRows else None
   }
+
+  /** Rows that the winner added are among what the attempt has read. */
+  def inAddedRows: Option[Meeting] = reads.among(rows.added, ConcurrentAppend, "added")
 
   private def removed(files: Set[String], which: String): Option[Meeting] = {
     val both = winner.removedFiles.map(_.path).filter(files)

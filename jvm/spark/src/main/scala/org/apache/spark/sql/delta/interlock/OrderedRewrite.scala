@@ -121,9 +121,6 @@ private[interlock] object OrderedRewrite {
     "spark.sql.files.maxPartitionBytes" -> Unsplit,
     "spark.sql.files.openCostInBytes" -> Unsplit,
     "spark.sql.files.minPartitionNum" -> "1",
-    // A file that cannot be read must not count as empty.
-    "spark.sql.files.ignoreMissingFiles" -> "false",
-    "spark.sql.files.ignoreCorruptFiles" -> "false",
     // One partition of the data is one file, and no partitioned write sorts its rows first.
     "spark.sql.files.maxRecordsPerFile" -> "0",
     "spark.sql.maxConcurrentOutputFileWriters" -> "2",
@@ -134,7 +131,7 @@ private[interlock] object OrderedRewrite {
 
   /** A session like the user's but for what keeps rows in order. */
   private def session(users: SparkSession): classic.SparkSession = {
-    val own = castToImpl(users).cloneSession()
+    val own = RowsOfFiles.session(users)
     settings.foreach { case (key, value) => own.conf.set(key, value) }
     own.conf.unset("spark.sql.files.maxPartitionNum")
     own

@@ -17,13 +17,16 @@ import org.apache.spark.sql.delta.actions._
   * vectors, RESTORE and CLONE add live files again.
   */
 final private[interlock] class StagedFiles(deltaLog: DeltaLog) extends Logging {
-  private val paths = TrieMap.empty[Path, Unit]
+  private val sizes = TrieMap.empty[Path, Long]
 
   /** Notes what `writeFiles` returned; compactions call it from several threads. */
   def written(files: Seq[FileAction]): Unit =
-    paths ++= files.map(file => absolute(file.path) -> (()))
+    sizes ++= files.map(file => absolute(file.path) -> file.getFileSize)
 
-  def written(path: Path): Unit = paths += path -> (())
+  def written(path: Path): Unit = sizes += path -> 0L
+
+  /** The size of the data files, in bytes. */
+  def bytes: Long = sizes.values.sum
 
   /** Deletes them, best effort: what cannot be deleted is left to VACUUM.
     *
@@ -32,10 +35,10 @@ final private[interlock] class StagedFiles(deltaLog: DeltaLog) extends Logging {
     */
   def deleteAll(actions: Seq[Action]): Unit = {
     val fs = deltaLog.dataPath.getFileSystem(deltaLog.newDeltaHadoopConf())
-    (paths.keySet ++ newDeletionVectors(actions)).foreach { path =>
+    (sizes.keySet ++ newDeletionVectors(actions)).foreach { path =>
       Try(fs.delete(path, false)).failed.foreach(logWarning(s"Left to VACUUM: $path", _))
     }
-    paths.clear()
+    sizes.clear()
   }
 
   private def newDeletionVectors(actions: Seq[Action]): Set[Path] = {

@@ -85,7 +85,8 @@ final private[interlock] class VersionHistory(
       filesAdded = change.files.filesAdded,
       filesRemoved = change.files.filesRemoved,
       user = change.info.flatMap(info => info.userName.orElse(info.userId)),
-      txnId = change.info.flatMap(_.txnId)
+      txnId = change.info.flatMap(_.txnId),
+      readVersion = change.info.flatMap(_.readVersion)
     )
   }
 }

@@ -15,6 +15,8 @@ import org.apache.spark.sql.types._
   *   versions that the commit met and passed; None for commits that are not ours
   * @param foreign
   *   whether the commit is not Interlock's although the table had a policy
+  * @param readVersion
+  *   the version that the transaction had read
   */
 final private[interlock] case class VersionRecord(
     version: Long,
@@ -32,7 +34,8 @@ final private[interlock] case class VersionRecord(
     filesAdded: Long,
     filesRemoved: Long,
     user: Option[String],
-    txnId: Option[String]
+    txnId: Option[String],
+    readVersion: Option[Long]
 ) {
 
   /** By [[VersionRecord.schema]]. */
@@ -60,4 +63,5 @@ private[interlock] object VersionRecord {
     .add("files_removed", LongType, nullable = false)
     .add("user", StringType)
     .add("txn_id", StringType)
+    .add("read_version", LongType)
 }

@@ -6,21 +6,36 @@ import org.apache.spark.sql.delta.actions.{AddFile, RemoveFile}
 
 /** The rows that a winner changed, as files to be read. */
 final private[interlock] class WinnerRows(winner: WinningCommitSummary, vectors: RowVectors) {
-  private val removed = winner.removedFiles.map(_.path).toSet
-  private val addedAgain =
-    winner.addedFiles.filter(add => removed(add.path)).map(add => add.path -> add).toMap
+  private val removed =
+    winner.removedFiles.filter(_.dataChange).map(file => file.path -> asAdded(file)).toMap
+  private val addedAgain = winner.addedFiles.map(add => add.path -> add).toMap
 
-  /** Files with rows that were not in the table before; those of a compaction were. */
-  def added: Seq[AddFile] =
-    winner.addedFiles.filter(add => add.dataChange && !removed(add.path))
+  /** Files whose live rows are those that were not in the table before: not those of a compaction,
+    * but those that a RESTORE brings back to life.
+    */
+  def added: Seq[AddFile] = winner.addedFiles.filter(_.dataChange).flatMap { add =>
+    removed.get(add.path).fold(Option(add))(remove => between(add, add, remove))
+  }
 
   /** Files whose live rows are those that the winner removed or marked dead. */
-  def dead: Seq[AddFile] = winner.removedFiles.filter(_.dataChange).flatMap { remove =>
-    addedAgain.get(remove.path).fold(Option(whole(remove)))(killed(remove, _))
+  def dead: Seq[AddFile] = removed.values.toSeq.flatMap { before =>
+    addedAgain.get(before.path).fold(Option(before))(after => between(after, before, after))
+  }
+
+  /** The rows of a file that are alive by one vector and dead by another; without the count of its
+    * rows all that are alive by the first.
+    */
+  private def between(file: AddFile, alive: AddFile, dead: AddFile): Option[AddFile] = {
+    val rows = rowsOf(dead).minus(rowsOf(alive))
+    if (rows.isEmpty) None
+    else
+      Some(file.numPhysicalRecords.fold(alive)(count =>
+        file.copy(deletionVector = RowVectors.inMemory(RowSet.range(0, count).minus(rows)))
+      ))
   }
 
   /** Its partition is null where the winner does not tell it. */
-  private def whole(remove: RemoveFile): AddFile = AddFile(
+  private def asAdded(remove: RemoveFile): AddFile = AddFile(
     path = remove.path,
     partitionValues = remove.partitionValues,
     size = remove.size.getOrElse(0L),
@@ -28,16 +43,6 @@ final private[interlock] class WinnerRows(winner: WinningCommitSummary, vectors:
     dataChange = true,
     deletionVector = remove.deletionVector
   )
-
-  /** Without the count of its rows, all that were alive. */
-  private def killed(remove: RemoveFile, add: AddFile): Option[AddFile] = {
-    val rows = rowsOf(add).minus(rowsOf(whole(remove)))
-    if (rows.isEmpty) None
-    else
-      Some(add.numPhysicalRecords.fold(add.copy(deletionVector = remove.deletionVector))(count =>
-        add.copy(deletionVector = RowVectors.inMemory(RowSet.range(0, count).minus(rows)))
-      ))
-  }
 
   private def rowsOf(file: AddFile): RowSet = vectors.rowsOf(RowVectors.token(file.deletionVector))
 }

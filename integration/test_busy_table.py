@@ -1,0 +1,23 @@
+"""One hour of the busy table of `bench_busy_table`, under `row_level`."""
+
+from __future__ import annotations
+
+from itertools import chain
+from pathlib import Path
+
+from integration.busy_table import SETTINGS, Table, hour
+from tests.sessions import classic_session
+
+
+def test_an_hour_ends_as_if_its_jobs_had_run_one_by_one(tmp_path: Path) -> None:
+    """No two of them touch one row: none but a MERGE that names no rows of its own is aborted."""
+    with classic_session(tmp_path / "warehouse", **SETTINGS) as spark:
+        busy = Table(spark, tmp_path / "busy", "row_level")
+        day = busy.run(hours=1)
+        quiet = Table(spark, tmp_path / "quiet", "stock")
+        for statement in chain.from_iterable(hour(0)):
+            quiet.execute(statement)
+        assert day.rows == quiet.totals()
+    assert set(day.aborted) <= {"MERGE"}
+    assert day.given_up == {}
+    assert all("this table alone" in why for _, why in day.reasons)

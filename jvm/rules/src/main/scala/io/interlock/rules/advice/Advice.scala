@@ -1,0 +1,101 @@
+package io.interlock.rules.advice
+
+import io.interlock.rules._
+import io.interlock.rules.advice.Rejection.Kind
+
+/** What would have let both jobs through, and whether running the later one again helps.
+  *
+  * @param policies
+  *   policies under which this pair always succeeds
+  * @param policiesByFiles
+  *   policies under which it succeeds if the two touch other files
+  * @param policiesByRows
+  *   policies under which it succeeds if the two touch other rows
+  * @param layout
+  *   the predicate, the partitioning or the order that keeps such jobs apart, as a sentence
+  * @param retryHelps
+  *   whether the statement may succeed when it is run again
+  * @param retry
+  *   the same with its reason, as a sentence
+  */
+final case class Advice(
+    policies: Seq[String],
+    policiesByFiles: Seq[String],
+    policiesByRows: Seq[String],
+    layout: String,
+    retryHelps: Boolean,
+    retry: String
+)
+
+object Advice {
+
+  /** @param known
+    *   the policies to choose from
+    */
+  def of(rejection: Rejection, known: Seq[Policy]): Advice = {
+    val verdicts = if (rejection.kind.isOfData) verdictsOf(rejection, known) else Nil
+    def under(suits: Verdict => Boolean) =
+      verdicts.collect { case (policy, verdict) if suits(verdict) => policy.name }
+    val (retryHelps, retry) = retryOf(rejection)
+    Advice(
+      policies = under(Conflict.succeeds).filter(_ != rejection.policy),
+      policiesByFiles = under(_ == Verdict.ByFiles),
+      policiesByRows = under(_ == Verdict.ByRows),
+      layout = layoutOf(rejection),
+      retryHelps = retryHelps,
+      retry = retry
+    )
+  }
+
+  private def verdictsOf(rejection: Rejection, known: Seq[Policy]): Seq[(Policy, Verdict)] =
+    for {
+      policy <- known
+      earlier <- rejection.earlier.toSeq
+      later <- rejection.later.toSeq
+      cell <- Conflict.cellOf(policy, earlier, later).toSeq
+    } yield policy -> cell.verdict
+
+  private def layoutOf(rejection: Rejection): String = rejection.kind match {
+    case Kind.ConcurrentWrite =>
+      "RESTORE, CLONE and CONVERT run alone: let no other job commit meanwhile."
+    case Kind.ConcurrentTransaction => "Give each streaming query a checkpoint of its own."
+    case Kind.MetadataChanged =>
+      "Change a table's schema, properties or policy while no other job writes to it."
+    case Kind.ProtocolChanged =>
+      "Create or upgrade a table before other jobs write to it."
+    case _ => Seq(ofPredicate(rejection), ofPartitions(rejection)).flatten.mkString(" ")
+  }
+
+  private def ofPredicate(rejection: Rejection): Option[String] = rejection.predicate.map {
+    case selected if rejection.metRows =>
+      s"A predicate that selects none of the winner's rows, as $selected did, meets it no more."
+    case undecided =>
+      s"$undecided could not be decided on the winner's rows: compare columns with constants, " +
+        "without subqueries, functions of one's own, random values or the current time."
+  }
+
+  private def ofPartitions(rejection: Rejection): Option[String] = {
+    val apart = "jobs on different partitions never conflict."
+    val columns = rejection.partitionColumns.mkString(", ")
+    Some(
+      if (rejection.partitionColumns.isEmpty)
+        "Partition the table by a column that tells the jobs apart, and name its values in " +
+          s"their predicates: $apart"
+      else if (rejection.isCompaction)
+        s"Compact partitions that other jobs are done with, by PARTITION ($columns): $apart"
+      else if (rejection.later.contains(OperationClass.Mutate))
+        s"Compare $columns with constants in the predicate (in ON, for MERGE): $apart"
+      else s"Write other values of $columns: $apart"
+    )
+  }
+
+  private def retryOf(rejection: Rejection): (Boolean, String) = rejection.kind match {
+    case Kind.ConcurrentTransaction =>
+      false -> "No: the other query with this checkpoint has written the batch."
+    case Kind.ProtocolChanged =>
+      false -> "No: look first at what the table has become."
+    case _ if rejection.isCompaction =>
+      true -> "Yes: its inputs are gone, and a new run compacts the files that are there then."
+    case _ => true -> "Yes: a new run reads what the winner has written."
+  }
+}

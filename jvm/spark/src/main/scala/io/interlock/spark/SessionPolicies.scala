@@ -1,0 +1,77 @@
+package io.interlock.spark
+
+import java.util.concurrent.ConcurrentHashMap
+
+import scala.io.Source
+import scala.util.control.NonFatal
+import scala.util.{Try, Using}
+
+import io.interlock.rules.{MalformedPolicy, Policies, Policy, PolicyText}
+import io.interlock.spark.errors.InterlockException
+import org.apache.hadoop.conf.Configuration
+import org.apache.hadoop.fs.Path
+import org.apache.spark.SparkEnv
+import org.apache.spark.sql.SparkSession
+
+/** The policies that this thread's session knows: those of Interlock, and its own by
+  * `spark.interlock.policies.<name>`, whose value is a policy's text, if it has line breaks, or the
+  * path of one. The file at a path is read once per process.
+  */
+object SessionPolicies {
+  private val Prefix = "spark.interlock.policies."
+  private val Name = "[A-Za-z][A-Za-z0-9_-]*".r
+  private val files = new ConcurrentHashMap[String, String]
+
+  def confKey(name: String): String = s"$Prefix$name"
+
+  /** @throws InterlockException
+    *   INTERLOCK_MALFORMED_POLICY
+    */
+  def byName(name: String): Option[Policy] = own.get(name) match {
+    case Some(value) => Some(parse(name, value))
+    case None => Policies.byName(name)
+  }
+
+  def names: Seq[String] = Policies.names ++ own.keys.toSeq.sorted.diff(Policies.names)
+
+  /** @throws InterlockException
+    *   INTERLOCK_MALFORMED_POLICY
+    */
+  def all: Seq[Policy] = names.flatMap(byName)
+
+  /** All but the malformed ones, for texts about something else. */
+  def readable: Seq[Policy] = names.flatMap(name => Try(byName(name)).toOption.flatten)
+
+  private def own: Map[String, String] = settings.collect {
+    case (key, value) if key.startsWith(Prefix) => key.stripPrefix(Prefix) -> value
+  }
+
+  private def session: Option[SparkSession] =
+    SparkSession.getActiveSession.orElse(SparkSession.getDefaultSession)
+
+  private def settings: Map[String, String] = session.map(_.conf.getAll)
+    .orElse(Option(SparkEnv.get).map(_.conf.getAll.toMap))
+    .getOrElse(Map.empty)
+
+  private def parse(name: String, value: String): Policy =
+    try {
+      if (!Name.matches(name))
+        throw new MalformedPolicy("The name must be of letters, digits, - and _.")
+      if (Policies.names.contains(name))
+        throw new MalformedPolicy("Interlock has a policy of this name; use another.")
+      if (value.linesIterator.size > 1) PolicyText.parse(confKey(name), value, Some(name))
+      else PolicyText.parse(value, files.computeIfAbsent(value, read), Some(name))
+    } catch {
+      case malformed: MalformedPolicy =>
+        throw InterlockException.malformedPolicy(name, confKey(name), malformed.getMessage)
+    }
+
+  private def read(file: String): String =
+    try {
+      val path = new Path(file.trim)
+      val conf = session.fold(new Configuration)(_.sparkContext.hadoopConfiguration)
+      Using.resource(path.getFileSystem(conf).open(path)) { stream =>
+        Source.fromInputStream(stream, "UTF-8").mkString
+      }
+    } catch { case NonFatal(error) => throw new MalformedPolicy(s"$file cannot be read: $error.") }
+}

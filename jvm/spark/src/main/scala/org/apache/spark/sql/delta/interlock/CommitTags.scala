@@ -1,0 +1,29 @@
+package org.apache.spark.sql.delta.interlock
+
+/** Keys that Interlock writes into `commitInfo.tags`. */
+private[interlock] object CommitTags {
+  private val Prefix = "interlock."
+  val Class = "interlock.class"
+  val Policy = "interlock.policy"
+  val Replaced = "interlock.replaced"
+
+  /** The versions that the commit passed, and the rules that let it. */
+  val RebasedOver = "interlock.rebasedOver"
+  val Rule = "interlock.rule"
+
+  /** The verdicts, one for each of these versions. */
+  val Verdicts = "interlock.verdicts"
+  val Scope = "interlock.scope"
+
+  /** Spent in judging and rebasing. */
+  val Millis = "interlock.millis"
+
+  /** Who committed. */
+  val User = "interlock.user"
+
+  /** Of the data files that were not written again. */
+  val BytesSaved = "interlock.bytesSaved"
+
+  /** Whether Interlock wrote the commit that has these tags: its coordinator marks every one. */
+  def areOurs(tags: Map[String, String]): Boolean = tags.keys.exists(_.startsWith(Prefix))
+}

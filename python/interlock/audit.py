@@ -1,0 +1,110 @@
+"""What `Table.conflicts` and `Table.explain` return: audit records of commits that met others."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime
+from html import escape
+
+from interlock.results import Records, Shown
+
+
+@dataclass(frozen=True)
+class ConflictRecord:
+    """A commit that was rejected, or passed others. What is not known is None or empty.
+
+    Attributes:
+        time: when it was rejected or committed, in UTC
+        outcome: REJECTED or REBASED
+        attempt: the id of its transaction
+        operation: what the table's history calls such an operation
+        operation_class: its class under the table's policy
+        policy: the policy that it was judged by
+        rule: the cell of the policy that decided; None where one of Delta's own checks did. For a
+            rebased commit the cells by which it passed, with commas
+        verdict: what the cell says; for a rebased commit one for each of `winners`, with commas
+        read_version: the version that it had read
+        version: the version that a rebased commit made
+        winners: the versions that it met: the one it lost against, or those that it passed
+        winner_operation: the operation of the commit that it lost against
+        winner_class: that one's class
+        winner_attempt: that one's transaction
+        scope: the partitions in which they met
+        files: files in which they met, at most 5
+        rows: rows that met, as JSON objects, at most 3
+        predicate: its predicate that selected the rows or could not be decided, as SQL
+        kind: Delta's name for the conflict, such as ConcurrentAppend
+        condition: the condition in the error catalogue, Interlock's or Delta's
+        message: the error's message
+        user: who ran it
+        session: the session that ran it
+        application: Spark's id of the application
+        millis: of a rejected commit since its transaction began, of a rebased one in judging and
+            rebasing
+        bytes: of data files: written in vain, or not written again
+
+    """
+
+    time: datetime
+    outcome: str
+    attempt: str
+    operation: str | None
+    operation_class: str | None
+    policy: str | None
+    rule: str | None
+    verdict: str | None
+    read_version: int | None
+    version: int | None
+    winners: tuple[int, ...]
+    winner_operation: str | None
+    winner_class: str | None
+    winner_attempt: str | None
+    scope: str | None
+    files: tuple[str, ...]
+    rows: tuple[str, ...]
+    predicate: str | None
+    kind: str | None
+    condition: str | None
+    message: str | None
+    user: str | None
+    session: str | None
+    application: str | None
+    millis: int | None
+    bytes: int | None
+
+
+class Conflicts(Records[ConflictRecord]):
+    """The commits of a table that were rejected, or passed others, newest first."""
+
+    record_class = ConflictRecord
+
+
+@dataclass(frozen=True)
+class Explanation(ConflictRecord, Shown):
+    """A record, and what would have let both jobs through; `str` and notebooks show the text.
+
+    Attributes:
+        source: the document of the policy
+        policies: policies under which two such jobs always both succeed
+        policies_by_files: policies under which they do if they touch other files
+        policies_by_rows: policies under which they do if they touch other rows
+        layout: the predicate, the partitioning or the order that keeps such jobs apart
+        retry_helps: whether the statement may succeed when it is run again; None for a rebased
+            commit, as the four before are empty
+        text: all of it, for people
+
+    """
+
+    source: str | None
+    policies: tuple[str, ...]
+    policies_by_files: tuple[str, ...]
+    policies_by_rows: tuple[str, ...]
+    layout: str | None
+    retry_helps: bool | None
+    text: str
+
+    def __str__(self) -> str:
+        return self.text
+
+    def _repr_html_(self) -> str:
+        return f"<pre>{escape(self.text)}</pre>"

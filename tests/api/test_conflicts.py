@@ -1,0 +1,130 @@
+"""Records and explanations of conflicts in Python."""
+
+from __future__ import annotations
+
+import json
+from datetime import timezone
+from pathlib import Path
+from typing import NamedTuple, cast
+
+import interlock
+import pytest
+from pyspark.sql import SparkSession
+
+from tests.api.races import lose
+from tests.support import Table, commit_info, make_table
+
+
+class Lost(NamedTuple):
+    """A table of which two jobs have lost a row: one by its rows, then one by its schema."""
+
+    table: interlock.Table
+    path: Path
+    merge: interlock.ConflictError
+    insert: interlock.ConflictError
+
+
+@pytest.fixture(scope="module")
+def lost(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Lost:
+    made = make_table(spark, tmp_path_factory.mktemp("lost") / "t", policy="row_level")
+
+    def merge(held: str) -> None:
+        spark.sql(
+            f"MERGE INTO {made} t USING (SELECT {held}(20) AS n) s ON t.v < 'b' "
+            "WHEN MATCHED THEN UPDATE SET v = CAST(s.n AS STRING)"
+        )
+
+    def insert(held: str) -> None:
+        spark.sql(f"INSERT INTO {made} SELECT {held}(20), 'j'")
+
+    winner = f"UPDATE {made} SET v = 'a2' WHERE id = 3"
+    by_rows = lose(spark, {"merge": merge}, winner)["merge"]
+    by_schema = lose(spark, {"insert": insert}, f"ALTER TABLE {made} ADD COLUMN w INT")["insert"]
+    table = interlock.table(spark, str(made.path))
+    return Lost(
+        table,
+        made.path,
+        cast(interlock.ConflictError, by_rows),
+        cast(interlock.ConflictError, by_schema),
+    )
+
+
+def test_an_error_says_where_they_met(lost: Lost) -> None:
+    error = lost.merge
+    assert isinstance(error, interlock.ConcurrentAppendError), error
+    assert (error.rule, error.policy) == ("MUTATE -> MUTATE", "row_level")
+    assert error.predicate is not None
+    assert "v" in error.predicate
+    assert [json.loads(row)["v"] for row in error.rows] == ["a2"]
+    assert error.attempt is not None
+    assert len(error.attempt) == 36
+
+
+def test_conflicts(spark: SparkSession, mode: str, lost: Lost) -> None:
+    found = lost.table.conflicts()
+    assert isinstance(found, interlock.Conflicts)
+    newest, oldest = found
+    assert lost.table.conflicts(limit=1).records == (newest,)
+    assert (newest.kind, newest.policy, newest.attempt) == (
+        "MetadataChanged",
+        "row_level",
+        newest.attempt,
+    )
+    error = lost.merge
+    assert oldest.attempt == error.attempt
+    assert (oldest.outcome, oldest.operation, oldest.operation_class) == (
+        "REJECTED",
+        "MERGE",
+        "MUTATE",
+    )
+    assert (oldest.rule, oldest.condition, oldest.message) == (
+        error.rule,
+        error.condition,
+        error.message,
+    )
+    assert (oldest.rows, oldest.predicate, oldest.files) == (
+        error.rows,
+        error.predicate,
+        error.files,
+    )
+    assert (oldest.read_version, oldest.version, oldest.winners) == (2, None, (3,))
+    assert oldest.winner_attempt == commit_info(Table(lost.path), 3)["txnId"]
+    assert oldest.time.tzinfo is timezone.utc
+    assert oldest.time <= newest.time
+    assert oldest.user
+    if mode == "connect":
+        assert oldest.session == spark.session_id  # type: ignore[attr-defined]
+    frame = found.to_pandas()
+    assert list(frame["winners"].iloc[1]) == [3]
+    assert "class" in frame.columns
+
+
+def test_explain_takes_an_error_or_an_id(lost: Lost) -> None:
+    told = lost.table.explain(lost.merge)
+    assert lost.merge.attempt is not None
+    assert told == lost.table.explain(lost.merge.attempt)
+    assert isinstance(told, interlock.Explanation)
+    assert told.source is not None
+    assert "Delta Lake" in told.source
+    assert told.policies_by_rows == ("row_level",)
+    assert told.retry_helps is True
+    assert str(told) == told.text
+    assert f"Predicate: {told.predicate}" in str(told)
+    assert "A predicate that selects none of the winner's rows" in str(told)
+    assert told._repr_html_().startswith("<pre>MERGE (MUTATE) read version 2 and lost against")
+    assert told.to_pandas()["retry_helps"].tolist() == [True]
+    assert told.to_dicts()[0]["class"] == "MUTATE"
+
+
+def test_errors_of_deltas_own_checks_are_found_by_their_message(lost: Lost) -> None:
+    assert lost.insert.attempt is None
+    told = lost.table.explain(lost.insert)
+    assert (told.kind, told.operation) == ("MetadataChanged", "WRITE")
+    assert told.message == lost.insert.message
+
+
+def test_an_unknown_attempt(lost: Lost) -> None:
+    with pytest.raises(interlock.UsageError) as caught:
+        lost.table.explain("it's nothing")
+    assert caught.value.condition == "INTERLOCK_UNKNOWN_ATTEMPT"
+    assert str(lost.merge.attempt) in str(caught.value)
