@@ -11,6 +11,7 @@ from tests.histories.model import Row, Rows
 from tests.histories.run import Ended
 from tests.isolation.generate import History
 from tests.isolation.orders import Done, explains, values
+from tests.isolation.statements import Statement
 from tests.isolation.workloads import START
 from tests.log_replay import check_log
 from tests.support import Table, deltalake_rows, latest_version
@@ -32,12 +33,13 @@ def check(history: History, table: Table, ends: Sequence[Ended]) -> Counter[str]
     done: list[Done] = []
     count: Counter[str] = Counter()
     latest = _FIRST
-    for (statement, _), ended in zip(history.jobs, ends, strict=True):
+    for turn, ((statement, _), ended) in enumerate(zip(history.jobs, ends, strict=True)):
         if ended.error is not None:
             assert isinstance(ended.error, ConflictError), f"{statement.sql}: {ended.error!r}"
             count["lost"] += 1
             if history.policy == "row_level" and history.vectors and statement.where is not None:
-                touched = _touched(history, ends, states, ended.error.winner_version)
+                before = list(zip(history.jobs[:turn], ends, strict=False))
+                touched = _touched(before, states, ended.error.winner_version)
                 met = any(map(statement.where.holds, touched))
                 assert met, f"lost for nothing: {ended.error}"
             continue
@@ -56,14 +58,22 @@ def _check_state(history: History, done: Sequence[Done], rows: Rows) -> None:
 
 
 def _touched(
-    history: History, ends: Sequence[Ended], states: dict[int, Rows], version: int | None
+    before: Sequence[tuple[tuple[Statement, int], Ended]],
+    states: dict[int, Rows],
+    version: int | None,
 ) -> list[Row]:
-    """Return the rows, old and new, that the job which made a version has changed."""
-    winner = next(index for index, ended in enumerate(ends) if ended.version == version)
-    statement, _ = history.jobs[winner]
-    if statement.blind:
+    """Return the rows, old and new, that the job which made a version has changed.
+
+    Those that it has added blindly do not count, unless a job that is not blind has read them.
+    """
+    (statement, _), winner = next(job for job in before if job[1].version == version)
+    assert winner.version is not None
+    if statement.blind and not any(
+        ended.read >= winner.version and ended.version and not (reader.blind or reader.compacts)
+        for (reader, _), ended in before
+    ):
         return []
-    change = statement.effect(states[ends[winner].read])
+    change = statement.effect(states[winner.read])
     changed = [row for pair in change.updated for row in pair]
     return [*change.deleted, *change.inserted, *changed]
 
