@@ -17,7 +17,8 @@ from interlock.errors import (
     MetadataChangedError,
 )
 from interlock.lab.bodies import merge, update
-from interlock.lab.cases import Case, case
+from interlock.lab.cases import Case
+from interlock.lab.cells import case
 from interlock.lab.example import Tables
 from interlock.lab.log import read_log
 from interlock.lab.model import Body, Class, Rows, in_order

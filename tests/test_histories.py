@@ -46,7 +46,7 @@ class Laboratory:
     def run(self, wanted: History) -> tuple[Table, Replay]:
         """Run a history and check what came of it."""
         table, start = self._tables.copy(wanted.template)
-        ends = self._runner.run(wanted, table)
+        ends = self._runner.run(wanted.jobs, table)
         return table, check(self._spark, wanted, table, start, ends)
 
     def run_seed(self, seed: int, *, keep: bool = False) -> None:

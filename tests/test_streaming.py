@@ -8,11 +8,12 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from interlock.errors import ConflictError
+import pytest
+from interlock.errors import ConcurrentTransactionError, ConflictError
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.functions import udf
 from pyspark.sql.streaming.query import StreamingQuery
@@ -181,3 +182,27 @@ class TestMergeOfEachBatch:
 def phase_gate(spark: SparkSession) -> Any:
     jvm: Any = spark._jvm
     return jvm.io.interlock.spark.PhaseGate(WAIT_SECONDS * 1000)
+
+
+@pytest.mark.parametrize("level", ["serializable", "write_serializable"])
+def test_two_queries_with_one_checkpoint(spark: SparkSession, tmp_path: Path, level: str) -> None:
+    """S3, ConcurrentTransactionException: the later one of the two stops."""
+    stream = stream_into(spark, tmp_path, level)
+    stream.arrive(20)
+    with barrier() as at_20:
+        later = stream.append(at_20.passing(20))
+        at_20.await_arrival()
+        forget_queries(spark)
+        twin = replace(stream, spark=spark.newSession())
+        assert end_of(twin.append()) is None
+        at_20.open()
+        error = end_of(later)
+    assert isinstance(error, ConcurrentTransactionError)
+    assert rows(spark, stream.table) == deltalake_rows(stream.table) == ((20, "s"),)
+    assert batches_in_the_log(stream.table) == [0]
+
+
+def forget_queries(spark: SparkSession) -> None:
+    """Make this process as ignorant of running queries as another one would be."""
+    session: Any = spark._jsparkSession
+    session.sharedState().activeStreamingQueries().clear()

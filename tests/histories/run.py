@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any
 
 from pyspark.sql import SparkSession
 
-from tests.histories.generate import History
+from tests.histories.generate import Planned
 from tests.histories.model import Job
 from tests.support import Table, latest_version
 
@@ -45,16 +46,16 @@ class Runner:
         self._dynamic = spark.newSession()
         self._dynamic.conf.set("spark.sql.sources.partitionOverwriteMode", "dynamic")
 
-    def run(self, history: History, table: Table) -> tuple[Ended, ...]:
+    def run(self, jobs: Sequence[Planned], table: Table) -> tuple[Ended, ...]:
         """Return how each job ended, in the order of their commits."""
-        count = len(history.jobs)
+        count = len(jobs)
         held: dict[int, _Held] = {}
         ends: list[Ended] = []
         with ThreadPoolExecutor(count) as threads:
             try:
                 for turn in range(count):
                     latest = latest_version(table)
-                    for index, planned in enumerate(history.jobs):
+                    for index, planned in enumerate(jobs):
                         if planned.pin == turn:
                             session = self._dynamic if planned.job.dynamic else self._spark
                             held[index] = _Held(threads, session, planned.job, table)

@@ -12,7 +12,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
-from interlock.lab.cases import case_of, on_stock
+from interlock.lab.cases import on_stock
+from interlock.lab.cells import cases_of
 from interlock.lab.documents import MATRICES
 from interlock.lab.example import Tables
 from interlock.lab.reader import independent_reader
@@ -22,7 +23,13 @@ from interlock.lab.runner import CaseResult, run_case
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-DEFAULT_POLICIES = ("maxcompute_delta", "maxcompute_transactional")
+DEFAULT_POLICIES = (
+    "maxcompute_delta",
+    "maxcompute_transactional",
+    "serializable",
+    "write_serializable",
+    "row_level",
+)
 
 __all__ = ["DEFAULT_POLICIES", "MATRICES", "MatrixReport", "run"]
 
@@ -47,7 +54,7 @@ def run(
         rules: "stock" gives the tables no policy and compacts with OPTIMIZE, and so shows what
             Delta does by itself
         deletion_vectors: the tables' setting
-        on_result: is called after each cell
+        on_result: is called after each case
 
     """
     tables = Tables(spark, folder)
@@ -58,10 +65,11 @@ def run(
         for cell in matrix.cells:
             if cells and cell.id not in cells:
                 continue
-            case = replace(case_of(policy, cell), deletion_vectors=deletion_vectors)
-            if rules == "stock":
-                case = on_stock(case)
-            result = run_case(spark, tables, case, reader=reader)
-            report.results[cell.id] = result
-            on_result(result)
+            for case in cases_of(policy, cell):
+                wanted = replace(case, deletion_vectors=deletion_vectors)
+                if rules == "stock":
+                    wanted = on_stock(wanted)
+                result = run_case(spark, tables, wanted, reader=reader)
+                report.add(cell, result)
+                on_result(result)
         yield report

@@ -79,9 +79,14 @@ def compact(kind: Class, *, statement: str = "", partition: int | None = None) -
     )
 
 
-def optimize(kind: Class) -> Body:
+def optimize(kind: Class, *, partition: int | None = None) -> Body:
     """OPTIMIZE, as the kind of compaction that the table's policy takes it for."""
-    return Body(kind, "OPTIMIZE {t}")
+    where = "" if partition is None else f" WHERE p = {partition}"
+    return Body(
+        kind,
+        f"OPTIMIZE {{t}}{where}",
+        scope=_everywhere if partition is None else _in_partition(partition),
+    )
 
 
 def overwrite_partition(p: int, *new: Row) -> Body:

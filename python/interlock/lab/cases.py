@@ -6,12 +6,10 @@ from dataclasses import dataclass, replace
 from typing import Literal
 
 from interlock.lab import bodies
-from interlock.lab.documents import MATRICES, Cell
 from interlock.lab.example import PLAIN, Example
 from interlock.lab.model import (
     COMPACTIONS,
     Body,
-    Class,
     Outcome,
     Rows,
     error_of,
@@ -35,6 +33,7 @@ class Case:
         deletion_vectors: the table's setting
         sessions: 1 if both jobs share the session, 2 if each has one of its own
         last_version: the table's version at the end, where it is not 4 for two jobs, 3 for one
+        raises: what the later job raises where it fails and the model does not know better
 
     """
 
@@ -47,6 +46,7 @@ class Case:
     deletion_vectors: Literal["on", "off"] = "on"
     sessions: Literal[1, 2] = 1
     last_version: int | None = None
+    raises: str = ""
 
     @property
     def properties(self) -> dict[str, str]:
@@ -65,7 +65,9 @@ class Case:
     @property
     def error(self) -> str | None:
         """Name the class of `interlock.errors` that the later job must raise."""
-        return error_of(self.earlier, self.later) if self.outcome is Outcome.FAIL else None
+        if self.outcome is not Outcome.FAIL:
+            return None
+        return self.raises or error_of(self.earlier, self.later)
 
     @property
     def history(self) -> dict[int, Rows]:
@@ -90,36 +92,6 @@ class Case:
         return files_after(
             self.earlier, self.later, self.example.history, self.outcome, self.deletion_vectors
         )
-
-
-_COMPACT = {kind: bodies.compact(kind) for kind in COMPACTIONS}
-_EARLIER = {
-    Class.IO: bodies.overwrite((100, "x")),
-    Class.II: bodies.insert((10, "i")),
-    Class.UD: bodies.update(1, "U"),
-    **_COMPACT,
-}
-_LATER = {
-    Class.IO: bodies.overwrite((200, "y")),
-    Class.II: bodies.insert((20, "j")),
-    Class.UD: bodies.delete(2),
-    **_COMPACT,
-}
-
-
-def case_of(policy: str, cell: Cell) -> Case:
-    """Return the documents' own example of a cell."""
-    return Case(cell.id, policy, _EARLIER[cell.earlier], _LATER[cell.later], cell.outcome)
-
-
-def case(cell_id: str, policy: str = "") -> Case:
-    """Return the case of a cell by its id, such as D7; `policy` chooses among two with one id."""
-    for matrix in MATRICES.values():
-        if policy in ("", matrix.policy):
-            for cell in matrix.cells:
-                if cell.id == cell_id:
-                    return case_of(matrix.policy, cell)
-    raise KeyError(cell_id)
 
 
 def on_stock(case: Case) -> Case:

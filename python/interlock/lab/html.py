@@ -7,7 +7,7 @@ from html import escape
 
 from interlock.lab.documents import Cell
 from interlock.lab.report import MatrixReport
-from interlock.lab.runner import show
+from interlock.lab.runner import CaseResult, show
 
 _PAGE = """<!DOCTYPE html>
 <html lang="en">
@@ -42,9 +42,9 @@ def as_html(reports: Sequence[MatrixReport], versions: str) -> str:
 
 def _matrix(report: MatrixReport) -> str:
     matrix = report.matrix
-    head = "".join(f"<th>{escape(kind.value)}</th>" for kind in matrix.classes)
+    head = "".join(f"<th>{escape(matrix.headings[kind])}</th>" for kind in matrix.classes)
     rows = "\n".join(
-        f"<tr><th>{escape(earlier.value)}</th>"
+        f"<tr><th>{escape(matrix.headings[earlier])}</th>"
         + "".join(_cell(report, matrix.cell(earlier, later)) for later in matrix.classes)
         + "</tr>"
         for earlier in matrix.classes
@@ -56,13 +56,11 @@ def _matrix(report: MatrixReport) -> str:
 def _cell(report: MatrixReport, cell: Cell) -> str:
     mark = report.mark(cell).value
     text = f"<b>{cell.id}</b> {cell.outcome.value} / {report.seen(cell)} <b>{mark}</b>"
-    return f'<td class="{mark}">{text}{_details(report, cell)}</td>'
+    details = "".join(map(_details, report.of(cell)))
+    return f'<td class="{mark}">{text}{details}</td>'
 
 
-def _details(report: MatrixReport, cell: Cell) -> str:
-    result = report.results.get(cell.id)
-    if result is None:
-        return ""
+def _details(result: CaseResult) -> str:
     lines = [
         f"<code>{escape(result.case.earlier.sql.format(t='t'))}</code>",
         f"<code>{escape(result.case.later.sql.format(t='t'))}</code>",
@@ -70,4 +68,5 @@ def _details(report: MatrixReport, cell: Cell) -> str:
         *([escape(result.error)] if result.error else []),
         *map(escape, result.problems),
     ]
-    return f"<details><summary>{result.seconds:.1f} s</summary>{'<br>'.join(lines)}</details>"
+    summary = f"{result.case.id}: {result.seen.value}, {result.seconds:.1f} s"
+    return f"<details><summary>{summary}</summary>{'<br>'.join(lines)}</details>"

@@ -30,11 +30,15 @@ COMPACTIONS = frozenset({Class.MIN, Class.MAJ, Class.SFM})
 
 
 class Outcome(Enum):
-    """What becomes of two concurrent jobs."""
+    """What becomes of two concurrent jobs.
+
+    CAN stands in a document's cell only: such jobs conflict or not, by what they touch.
+    """
 
     BOTH = "both"
     FAIL = "fail"
     REFUSED = "refused"
+    CAN = "can"
 
 
 @dataclass(frozen=True)

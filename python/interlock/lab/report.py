@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from enum import Enum
+from itertools import chain
 
 from interlock.lab.documents import Cell, Matrix
 from interlock.lab.runner import CaseResult, show
@@ -25,23 +26,31 @@ class MatrixReport:
     Attributes:
         matrix: the document's matrix
         tables: the policy of the tables it ran on, or "stock Delta"
-        results: what was run, by the cell's id
+        results: what was run, by the cell's id: one case or two
 
     """
 
     matrix: Matrix
     tables: str
-    results: dict[str, CaseResult] = field(default_factory=dict)
+    results: dict[str, list[CaseResult]] = field(default_factory=dict)
+
+    def add(self, cell: Cell, result: CaseResult) -> None:
+        """Take in what came of a case of a cell."""
+        self.results.setdefault(cell.id, []).append(result)
+
+    def of(self, cell: Cell) -> Sequence[CaseResult]:
+        """Return what came of the cell's cases, nothing if it was not run."""
+        return self.results.get(cell.id, ())
 
     def mark(self, cell: Cell) -> Mark:
         """Judge one cell."""
-        if cell.id in self.results:
-            return Mark.OK if self.results[cell.id].ok else Mark.WRONG
+        if results := self.of(cell):
+            return Mark.OK if all(result.ok for result in results) else Mark.WRONG
         return Mark.NOT_RUN
 
     def seen(self, cell: Cell) -> str:
-        """Say what came of the cell's two jobs, - if it was not run."""
-        return self.results[cell.id].seen.value if cell.id in self.results else "-"
+        """Say what came of the jobs of each of the cell's cases, - if it was not run."""
+        return ", ".join(result.seen.value for result in self.of(cell)) or "-"
 
     def count(self, mark: Mark) -> int:
         """Count the cells with one mark."""
@@ -51,9 +60,12 @@ class MatrixReport:
 def as_text(report: MatrixReport) -> str:
     """Draw the matrix, and below it what is wrong with each wrong cell."""
     matrix = report.matrix
-    header = ["earlier \\ later", *(kind.value for kind in matrix.classes)]
+    header = ["earlier \\ later", *(matrix.headings[kind] for kind in matrix.classes)]
     rows = [
-        [earlier.value, *(_cell_text(report, matrix.cell(earlier, c)) for c in matrix.classes)]
+        [
+            matrix.headings[earlier],
+            *(_cell_text(report, matrix.cell(earlier, c)) for c in matrix.classes),
+        ]
         for earlier in matrix.classes
     ]
     title = f"{matrix.title} on {report.tables}; each cell: expected/seen mark"
@@ -87,7 +99,7 @@ def grid(table: list[list[str]]) -> list[str]:
 
 
 def _wrong_lines(report: MatrixReport) -> Iterable[str]:
-    for result in report.results.values():
+    for result in chain.from_iterable(report.results.values()):
         if not result.ok:
             case = result.case
             yield f"\n{case.id} WRONG"
@@ -97,24 +109,27 @@ def _wrong_lines(report: MatrixReport) -> Iterable[str]:
 
 
 def _cell_json(report: MatrixReport, cell: Cell) -> dict[str, object]:
-    described: dict[str, object] = {
+    return {
         "id": cell.id,
-        "earlier": cell.earlier.value,
-        "later": cell.later.value,
+        "earlier": report.matrix.headings[cell.earlier],
+        "later": report.matrix.headings[cell.later],
         "expected": cell.outcome.value,
-        "seen": report.seen(cell),
         "mark": report.mark(cell).value,
+        "cases": [_case_json(result) for result in report.of(cell)],
     }
-    result = report.results.get(cell.id)
-    if result is not None:
-        described |= {
-            "earlierStatement": result.case.earlier.sql.format(t="t"),
-            "laterStatement": result.case.later.sql.format(t="t"),
-            "expectedRows": show(result.case.rows),
-            "rows": show(result.rows),
-            "expectedError": result.case.error,
-            "error": result.error,
-            "problems": list(result.problems),
-            "seconds": round(result.seconds, 2),
-        }
-    return described
+
+
+def _case_json(result: CaseResult) -> dict[str, object]:
+    return {
+        "id": result.case.id,
+        "earlierStatement": result.case.earlier.sql.format(t="t"),
+        "laterStatement": result.case.later.sql.format(t="t"),
+        "expected": result.case.outcome.value,
+        "seen": result.seen.value,
+        "expectedRows": show(result.case.rows),
+        "rows": show(result.rows),
+        "expectedError": result.case.error,
+        "error": result.error,
+        "problems": list(result.problems),
+        "seconds": round(result.seconds, 2),
+    }

@@ -23,7 +23,8 @@ from interlock.lab.bodies import (
     truncate_partition,
     update,
 )
-from interlock.lab.cases import Case, case
+from interlock.lab.cases import Case
+from interlock.lab.cells import case
 from interlock.lab.example import EMPTY, PARTITIONED, SCATTERED
 from interlock.lab.model import Body, Class, Outcome
 
