@@ -224,6 +224,10 @@ def test_a_rebased_commit_is_its_own_record(spark: SparkSession, example: Table)
     assert "COMPACT MINOR (COMPACT_MINOR) made version 6. It had read version 4." in told["text"]
     assert "over version 5 (DELETE, MUTATE): REBASE_COMPACTION" in told["text"]
 
+    sql_race(spark, example, INSERT, INSERT)
+    rows = spark.sql(f"CALL interlock.conflicts('{example}')").collect()
+    assert [row["outcome"] for row in rows] == ["REJECTED", "REBASED"]  # by time, not by place
+
 
 def put_old(table: Table, days: int) -> Path:
     """Leave a file of records of a day, as a process of that day would have."""
