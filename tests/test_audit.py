@@ -233,7 +233,12 @@ def put_old(table: Table, days: int) -> Path:
     """Leave a file of records of a day, as a process of that day would have."""
     day = datetime.now(timezone.utc).date() - timedelta(days=days)
     file = folder(table) / f"conflicts-{day}-deadbeef.jsonl"
-    line = {"attempt": f"old-{days}", "outcome": "REJECTED", "time": f"{day}T12:00:00Z"}
+    line = {
+        "attempt": f"old-{days}",
+        "outcome": "REJECTED",
+        "time": f"{day}T12:00:00Z",
+        "earlierOperation": None,  # as of a writer that does not say
+    }
     file.parent.mkdir(exist_ok=True)
     file.write_text(json.dumps(line) + "\n" + '{"attempt": "cut o')
     return file
