@@ -12,13 +12,16 @@ package io.interlock.rules
   *   a few of the rows that met, as JSON objects of the columns that the predicate names
   * @param predicate
   *   the later job's predicate that selected the rows or could not be decided, as SQL
+  * @param undecided
+  *   whether it could not be decided
   */
 final case class Meeting(
     kind: ConflictKind,
     why: String,
     files: Seq[String] = Nil,
     rows: Seq[String] = Nil,
-    predicate: Option[String] = None
+    predicate: Option[String] = None,
+    undecided: Boolean = false
 )
 
 object Meeting {

@@ -13,7 +13,7 @@ class AdviceSuite extends munit.FunSuite {
     later = Some(Mutate),
     partitionColumns = Nil,
     predicate = None,
-    metRows = false
+    undecided = false
   )
 
   private def advise(rejection: Rejection) = Advice.of(rejection, Policies.all)
@@ -89,9 +89,10 @@ class AdviceSuite extends munit.FunSuite {
   }
 
   test("the predicate: it selected rows, or could not be decided") {
-    val selected = advise(update.copy(predicate = Some("(v > 3)"), metRows = true)).layout
+    val selected = advise(update.copy(predicate = Some("(v > 3)"))).layout
     assert(selected.startsWith("A predicate that selects none of the winner's rows"), selected)
-    val undecided = advise(update.copy(predicate = Some("(v > rand())"))).layout
+    val open = update.copy(predicate = Some("(v > rand())"), undecided = true)
+    val undecided = advise(open).layout
     assert(undecided.startsWith("(v > rand()) could not be decided"), undecided)
   }
 

@@ -67,10 +67,10 @@ object Advice {
   }
 
   private def ofPredicate(rejection: Rejection): Option[String] = rejection.predicate.map {
-    case selected if rejection.metRows =>
+    case selected if !rejection.undecided =>
       s"A predicate that selects none of the winner's rows, as $selected did, meets it no more."
-    case undecided =>
-      s"$undecided could not be decided on the winner's rows: compare columns with constants, " +
+    case open =>
+      s"$open could not be decided on the winner's rows: compare columns with constants, " +
         "without subqueries, functions of one's own, random values or the current time."
   }
 

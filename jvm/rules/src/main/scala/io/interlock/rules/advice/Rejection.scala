@@ -14,8 +14,8 @@ import io.interlock.rules.OperationClass
   *   those of the table
   * @param predicate
   *   the attempt's predicate that selected rows of the winner, or could not be decided
-  * @param metRows
-  *   whether rows are known that it selected
+  * @param undecided
+  *   whether it could not be decided
   */
 final case class Rejection(
     kind: Rejection.Kind,
@@ -24,7 +24,7 @@ final case class Rejection(
     later: Option[OperationClass],
     partitionColumns: Seq[String],
     predicate: Option[String],
-    metRows: Boolean
+    undecided: Boolean
 ) {
   def isCompaction: Boolean = later.exists(OperationClass.compactions)
 }

@@ -84,6 +84,9 @@ object ConflictRecord {
     val Files = "files"
     val Rows = "rows"
     val Predicate = "predicate"
+
+    /** Whether the predicate could not be decided; there only if so. */
+    val Undecided = "undecided"
     val User = "user"
     val Session = "session"
     val Application = "application"

@@ -49,7 +49,7 @@ final case class Explanation(
           later = record.text(Fact.LaterClass).flatMap(OperationClass.byName),
           partitionColumns,
           predicate = record.text(Fact.Predicate),
-          metRows = record.texts(Fact.Rows).nonEmpty
+          undecided = record.text(Fact.Undecided).nonEmpty
         )
         Advice.of(rejection, policies)
     }

@@ -74,7 +74,8 @@ object Conflicts {
       "attempt" -> conflict.attempt,
       "why" -> conflict.why
     ) ++ conflict.meeting.toSeq.flatMap(met =>
-      Seq("files" -> met.files, "rows" -> met.rows) ++ met.predicate.map("predicate" -> _)
+      Seq("files" -> met.files, "rows" -> met.rows) ++ met.predicate.map("predicate" -> _) ++
+        Option.when(met.undecided)("undecided" -> true)
     )
     val others = Conflict.policiesThatAllow(conflict, SessionPolicies.readable)
     val advice =

@@ -62,13 +62,19 @@ final private[interlock] class ReadRows(
     def meeting: Option[Meeting] =
       if (candidates.isEmpty) None
       else if (onData.isEmpty || candidates.exists(_.partitionValues == null))
-        Some(met(reason, candidates, Nil))
+        Some(met(reason, candidates, Nil, undecided = isOpen))
       else
         try
           Some(new RowsOfFiles(spark, info.readSnapshot, candidates).where(onData))
             .filter(_.nonEmpty)
-            .map(rows => met(reason, filesOf(rows), rows.map(_.json)))
-        catch { case NonFatal(error) => Some(met(failed(error), candidates, Nil)) }
+            .map(rows => met(reason, filesOf(rows), rows.map(_.json), undecided = isOpen))
+        catch {
+          case NonFatal(error) => Some(met(failed(error), candidates, Nil, undecided = true))
+        }
+
+    /** Whether nothing, or not all, of what it reads by can be decided. */
+    private def isOpen: Boolean =
+      read.shouldRewriteFilter && (conditions.isEmpty || undecidable.nonEmpty)
 
     private def reason: String =
       if (!read.shouldRewriteFilter) s"it replaces partitions in which the earlier job $did rows"
@@ -93,12 +99,17 @@ final private[interlock] class ReadRows(
       candidates.filter(file => names(new Path(file.toPath.toString).getName))
     }
 
-    private def met(why: String, files: Seq[AddFile], rows: Seq[String]): Meeting = {
+    private def met(
+        why: String,
+        files: Seq[AddFile],
+        rows: Seq[String],
+        undecided: Boolean
+    ): Meeting = {
       val predicate =
         if (!read.shouldRewriteFilter) None
         else if (conditions.isEmpty) mergeCondition
         else Some(Decidable.sql(conditions))
-      Meeting(kind, why, shown(files), rows, predicate)
+      Meeting(kind, why, shown(files), rows, predicate, undecided)
     }
   }
 
