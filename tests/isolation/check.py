@@ -32,7 +32,6 @@ def check(history: History, table: Table, ends: Sequence[Ended]) -> Counter[str]
     }
     done: list[Done] = []
     count: Counter[str] = Counter()
-    latest = _FIRST
     for turn, ((statement, _), ended) in enumerate(zip(history.jobs, ends, strict=True)):
         if ended.error is not None:
             assert isinstance(ended.error, ConflictError), f"{statement.sql}: {ended.error!r}"
@@ -43,16 +42,18 @@ def check(history: History, table: Table, ends: Sequence[Ended]) -> Counter[str]
                 met = any(map(statement.where.holds, touched))
                 assert met, f"lost for nothing: {ended.error}"
             continue
-        latest = ended.version or latest
-        done.append(Done(statement, ended.read, latest))
-        count["passed"] += latest > ended.read + 1
-        _check_state(history, done, states[latest])
+        if ended.version is None:  # it has only read, so its place is where it has
+            assert statement.effect(states[ended.read]).is_empty, f"no effect: {statement.sql}"
+            continue
+        done.append(Done(statement, ended.read, ended.version))
+        count["passed"] += ended.version > ended.read + 1
+        _check_state(history, done, states[ended.version])
     return count
 
 
 def _check_state(history: History, done: Sequence[Done], rows: Rows) -> None:
     succeeded = [job.statement for job in done]
-    told = f"version {done[-1].latest}: {sorted(values(rows).elements(), key=repr)}"
+    told = f"version {done[-1].made}: {sorted(values(rows).elements(), key=repr)}"
     assert history.workload.holds(rows, succeeded), f"not kept: {history.name}; {told}"
     assert explains(history.policy, done, START, values(rows)), f"no order gives {told}"
 

@@ -20,13 +20,13 @@ class Done:
     Attributes:
         statement: what it was
         read: the version that it read
-        latest: the table's version when it ended: the one that it made, if it made one
+        made: the version that it made
 
     """
 
     statement: Statement
     read: int
-    latest: int
+    made: int
 
 
 def explains(policy: str, done: Sequence[Done], start: Rows, seen: Values) -> bool:
@@ -59,7 +59,7 @@ def _orders(policy: str, done: Sequence[Done]) -> Iterator[Sequence[Done]]:
 
 def _may_change_places(first: Done, second: Done) -> bool:
     if first.statement.blind:
-        return second.read < first.latest
+        return second.read < first.made
     return second.statement.blind
 
 
