@@ -15,7 +15,7 @@ from pyspark.sql import SparkSession
 from tests.doc_examples import checked
 
 DOCS = Path(__file__).parent.parent / "docs"
-PAGES = ["versions.md", "time-travel.md", "procedures.md", "python.md"]
+PAGES = ["versions.md", "time-travel.md", "procedures.md", "python.md", "conflicts.md"]
 
 
 @pytest.fixture

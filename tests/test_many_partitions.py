@@ -42,4 +42,4 @@ def test_p13_dynamic_overwrite_of_10001_partitions(spark: SparkSession, table_pa
     expected = [(0, "x", p) for p in range(PARTITIONS)] + [(2, "b", -1), (4, "d", -1)]
     assert rows(spark, table) == tuple(sorted(expected, key=repr))
     assert rows(spark, table, version=1) == ((1, "a", 1), (2, "b", -1))
-    assert len(json.dumps(tags(table, 3))) < 300  # never one entry per partition
+    assert len(json.dumps(tags(table, 3))) < 500  # never one entry per partition

@@ -6,7 +6,7 @@ import argparse
 from collections.abc import Sequence
 
 from interlock import __version__
-from interlock.commands import coordinator, doctor, lab, policies, tables
+from interlock.commands import coordinator, doctor, lab, policies, tables, timeline
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -16,7 +16,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     )
     parser.add_argument("--version", action="version", version=f"interlock {__version__}")
     commands = parser.add_subparsers(title="commands", metavar="COMMAND", required=True)
-    for command in (tables, policies, lab, coordinator, doctor):
+    for command in (tables, timeline, policies, lab, coordinator, doctor):
         command.add_to(commands)
     arguments = parser.parse_args(argv)
     status: int = arguments.run(arguments)

@@ -102,9 +102,7 @@ class Table:
         """
         return records.conflicts(self._call("conflicts", limit=limit))
 
-    def timeline(
-        self, *, path: str | os.PathLike[str] = "timeline.html", limit: int = 200
-    ) -> Path:
+    def timeline(self, *, path: str | os.PathLike[str] = "timeline.html", limit: int = 200) -> Path:
         """Draw the table's jobs as a web page that needs no network, and return its path.
 
         Args:
@@ -115,7 +113,8 @@ class Table:
         from interlock import timeline
 
         name = self.sql_name.replace("`", "")
-        text = timeline.page(name, self.history(limit=limit), self.conflicts(limit=limit))
+        title = name.removeprefix("delta.") if "/" in name else name
+        text = timeline.page(title, self.history(limit=limit), self.conflicts(limit=limit))
         written = Path(path)
         written.write_text(text, encoding="utf-8")
         return written

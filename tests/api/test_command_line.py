@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
@@ -29,7 +30,8 @@ def command(spark: SparkSession, monkeypatch: pytest.MonkeyPatch) -> Callable[..
         assert conf == [("spark.x.y", "a=b")]
         yield spark
 
-    monkeypatch.setattr("interlock.commands.tables.user_session", session)
+    for module in ("tables", "timeline"):
+        monkeypatch.setattr(f"interlock.commands.{module}.user_session", session)
     return lambda *arguments: main([*arguments, "--conf", "spark.x.y=a=b"])
 
 
@@ -98,6 +100,24 @@ def test_versions(
     found = json.loads(capsys.readouterr().out)
     assert [record["version"] for record in found] == [2, 1]
     assert set(found[0]) == {"version", "time_version", "timestamp", "operation"}
+
+
+def test_timeline(
+    spark: SparkSession,
+    example: Table,
+    tmp_path: Path,
+    command: Callable[..., int],
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    page = tmp_path / "page.html"
+    assert command("timeline", str(example.path), "--output", str(page), "--limit", "2") == 0
+    assert capsys.readouterr().out == f"{page}\n"
+    found = re.findall(r'id="(\w+)" tabindex="0"', page.read_text(encoding="utf-8"))
+    assert found == ["v1", "v2"]
+    by_name = interlock.table(spark, str(example.path)).timeline(path=tmp_path / "all.html")
+    assert "CREATE TABLE read version -1, made version 0" in by_name.read_text(encoding="utf-8")
+    assert command("timeline", "no_such_table") == 1
+    assert capsys.readouterr().err.startswith("interlock timeline: ")
 
 
 def test_a_process_that_has_only_a_server(server: str, tmp_path: Path) -> None:

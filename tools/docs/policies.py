@@ -21,12 +21,12 @@ _VERDICTS = {
     "AS_IS": "The later job commits what it has written, at the next version.",
     "REPLACE_LIVE": "The later job commits and removes every file that is live in its scope at "
     "that moment, whether or not it ever read it. What it wrote is not computed again.",
-    "BY_FILES": "The later job fails if the two met in files: the earlier one removed files that it "
-    "has read or removes, or added rows that its predicates select. Under `isolation "
+    "BY_FILES": "The later job fails if the two met in files: the earlier one removed files that "
+    "it has read or removes, or added rows that its predicates select. Under `isolation "
     "WriteSerializable` rows do not count that the earlier job added without reading the table.",
     "BY_ROWS": "The later job fails if the two met in rows: its predicates select rows that the "
-    "earlier one added, changed or deleted, before or after, or cannot be decided for them. Else it "
-    "commits; rows of one file that both marked dead are united.",
+    "earlier one added, changed or deleted, before or after, or cannot be decided for them. Else "
+    "it commits; rows of one file that both marked dead are united.",
     "REMAP_ROWS": "The later job commits. The rows that it changed or deleted are marked dead "
     "where the compaction has put them; no data is read or written.",
     "REBASE_COMPACTION": "The compaction commits. The rows that the earlier job changed or "

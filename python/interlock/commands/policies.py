@@ -8,7 +8,7 @@ import sys
 from itertools import groupby
 from typing import TYPE_CHECKING, Any
 
-from interlock.commands.sessions import add_conf, user_session
+from interlock.commands.sessions import add_conf, unlogged, user_session
 from interlock.lab.report import grid
 
 if TYPE_CHECKING:
@@ -33,7 +33,7 @@ def run(arguments: argparse.Namespace) -> int:
     from pyspark.errors import PySparkException
 
     try:
-        with user_session(arguments.conf) as spark:
+        with user_session(arguments.conf) as spark, unlogged():
             cells = spark.sql("CALL interlock.policies()").collect()
     except PySparkException as error:
         print(f"interlock policies: {error}", file=sys.stderr)

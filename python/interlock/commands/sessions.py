@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import logging
 import os
 import sys
 from collections.abc import Iterator, Mapping, Sequence
@@ -96,6 +97,17 @@ def user_session(conf: Sequence[tuple[str, str]]) -> Iterator[SparkSession]:
         yield spark
     finally:
         spark.stop()
+
+
+@contextmanager
+def unlogged() -> Iterator[None]:
+    """Keep PySpark from logging the errors that it raises."""
+    before = logging.root.manager.disable
+    logging.disable()
+    try:
+        yield
+    finally:
+        logging.disable(before)
 
 
 @contextmanager

@@ -3,14 +3,11 @@
 from __future__ import annotations
 
 import argparse
-import logging
 import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
 from typing import Any
 
 from interlock import tabular
-from interlock.commands.sessions import add_conf, user_session
+from interlock.commands.sessions import add_conf, unlogged, user_session
 from interlock.lab.report import grid
 
 _HELP = {
@@ -71,21 +68,10 @@ def run(arguments: argparse.Namespace) -> int:
     return 0
 
 
-@contextmanager
-def _unlogged() -> Iterator[None]:
-    """Keep PySpark from logging the errors that it raises."""
-    before = logging.root.manager.disable
-    logging.disable()
-    try:
-        yield
-    finally:
-        logging.disable(before)
-
-
 def _found(arguments: argparse.Namespace) -> list[dict[str, Any]]:
     from interlock.tables import table
 
-    with user_session(arguments.conf) as spark, _unlogged():
+    with user_session(arguments.conf) as spark, unlogged():
         chosen = table(spark, arguments.table)
         limit: int | None = getattr(arguments, "limit", None)
         match arguments.command:

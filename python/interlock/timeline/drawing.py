@@ -99,7 +99,8 @@ def _arrows(job: Job, known: Mapping[str, Job], placed: Layout) -> Iterator[str]
             continue
         x, start, end = placed.x(winner.end), placed.rows[key], placed.rows[job.key]
         down = 1 if end > start else -1
-        start, end = start + down * BAR // 2, end - down * (BAR // 2 + (0 if kind == "pass" else -3))
+        start += down * BAR // 2
+        end -= down * (BAR // 2 if kind == "pass" else 7)
         bow = x - min(10, abs(end - start) // 3)
         path = f"M{x} {start}Q{bow} {(start + end) // 2} {x} {end}"
         yield (

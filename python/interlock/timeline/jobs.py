@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from enum import Enum
 
@@ -13,6 +13,7 @@ from interlock.results import History, HistoryRecord
 _COMPACTIONS = frozenset({"COMPACT_MINOR", "COMPACT_MAJOR", "MERGE_SMALLFILES"})
 _COMPACTING = ("OPTIMIZE", "COMPACT", "MERGE SMALLFILES", "REORG")
 _REJECTED = "REJECTED"
+_REPEATS = frozenset({"time", "outcome", "attempt", "winners"})  # the history says it otherwise
 
 
 class Lane(Enum):
@@ -69,7 +70,9 @@ def jobs(history: History, conflicts: Conflicts) -> list[Job]:
 
 def _committed(record: HistoryRecord, rebase: ConflictRecord | None) -> Job:
     end = record.version
-    details = _texts(record) if rebase is None else _without_repeats(_texts(record), _texts(rebase))
+    said = dict(_texts(record))
+    more = () if rebase is None else _texts(rebase)
+    details = said | {t: text for t, text in more if t not in said.keys() | _REPEATS}
     label = record.operation or "unknown operation"
     return Job(
         key=f"v{end}",
@@ -81,7 +84,7 @@ def _committed(record: HistoryRecord, rebase: ConflictRecord | None) -> Job:
         reads_unknown=record.read_version is None and end > 0,
         end=end,
         passed=record.rebased_over or (),
-        record=tuple(details),
+        record=tuple(details.items()),
     )
 
 
@@ -116,11 +119,3 @@ def _texts(record: HistoryRecord | ConflictRecord) -> Iterator[tuple[str, str]]:
     for field, column in tabular.columns(type(record)).items():
         if text := tabular.text(getattr(record, field)):
             yield column.replace("_", " "), text
-
-
-def _without_repeats(
-    texts: Iterable[tuple[str, str]], more: Iterable[tuple[str, str]]
-) -> list[tuple[str, str]]:
-    """Put behind `texts` what `more` has that is not said yet."""
-    said = dict(texts)
-    return [*said.items(), *((key, text) for key, text in more if key not in said)]

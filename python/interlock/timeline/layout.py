@@ -89,6 +89,6 @@ def _packed(jobs: Sequence[Job]) -> dict[str, int]:
     rows: dict[str, int] = {}
     for job in sorted(jobs, key=lambda job: (job.read, job.end)):
         row = next((number for number, end in enumerate(ends) if end <= job.read), len(ends))
-        ends[row:row + 1] = [job.end]
+        ends[row : row + 1] = [job.end]
         rows[job.key] = row
     return rows

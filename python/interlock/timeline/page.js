@@ -82,6 +82,7 @@
   if (Object.hasOwn(records, asked)) {
     kept = asked;
     show(asked);
-    bar(asked).scrollIntoView({ block: "nearest", inline: "center" });
+    const box = bar(asked).getBBox();
+    scroll.scrollLeft = box.x + (box.width - scroll.clientWidth) / 2;
   }
 }

@@ -1,10 +1,8 @@
 package org.apache.spark.sql.delta.interlock
 
 import java.io.FileNotFoundException
-import java.util.concurrent.TimeUnit
 
 import scala.collection.mutable
-import scala.util.Try
 import scala.util.control.NonFatal
 
 import io.delta.storage.commit.Commit
@@ -13,7 +11,6 @@ import io.interlock.rules.{OperationClass, Policy}
 import io.interlock.spark.errors._
 import io.interlock.spark.{CoordinatorSettings, TableProperties}
 import org.apache.hadoop.fs.FileStatus
-import org.apache.spark.interlock.InterlockMetrics
 import org.apache.spark.sql.catalyst.catalog.CatalogTable
 import org.apache.spark.sql.catalyst.expressions.Expression
 import org.apache.spark.sql.delta.DeltaOperations.{Operation, UnsetTableProperties}
@@ -21,7 +18,6 @@ import org.apache.spark.sql.delta._
 import org.apache.spark.sql.delta.actions._
 import org.apache.spark.sql.delta.commands.DeletionVectorUtils
 import org.apache.spark.sql.delta.constraints.Constraint
-import org.apache.spark.sql.delta.util.FileNames
 import org.apache.spark.sql.{Dataset, SparkSession}
 
 /** A Delta transaction that commits under the policy of its table, and is Delta's own where the
@@ -35,16 +31,12 @@ class InterlockTransaction(
     deltaLog: DeltaLog,
     catalogTable: Option[CatalogTable],
     snapshot: Snapshot
-) extends CoordinatedTransaction(deltaLog, catalogTable, snapshot) {
+) extends AuditedTransaction(deltaLog, catalogTable, snapshot) {
 
-  private val staged = new StagedFiles(deltaLog)
   private val vectors = new RowVectors(deltaLog, staged)
-  private var attempt: Option[PolicedAttempt] = None
+  protected var attempt: Option[PolicedAttempt] = None
 
   private val passedAppends = new PassedAppends
-
-  /** The commit that the attempt is being judged against. */
-  private var judging: Option[WinningCommitSummary] = None
 
   /** The policy that the table had when this transaction began to read it. */
   private lazy val policy: Option[Policy] =
@@ -143,9 +135,7 @@ class InterlockTransaction(
         TableProperties.refuseDrop(current.policy, droppedFeature(op).toSeq)
         actions.collect { case m: Metadata => TableProperties.refuseIncomplete(m.configuration) }
         val version = super.commitImpl(actions, op, canSkipEmptyCommits, tags ++ current.tags)
-        version.foreach(_ =>
-          InterlockMetrics.committed(millisSince(txnStartTimeNs), passedVerdicts)
-        )
+        version.foreach(_ => auditCommit())
         version
       } catch {
         // Hooks that run after the commit may fail as well: then the files are live.
@@ -158,7 +148,7 @@ class InterlockTransaction(
           staged.deleteAll(actions)
           throw InterlockException.ofCoordinator(refused)
         case conflict: DeltaConcurrentModificationException =>
-          audit(current.policy, op, conflict)
+          auditRejection(current.policy, op, conflict)
           afterConflict(current, actions, conflict)
           throw conflict
         case NonFatal(error) if snapshot.version >= 0 && !isSameTable =>
@@ -166,31 +156,6 @@ class InterlockTransaction(
           throw InterlockException.tableGone(tableName, op.name, error)
       } finally RunningTransactions.end(this)
     }
-  }
-
-  private def millisSince(nanos: Long): Long =
-    TimeUnit.NANOSECONDS.toMillis(System.nanoTime() - nanos)
-
-  /** Leaves the record of this commit, which was rejected. */
-  private def audit(
-      policy: Policy,
-      op: Operation,
-      conflict: DeltaConcurrentModificationException
-  ): Unit = {
-    val rejected = RejectedCommit(
-      txnId,
-      tableName,
-      op,
-      policy.name,
-      snapshot.version,
-      attempt,
-      judging,
-      conflict,
-      millisSince(txnStartTimeNs),
-      staged.bytes
-    )
-    InterlockMetrics.rejected(rejected.rule)
-    AuditTrail.write(deltaLog, metadata, rejected.record(spark))
   }
 
   private def stateUnknown(op: Operation, unknown: CommitUnknownException) =
@@ -292,39 +257,35 @@ class InterlockTransaction(
         level
       )
     ) { current =>
-      val start = System.nanoTime()
-      val passed = mutable.ArrayBuffer.empty[PassedWinner]
-      val resolved =
-        try
-          conflictingCommitFiles.foldLeft(info) { (before, file) =>
-            def against(winner: WinningCommitSummary) = {
-              judging = Some(winner)
-              new InterlockConflictChecker(
-                spark,
-                before,
-                winner,
-                level,
-                current,
-                vectors,
-                tableName
-              )
+      audited {
+        val passed = mutable.ArrayBuffer.empty[PassedWinner]
+        val resolved =
+          try
+            conflictingCommitFiles.foldLeft(info) { (before, file) =>
+              def against(winner: WinningCommitSummary) = {
+                judging = Some(winner)
+                new InterlockConflictChecker(
+                  spark,
+                  before,
+                  winner,
+                  level,
+                  current,
+                  vectors,
+                  tableName
+                )
+              }
+              val winner = this.winner(file)
+              resolveAgainstWinningCommit(winner, firstWinningVersion, before).getOrElse {
+                passedAppends.readBy(winner).foreach(against(_).failIfReadBy(winner.commitVersion))
+                val checker = against(winner)
+                val after = checker.checkConflictsAndValidateActions()
+                passed ++= checker.passed
+                after
+              }
             }
-            val winner = this.winner(file)
-            resolveAgainstWinningCommit(winner, firstWinningVersion, before).getOrElse {
-              passedAppends.readBy(winner).foreach(against(_).failIfReadBy(winner.commitVersion))
-              val checker = against(winner)
-              val after = checker.checkConflictsAndValidateActions()
-              passed ++= checker.passed
-              after
-            }
-          }
-        finally {
-          vectors.finish()
-          InterlockMetrics.judgeMillis.update(millisSince(start))
-        }
-      judging = None
-      val user = Committer.of(spark).user
-      PassedWinner.tag(resolved, passed.toSeq, user, millisSince(start), staged.bytes)
+          finally vectors.finish()
+        resolved -> passed.toSeq
+      }
     }
 
   override def commitLarge(
@@ -356,18 +317,11 @@ class InterlockTransaction(
           txnId,
           conflict
         )
-        judging = Try(winner(next)).toOption
-        audit(policy.get, op, rejected)
+        auditRejection(policy.get, op, rejected)
         throw rejected
       case unknown: CommitUnknownException => throw stateUnknown(op, unknown)
       case refused: CoordinatorException => throw InterlockException.ofCoordinator(refused)
     } finally RunningTransactions.end(this)
-  }
-
-  /** The commit that came right behind the version that was read. */
-  private def next: FileStatus = {
-    val file = FileNames.unsafeDeltaFile(deltaLog.logPath, snapshot.version + 1)
-    file.getFileSystem(deltaLog.newDeltaHadoopConf()).getFileStatus(file)
   }
 
   /** A rebase may have marked rows dead on a table that makes no vectors by itself: RESTORE and
@@ -396,9 +350,6 @@ class InterlockTransaction(
     case _ =>
   }
 
-  /** Those of the try that is under way. */
-  private var passedVerdicts: Seq[String] = Nil
-
   override protected def writeCommitFile(
       attemptVersion: Long,
       jsonActions: Iterator[String],
@@ -406,8 +357,6 @@ class InterlockTransaction(
   ): (Option[VersionChecksum], Commit, CurrentTransactionInfo) = {
     if (attempt.nonEmpty && snapshot.version >= 0 && !isSameTable)
       throw new FileNotFoundException(s"$logPath is no longer the log of $tableName.")
-    if (attempt.nonEmpty) InterlockMetrics.attempts.inc()
-    passedVerdicts = PassedWinner.verdicts(info)
     super.writeCommitFile(attemptVersion, jsonActions, info)
   }
 

@@ -2,18 +2,19 @@ package org.apache.spark.sql.delta.interlock
 
 import scala.util.control.NonFatal
 
+import com.google.common.base.Throwables
 import io.interlock.rules.{ConflictKind, Meeting}
 import org.apache.hadoop.fs.Path
+import org.apache.spark.sql.SparkSession
 import org.apache.spark.sql.catalyst.expressions.Literal.TrueLiteral
 import org.apache.spark.sql.catalyst.expressions._
 import org.apache.spark.sql.delta.actions.AddFile
 import org.apache.spark.sql.delta.{CurrentTransactionInfo, DeltaOperations, DeltaTableReadPredicate}
-import org.apache.spark.sql.{Row, SparkSession}
 
 /** What an attempt has read of its table, asked whether rows that a winner changed are among it.
   *
   * Partitions are decided from the log alone. Rows are read where predicates on data columns leave
-  * files to look into: one Spark job per predicate, of the columns that it names.
+  * files to look into, and of them the columns that a predicate names.
   */
 final private[interlock] class ReadRows(
     spark: SparkSession,
@@ -66,7 +67,7 @@ final private[interlock] class ReadRows(
         try
           Some(new RowsOfFiles(spark, info.readSnapshot, candidates).where(onData))
             .filter(_.nonEmpty)
-            .map(rows => met(reason, filesOf(rows), rows.map(_.getString(1))))
+            .map(rows => met(reason, filesOf(rows), rows.map(_.json)))
         catch { case NonFatal(error) => Some(met(failed(error), candidates, Nil)) }
 
     private def reason: String =
@@ -82,13 +83,13 @@ final private[interlock] class ReadRows(
     )
 
     private def failed(error: Throwable): String = {
-      val first = Option(error.getMessage).flatMap(_.linesIterator.nextOption())
+      val cause = Throwables.getRootCause(error).toString.linesIterator.nextOption()
       s"its predicate ${Decidable.sql(conditions)} cannot be evaluated on rows that the earlier " +
-        s"job $did: ${first.getOrElse(error.toString)}"
+        s"job $did: ${cause.getOrElse("")}"
     }
 
-    private def filesOf(rows: Seq[Row]): Seq[AddFile] = {
-      val names = rows.map(_.getString(0)).toSet
+    private def filesOf(rows: Seq[FoundRow]): Seq[AddFile] = {
+      val names = rows.map(_.file).toSet
       candidates.filter(file => names(new Path(file.toPath.toString).getName))
     }
 

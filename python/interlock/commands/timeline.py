@@ -1,0 +1,44 @@
+"""`interlock timeline`: a table's jobs as a web page."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from pathlib import Path
+from typing import Any
+
+from interlock.commands.sessions import add_conf, unlogged, user_session
+
+
+def add_to(commands: Any) -> None:
+    """Declare the command."""
+    parser: argparse.ArgumentParser = commands.add_parser(
+        "timeline",
+        help="draw a table's jobs as a web page",
+        description="Draws who committed, who lost and who passed whom, from the version that a "
+        "job read to the one that it made. The page is one file and needs no network.",
+    )
+    parser.add_argument("table", metavar="TABLE", help="a name, or the path of its folder")
+    parser.add_argument("--output", type=Path, default=Path("timeline.html"), metavar="FILE")
+    parser.add_argument(
+        "--limit", type=int, default=200, metavar="N", help="the newest N versions; 200 by default"
+    )
+    add_conf(parser)
+    parser.set_defaults(run=run)
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Write the page, print its path and return 0, or 1 if there is no such table."""
+    from pyspark.errors import PySparkException
+
+    from interlock.tables import table
+
+    try:
+        with user_session(arguments.conf) as spark, unlogged():
+            chosen = table(spark, arguments.table)
+            print(chosen.timeline(path=arguments.output, limit=arguments.limit))
+    except (OSError, ValueError, PySparkException) as error:
+        text = str(error).partition("\n\nJVM stacktrace:")[0]
+        print(f"interlock timeline: {text}", file=sys.stderr)
+        return 1
+    return 0
