@@ -224,12 +224,21 @@ def test_a_rebased_commit_is_its_own_record(spark: SparkSession, example: Table)
     assert "COMPACT MINOR (COMPACT_MINOR) made version 6. It had read version 4." in told["text"]
     assert "over version 5 (DELETE, MUTATE): REBASE_COMPACTION" in told["text"]
 
+    sql_race(spark, example, INSERT, INSERT)
+    rows = spark.sql(f"CALL interlock.conflicts('{example}')").collect()
+    assert [row["outcome"] for row in rows] == ["REJECTED", "REBASED"]  # by time, not by place
+
 
 def put_old(table: Table, days: int) -> Path:
     """Leave a file of records of a day, as a process of that day would have."""
     day = datetime.now(timezone.utc).date() - timedelta(days=days)
     file = folder(table) / f"conflicts-{day}-deadbeef.jsonl"
-    line = {"attempt": f"old-{days}", "outcome": "REJECTED", "time": f"{day}T12:00:00Z"}
+    line = {
+        "attempt": f"old-{days}",
+        "outcome": "REJECTED",
+        "time": f"{day}T12:00:00Z",
+        "earlierOperation": None,  # as of a writer that does not say
+    }
     file.parent.mkdir(exist_ok=True)
     file.write_text(json.dumps(line) + "\n" + '{"attempt": "cut o')
     return file

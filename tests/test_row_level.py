@@ -317,20 +317,33 @@ def test_a_file_that_is_gone_does_not_count_as_empty(spark: SparkSession, table_
     assert "cannot be evaluated" in str(second.error)
 
 
-@pytest.mark.parametrize(("selects", "reads"), [(True, True), (True, False), (False, True)])
+COPY_8 = "INSERT INTO {t} SELECT id + 100, v, 7 FROM {t} WHERE id = 8"
+OTHERS = {
+    "copied": ((COPY_8,), "p = 1", 3),
+    "copied-and-not-selected": ((COPY_8,), "id = 1", None),
+    "changed": (("UPDATE {t} SET v = 'U', p = 7 WHERE id = 9",), "p = 1", 3),
+    "left-alone": (("UPDATE {t} SET v = 'U' WHERE id = 3",), "p = 1", None),
+    "changed-where-it-was-put": (
+        ("ALTER TABLE {t} COMPACT MAJOR", "UPDATE {t} SET v = 'U', p = 7 WHERE id = 9"),
+        "p = 1",
+        4,
+    ),
+}
+
+
+@pytest.mark.parametrize("name", OTHERS)
 def test_an_append_that_was_read_since_is_not_passed_blindly(
-    spark: SparkSession, table_path: Path, *, selects: bool, reads: bool
+    spark: SparkSession, table_path: Path, name: str
 ) -> None:
-    """The append may move behind the UPDATE only as long as nobody has copied its rows."""
+    """The append may move behind the UPDATE only as long as nobody has made use of its rows."""
+    others, where, reader = OTHERS[name]
     table = make_table(spark, table_path, policy="row_level", columns=COLUMNS, statements=(INSERT,))
-    copy = "INSERT INTO {t} SELECT id + 100, v, 7 FROM {t} WHERE id = 8"
-    winners = ("INSERT INTO {t} VALUES (8, 'n', 1)", copy if reads else INSERT)
-    where = "p = 1" if selects else "id = 1"
+    winners = ("INSERT INTO {t} VALUES (8, 'n', 1), (9, 'o', 1)", *others)
     error = last_of(spark, table, winners, f"UPDATE {{t}} SET v = 'Y' WHERE {where}")
-    if selects and reads:
+    if reader is None:
+        assert error is None
+    else:
         assert isinstance(error, ConflictError)
         assert type(error).__name__ == "ConcurrentAppendError"
         assert (error.winner_version, error.earlier_class) == (2, "APPEND")
-        assert str(error.why).endswith("and that version 3 has read")
-    else:
-        assert error is None
+        assert str(error.why).endswith(f"and that version {reader} has read")

@@ -73,7 +73,7 @@ class InterlockCatalog extends DeltaCatalog {
       val (options, own) = properties.asScala.toMap.partition(_._1.startsWith(OptionPrefix))
       WriterOptions.refuse(options.keys.map(_.stripPrefix(OptionPrefix)))
       TableProperties.check(own)
-      TableProperties.checkDigest(Map.empty, own)
+      PolicyDigest.check(Map.empty, own)
     }
 
   /** @param micros
@@ -106,7 +106,7 @@ class InterlockCatalog extends DeltaCatalog {
       drops: Seq[String]
   ): Map[String, String] = {
     TableProperties.check(set)
-    TableProperties.checkDigest(table, set)
+    PolicyDigest.check(table, set)
     if (drops.nonEmpty)
       TableProperties.policyOf(table).foreach(TableProperties.refuseDrop(_, drops))
     TableProperties.requiredByAlter(table, set)

@@ -2,7 +2,7 @@ package io.interlock.spark
 
 import java.util.Locale
 
-import io.interlock.rules.{Policies, Policy}
+import io.interlock.rules.Policy
 import io.interlock.spark.errors.InterlockException
 
 /** The `interlock.*` table properties, and the Delta properties which a policy requires.
@@ -12,14 +12,10 @@ import io.interlock.spark.errors.InterlockException
   */
 object TableProperties {
   val PolicyKey = "interlock.policy"
-
-  /** Which rules the policy's name stood for when the table got it: [[Policy.digest]]. Interlock sets
-    * and removes it with the policy; tables of its own policies may lack it.
-    */
-  val DigestKey = "interlock.policy.digest"
   val DefaultPolicyConf = "spark.interlock.defaultPolicy"
   val CoordinatorKey = "interlock.coordinator"
-  private val Known = Seq(PolicyKey, DigestKey, CoordinatorKey) ++ CompactionSettings.propertyKeys
+  private val Known =
+    Seq(PolicyKey, PolicyDigest.Key, CoordinatorKey) ++ CompactionSettings.propertyKeys
 
   private val RowTracking = "delta.enableRowTracking"
   private val InCommitTimestamps = "delta.enableInCommitTimestamps"
@@ -76,24 +72,6 @@ object TableProperties {
       SessionPolicies.byName(name).getOrElse(throw InterlockException.unknownPolicy(name))
     )
 
-  /** The policy that a table's writers must keep.
-    *
-    * @param table
-    *   its name, for errors
-    * @throws InterlockException
-    *   INTERLOCK_POLICY_MISMATCH where this session lacks it or means other rules by its name
-    */
-  def enforced(table: String, properties: Map[String, String]): Option[Policy] =
-    named(properties).map { name =>
-      val digest = properties.get(DigestKey)
-      SessionPolicies.byName(name) match {
-        case Some(policy) if digest.fold(Policies.names.contains(name))(_ == policy.digest) =>
-          policy
-        case None if digest.isEmpty => throw InterlockException.unknownPolicy(name)
-        case found => throw InterlockException.policyMismatch(table, name, digest, found)
-      }
-    }
-
   /** Refuses unknown `interlock.*` properties and unknown policies, naming the nearest right one,
     * and values that a property cannot have.
     */
@@ -106,24 +84,6 @@ object TableProperties {
     policyOf(properties)
     ()
   }
-
-  /** Refuses a digest that a statement sets and that is not its policy's.
-    *
-    * @param table
-    *   the properties that the table has
-    */
-  def checkDigest(table: Map[String, String], set: Map[String, String]): Unit =
-    set.get(DigestKey).foreach(refuseDigest(_, policyOf(table ++ set)))
-
-  private def refuseDigest(digest: String, policy: Option[Policy]): Unit =
-    if (!policy.map(_.digest).contains(digest))
-      throw InterlockException.invalidProperty(
-        DigestKey,
-        digest,
-        policy.fold("no value where there is no policy")(its =>
-          s"only ${its.digest} for the policy ${its.name}, and Interlock sets it"
-        )
-      )
 
   /** What a policy requires: row tracking and in-commit timestamps, and support for deletion
     * vectors where its rebases map rows. Whether DML writes deletion vectors stays the user's choice.
@@ -160,24 +120,12 @@ object TableProperties {
     val own = inherited ++ proposed
     val named =
       if (table.exists || own.contains(PolicyKey)) own else own ++ default.map(PolicyKey -> _)
-    if (table.exists) refuseOtherRules(table, proposed)
+    if (table.exists) PolicyDigest.checkChange(table.name, table.properties, proposed)
     check(named)
-    policyOf(named).fold(named - DigestKey) { policy =>
-      withRequired(table, named + (DigestKey -> policy.digest), policy)
+    policyOf(named).fold(named - PolicyDigest.Key) { policy =>
+      withRequired(table, named + PolicyDigest.of(policy), policy)
     }
   }
-
-  /** A table's digest changes with its policy, or where the statement brings another one, as the
-    * catalog lets an ALTER TABLE do that sets the policy.
-    */
-  private def refuseOtherRules(table: Table, proposed: Map[String, String]): Unit =
-    proposed.get(DigestKey).filterNot(table.properties.get(DigestKey).contains) match {
-      case Some(given) => refuseDigest(given, policyOf(table.properties ++ proposed))
-      case None =>
-        if (named(proposed).forall(named(table.properties).contains))
-          enforced(table.name, table.properties)
-        ()
-    }
 
   private def withRequired(
       table: Table,
@@ -220,7 +168,7 @@ object TableProperties {
           case Some(is) if is.equalsIgnoreCase(value) => false
           case Some(is) => throw InterlockException.requiredProperty(policy.name, key, value, is)
         }
-      } ++ preset :+ (DigestKey -> policy.digest)).toMap
+      } ++ preset :+ PolicyDigest.of(policy)).toMap
     }
 
   /** Refuses to drop table features which the policy requires.
@@ -252,10 +200,10 @@ object TableProperties {
 
   /** The properties after an UNSET of `keys`: the one statement that ends a policy. */
   def unset(properties: Map[String, String], keys: Seq[String]): Map[String, String] = {
-    val ends = if (keys.contains(PolicyKey)) Seq(DigestKey) else Nil
+    val ends = if (keys.contains(PolicyKey)) Seq(PolicyDigest.Key) else Nil
     val left = properties -- keys.filter(isOurs) -- ends
     policyOf(left).foreach { policy =>
-      val kept = requiredBy(policy) :+ (DigestKey -> policy.digest)
+      val kept = requiredBy(policy) :+ PolicyDigest.of(policy)
       kept.filter { case (key, _) => keys.contains(key) }.foreach {
         case (key, value) =>
           throw InterlockException.requiredProperty(policy.name, key, value, "unset")

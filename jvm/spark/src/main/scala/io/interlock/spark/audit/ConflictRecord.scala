@@ -19,7 +19,7 @@ import org.apache.spark.sql.types._
 final case class ConflictRecord(facts: Map[String, Any]) {
   import ConflictRecord._
 
-  def text(fact: String): Option[String] = facts.get(fact).map(_.toString)
+  def text(fact: String): Option[String] = facts.get(fact).flatMap(Option(_)).map(_.toString)
 
   def long(fact: String): Option[Long] = text(fact).flatMap(_.toLongOption)
 

@@ -2,7 +2,7 @@ package org.apache.spark.sql.delta.interlock
 
 import io.interlock.rules.OperationClass
 import io.interlock.spark.errors.InterlockException
-import io.interlock.spark.{CompactionKind, CompactionSettings, TableProperties}
+import io.interlock.spark.{CompactionKind, CompactionSettings, PolicyDigest}
 import org.apache.spark.sql.catalyst.expressions.{Attribute, AttributeReference, Expression}
 import org.apache.spark.sql.delta.actions._
 import org.apache.spark.sql.delta.catalog.DeltaTableV2
@@ -51,7 +51,7 @@ final case class CompactCommand(
   }
 
   private def permittedClass(transaction: OptimisticTransaction): OperationClass = {
-    val policy = TableProperties.enforced(table.name(), transaction.metadata.configuration)
+    val policy = PolicyDigest.enforced(table.name(), transaction.metadata.configuration)
       .getOrElse(throw InterlockException.policyRequired(kind.name, table.name()))
     val operationClass = kind match {
       case CompactionKind.Major => policy.majorCompaction

@@ -9,7 +9,7 @@ import io.delta.storage.commit.Commit
 import io.interlock.coordinator.{CommitUnknownException, CoordinatorException}
 import io.interlock.rules.{OperationClass, Policy}
 import io.interlock.spark.errors._
-import io.interlock.spark.{CoordinatorSettings, TableProperties}
+import io.interlock.spark.{CoordinatorSettings, PolicyDigest, TableProperties}
 import org.apache.hadoop.fs.FileStatus
 import org.apache.spark.sql.catalyst.catalog.CatalogTable
 import org.apache.spark.sql.catalyst.expressions.Expression
@@ -40,7 +40,7 @@ class InterlockTransaction(
 
   /** The policy that the table had when this transaction began to read it. */
   private lazy val policy: Option[Policy] =
-    TableProperties.enforced(tableName, snapshot.metadata.configuration)
+    PolicyDigest.enforced(tableName, snapshot.metadata.configuration)
 
   private def hadPolicy: Boolean = TableProperties.named(snapshot.metadata.configuration).nonEmpty
 
