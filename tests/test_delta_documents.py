@@ -265,9 +265,17 @@ def kind(error: Exception | None) -> Expected:
 @pytest.mark.parametrize(
     ("example", "level"),
     [
-        pytest.param(example, level, id=f"{example.name}, {level}")
+        pytest.param(
+            example,
+            level,
+            id=f"{example.name}, {level}",
+            # Mostly the same as under serializable.
+            marks=[pytest.mark.soak]
+            if level == "write_serializable" and expected is example.raises["serializable"]
+            else [],
+        )
         for example in EXAMPLES
-        for level in example.raises
+        for level, expected in example.raises.items()
     ],
 )
 def test_example(spark: SparkSession, table_path: Path, example: Example, level: str) -> None:

@@ -70,7 +70,7 @@ class History:
         return "\n".join(lines)
 
 
-def history(policy: str, name: str, seed: int, *, vectors: bool = True) -> History:
+def history(policy: str, name: str, seed: int, *, vectors: bool) -> History:
     """Return the history of a seed, always the same."""
     chance = random.Random(seed)
     count = chance.randint(2, 4)
