@@ -1,6 +1,6 @@
 """Histories under isolation levels: serial orders explain them, and nobody loses for nothing.
 
-INTERLOCK_HISTORIES=5000 pytest -m soak tests/test_isolation.py  # so many new ones, of each kind
+INTERLOCK_HISTORIES=5000 pytest -m soak tests/test_isolation.py  # so many new ones in all
 """
 
 from __future__ import annotations
