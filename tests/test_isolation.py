@@ -56,7 +56,7 @@ def run(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Run:
         (policy, name)
         for policy in POLICIES
         for name in WORKLOADS
-        if policy != "write_serializable" or name == "changes"  # the others are soak
+        if policy == "row_level" or name == "changes"  # the others are soak
     ],
 )
 def test_histories(run: Run, policy: str, name: str) -> None:
@@ -99,7 +99,10 @@ NAMED = {
 }
 
 
-@pytest.mark.parametrize("policy", POLICIES)
+@pytest.mark.parametrize(
+    "policy",
+    ["row_level", *(pytest.param(policy, marks=pytest.mark.soak) for policy in POLICIES[:2])],
+)
 def test_named_histories(run: Run, policy: str) -> None:
     for name, jobs in NAMED.items():
         wanted = History(policy, "skew", 0, partitioned=False, vectors=True, jobs=jobs)
