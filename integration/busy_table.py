@@ -16,13 +16,17 @@ import random
 import threading
 import time
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
 import interlock
+from delta.exceptions import DeltaConcurrentModificationException
 from interlock.lab.session import SMALL_SESSION
 from pyspark.sql import SparkSession
+
+from tests.sessions import stock
 
 ATTEMPTS = 12
 EVENTS = 400_000
@@ -146,14 +150,10 @@ class Table:
         written = self._written()
         start = time.monotonic()
         for number in range(hours):
-            writers = [
-                threading.Thread(target=self._write, args=(statements, number))
-                for statements in hour(number)
-            ]
-            for writer in writers:
-                writer.start()
-            for writer in writers:
-                writer.join()
+            jobs = list(hour(number))
+            with ThreadPoolExecutor(len(jobs)) as writers:
+                for end in [writers.submit(self._write, job, number) for job in jobs]:
+                    end.result()
         self.day.wall_seconds = time.monotonic() - start
         self.day.written_bytes = self._written() - written
         self.day.rows = self.totals()
@@ -189,13 +189,8 @@ class Table:
         """Return None if it succeeded, else what it lost for."""
         try:
             self.execute(statement)
-        except interlock.ConflictError as error:
-            return str(error.why)
-        except Exception as error:
-            name = _conflict(error)
-            if name is None:
-                raise
-            return name
+        except DeltaConcurrentModificationException as error:
+            return str(getattr(error, "why", type(error).__name__))
         return None
 
     def _count(self, counts: dict[str, int], kind: str) -> None:
@@ -208,16 +203,6 @@ class Table:
         return sum(one.getBytesWritten() for one in found if one.getScheme() == "file")
 
 
-def _conflict(error: Exception) -> str | None:
-    """Return which of Delta's conflicts an error of a session without Interlock is."""
-    name = type(error).__name__
-    java = str(error)
-    for kind in ("ConcurrentAppend", "ConcurrentDeleteRead", "ConcurrentDeleteDelete"):
-        if name.startswith(kind) or f"{kind}Exception" in java:
-            return kind
-    return None
-
-
 def session(side: str, folder: Path) -> SparkSession:
     """Start the session of one side."""
     builder = SparkSession.builder.config(map=dict(SETTINGS)).config(
@@ -225,12 +210,7 @@ def session(side: str, folder: Path) -> SparkSession:
     )
     if side != "stock":
         return interlock.configure(builder).getOrCreate()
-    from delta import configure_spark_with_delta_pip
-
-    stock = builder.config(
-        "spark.sql.extensions", "io.delta.sql.DeltaSparkSessionExtension"
-    ).config("spark.sql.catalog.spark_catalog", "org.apache.spark.sql.delta.catalog.DeltaCatalog")
-    return configure_spark_with_delta_pip(stock).getOrCreate()
+    return stock(builder).getOrCreate()
 
 
 def main() -> None:

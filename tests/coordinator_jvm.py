@@ -83,12 +83,13 @@ class Store:
         table_id: str = TABLE_ID,
         new_table_id: str | None = None,
         lines: tuple[str, ...] = ('{"add":{}}',),
+        operation: str = "WRITE",
     ) -> list[Outcome]:
         """Commit one batch, which begins at `version`; `lines` follow each commitInfo."""
         old, new = ("" if version == 0 else table_id), new_table_id or table_id
         requests = [
             self.jvm.io.interlock.coordinator.CommitRequest(
-                version + i, txn, old if i == 0 else new, new, self._lines(txn, lines)
+                version + i, txn, old if i == 0 else new, new, self._lines(txn, operation, lines)
             )
             for i, txn in enumerate(txn_ids)
         ]
@@ -105,8 +106,8 @@ class Store:
     def close(self) -> None:
         self.java.close()
 
-    def _lines(self, txn: str, lines: tuple[str, ...]) -> Any:
-        return _seq(self.jvm, [commit_info(txn), *lines]).iterator()
+    def _lines(self, txn: str, operation: str, lines: tuple[str, ...]) -> Any:
+        return _seq(self.jvm, [commit_info(txn, operation), *lines]).iterator()
 
 
 def postgres_store(jvm: Any, settings: Mapping[str, str], *, name: str = "main") -> Store:
@@ -173,8 +174,8 @@ def observed(jvm: Any, at: Callable[[str, int], None]) -> Iterator[None]:
         phases.observe(None)
 
 
-def commit_info(txn: str) -> str:
-    return json.dumps({"commitInfo": {"operation": "WRITE", "txnId": txn}})
+def commit_info(txn: str, operation: str = "WRITE") -> str:
+    return json.dumps({"commitInfo": {"operation": operation, "txnId": txn}})
 
 
 def log_file(log: Path, version: int) -> Path:

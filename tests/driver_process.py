@@ -186,16 +186,9 @@ def _session(kind: str, settings: dict[str, Any]) -> Any:
     small = {"spark.master": "local[1]", "spark.driver.memory": "800m"}
     builder = SparkSession.builder.config(map={**SMALL_SESSION, **small, **settings})
     if kind == "stock":
-        from delta import configure_spark_with_delta_pip
+        from tests.sessions import stock
 
-        builder = configure_spark_with_delta_pip(
-            builder.config(
-                "spark.sql.extensions", "io.delta.sql.DeltaSparkSessionExtension"
-            ).config(
-                "spark.sql.catalog.spark_catalog",
-                "org.apache.spark.sql.delta.catalog.DeltaCatalog",
-            )
-        )
+        builder = stock(builder)
     else:
         import interlock
 

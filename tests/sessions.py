@@ -14,6 +14,7 @@ from typing import cast
 import interlock
 from interlock.artifacts import DELTA_COORDINATES
 from interlock.lab.session import SMALL_SESSION
+from interlock.session import DELTA_EXTENSION
 from pyspark.find_spark_home import _find_spark_home
 from pyspark.sql import SparkSession
 
@@ -27,6 +28,17 @@ _SERVER_SETTINGS = {
     "spark.connect.grpc.binding.port": "0",
     "spark.jars.packages": DELTA_COORDINATES,
 }
+
+
+def stock(builder: SparkSession.Builder) -> SparkSession.Builder:
+    """Add Delta, as its own documentation does, and no Interlock."""
+    from delta import configure_spark_with_delta_pip
+
+    return configure_spark_with_delta_pip(
+        builder.config("spark.sql.extensions", DELTA_EXTENSION).config(
+            "spark.sql.catalog.spark_catalog", "org.apache.spark.sql.delta.catalog.DeltaCatalog"
+        )
+    )
 
 
 @contextmanager

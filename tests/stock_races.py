@@ -18,6 +18,7 @@ from interlock.lab.race import Job, run_in_order
 from interlock.lab.session import SMALL_SESSION
 from pyspark.sql import SparkSession
 
+from tests.sessions import stock
 from tests.support import Table, commit_info, latest_version, live_files, rows, versions
 
 OVERWRITE = "INSERT OVERWRITE {t} VALUES (200, 'y')"
@@ -117,17 +118,12 @@ def _error(error: Exception | None) -> list[str] | None:
 def main(folder: Path, which: str) -> None:
     import interlock
 
-    spark = (
+    builder = (
         SparkSession.builder.config(map=dict(SMALL_SESSION))
         .config("spark.jars", str(interlock.jar_path()))  # for the gate that orders commits
-        .config("spark.jars.packages", interlock.artifacts.DELTA_COORDINATES)
-        .config("spark.sql.extensions", "io.delta.sql.DeltaSparkSessionExtension")
-        .config(
-            "spark.sql.catalog.spark_catalog", "org.apache.spark.sql.delta.catalog.DeltaCatalog"
-        )
         .config("spark.sql.warehouse.dir", str(folder / "warehouse"))
-        .getOrCreate()
     )
+    spark = stock(builder).getOrCreate()
     spark.sparkContext.setLogLevel("OFF")
     print(json.dumps(observe(spark, folder / "tables", which=which)))
     spark.stop()

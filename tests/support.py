@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import shutil
+import uuid
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -138,6 +139,18 @@ def unknown_files(table: Table) -> list[str]:
     return [file for file in found if file not in added and not file.startswith("_delta_log")]
 
 
+@contextmanager
+def confs(spark: SparkSession, values: dict[str, str]) -> Iterator[None]:
+    """Set confs of a session for a while."""
+    for key, value in values.items():
+        spark.conf.set(key, value)
+    try:
+        yield
+    finally:
+        for key in values:
+            spark.conf.unset(key)
+
+
 def sql_job(statement: str, *, session: SparkSession | None = None, name: str = "") -> Job:
     """Make a job of one SQL statement."""
     return Job(name or statement, lambda spark: spark.sql(statement), session)
@@ -180,8 +193,14 @@ def last_of(
 @contextmanager
 def warnings_logged(spark: SparkSession, of: str) -> Iterator[Any]:
     """Collect, in a Java writer, what one of our classes in Delta's package logs."""
+    with log_of(spark, f"org.apache.spark.sql.delta.interlock.{of}") as written:
+        yield written
+
+
+@contextmanager
+def log_of(spark: SparkSession, name: str) -> Iterator[Any]:
+    """Collect, in a Java writer, the warnings of one class: a line each."""
     log4j: Any = spark._jvm.org.apache.logging.log4j  # type: ignore[union-attr]
-    name = f"org.apache.spark.sql.delta.interlock.{of}"
     log4j.core.config.Configurator.setLevel(name, log4j.Level.WARN)
     logger = log4j.LogManager.getLogger(name)
     written = spark._jvm.java.io.StringWriter()  # type: ignore[union-attr]
@@ -194,6 +213,24 @@ def warnings_logged(spark: SparkSession, of: str) -> Iterator[Any]:
         yield written
     finally:
         logger.removeAppender(appender)
+
+
+def check_row_ids(spark: SparkSession, table: Table) -> None:
+    """Check that no two rows of the latest version have the same row id."""
+    found = [row[0] for row in spark.sql(f"SELECT _metadata.row_id FROM {table}").collect()]
+    assert len(set(found)) == len(found), sorted(found)
+
+
+def jobs_started(spark: SparkSession, statement: str) -> int:
+    """Run a statement; count the Spark jobs that its thread started."""
+    context = spark.sparkContext
+    group = str(uuid.uuid4())
+    context.setJobGroup(group, statement)
+    try:
+        spark.sql(statement)
+    finally:
+        context._jsc.clearJobGroup()
+    return len(context.statusTracker().getJobIdsForGroup(group))
 
 
 def await_checkpoints(spark: SparkSession) -> None:

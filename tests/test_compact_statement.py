@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +10,17 @@ from interlock.errors import InterlockError
 from pyspark.errors import PySparkException
 from pyspark.sql import Row, SparkSession
 
-from tests.support import Table, commit, commit_info, live_files, make_table, rows, tags, versions
+from tests.support import (
+    Table,
+    commit,
+    commit_info,
+    confs,
+    live_files,
+    make_table,
+    rows,
+    tags,
+    versions,
+)
 
 PARTITIONED = "(id INT, d DATE, s STRING) USING delta PARTITIONED BY (d, s)"
 SIX_FILES = (
@@ -27,17 +35,6 @@ def run(spark: SparkSession, statement: str, table: Table | str) -> Row:
     found = spark.sql(statement.format(t=table)).collect()
     assert len(found) == 1
     return found[0]
-
-
-@contextmanager
-def confs(spark: SparkSession, values: dict[str, str]) -> Iterator[None]:
-    for key, value in values.items():
-        spark.conf.set(key, value)
-    try:
-        yield
-    finally:
-        for key in values:
-            spark.conf.unset(key)
 
 
 @pytest.mark.parametrize(

@@ -8,27 +8,35 @@ from __future__ import annotations
 import json
 import os
 import shutil
+import statistics
 import threading
+import time
+import uuid
 from pathlib import Path
 from typing import Any
 
 import interlock.errors as errors
 import pytest
 from interlock.lab.example import sql_name
+from pyspark.java_gateway import ensure_callback_server_started
 from pyspark.sql import SparkSession
 
+from tests.coordinator_jvm import observed
 from tests.log_replay import check_log
 from tests.support import (
     Table,
     await_checkpoints,
+    check_row_ids,
     commit_info,
     deltalake_rows,
+    jobs_started,
     make_table,
     python_job,
     race,
     rows,
     sql_job,
     versions,
+    warnings_logged,
 )
 
 OPT_IN = {"interlock.coordinator": "filesystem"}
@@ -45,6 +53,40 @@ def stamps(table: Table) -> list[str | None]:
 
 def ours(count: int) -> list[str]:
     return [f"filesystem/0/{version}" for version in range(count)]
+
+
+LAST = f"_delta_log/{2:020}.json"
+
+
+def put_back(table: Table, backup: Path) -> None:
+    shutil.rmtree(table.path)
+    shutil.copytree(backup, table.path)
+
+
+def add_files(table: Table, count: int) -> None:
+    """Commit files that nobody reads, as a writer of them would."""
+    version = len(versions(table))
+    info = commit_info(table, version - 1)
+    info |= {"txnId": str(uuid.uuid4()), "inCommitTimestamp": int(time.time() * 1000)}
+    mark = json.dumps({"rowIdHighWaterMark": 100 + count})
+    tracking = {"domain": "delta.rowTracking", "configuration": mark, "removed": False}
+    adds = (
+        {
+            "path": f"{number}.parquet",
+            "partitionValues": {},
+            "size": 1000,
+            "modificationTime": 0,
+            "dataChange": True,
+            "stats": json.dumps({"numRecords": 1}),
+            "baseRowId": 100 + number,
+            "defaultRowCommitVersion": version,
+        }
+        for number in range(count)
+    )
+    with (table.path / "_delta_log" / f"{version:020}.json").open("w") as file:
+        for action in ({"commitInfo": info}, *({"add": add} for add in adds)):
+            file.write(json.dumps(action) + "\n")
+        file.write(json.dumps({"domainMetadata": tracking}) + "\n")
 
 
 class TestWhichTables:
@@ -86,6 +128,21 @@ class TestWhichTables:
         assert first.error is None
         assert isinstance(second.error, errors.ConflictError)
         assert stamps(table) == ours(4)
+
+
+def test_what_delta_commits_is_committed_however_long_its_commit_info_is(
+    spark: SparkSession, table_path: Path
+) -> None:
+    table = make_table(spark, table_path)
+    longest = "x" * 21_000_000
+    spark.conf.set("spark.databricks.delta.commitInfo.userMetadata", longest)
+    try:
+        spark.sql(f"INSERT INTO {table} VALUES (4, 'd')")
+    finally:
+        spark.conf.unset("spark.databricks.delta.commitInfo.userMetadata")
+    assert commit_info(table, 3)["userMetadata"] == longest
+    assert stamps(table) == ours(4)
+    assert deltalake_rows(table) == ((1, "a"), (2, "b"), (3, "c"), (4, "d"))
 
 
 class TestBinding:
@@ -138,6 +195,31 @@ class TestLifeOfATable:
         assert stamps(table) == ours(2)
         assert rows(spark, table) == deltalake_rows(table) == ((5, "e"),)
 
+    def test_made_anew_after_the_statement_has_looked(
+        self, spark: SparkSession, table_path: Path, tmp_path: Path
+    ) -> None:
+        table = make_table(spark, table_path)
+        properties = {"delta.checkpointInterval": "7"}
+        other = make_table(spark, tmp_path / "other", properties=properties)
+        swapped: list[str] = []
+
+        def swap(phase: str, version: int) -> None:
+            if phase == "staging" and not swapped:
+                swapped.append(phase)
+                shutil.rmtree(table_path)
+                shutil.copytree(other.path, table_path)
+
+        listen: Any = ensure_callback_server_started
+        listen(spark.sparkContext._gateway)
+        with observed(spark._jvm, swap), pytest.raises(errors.InterlockError) as gone:
+            spark.sql(f"INSERT INTO {table} VALUES (4, 'd')")
+        assert swapped
+        assert gone.value.condition == "INTERLOCK_TABLE_GONE"
+        assert versions(table) == versions(other)
+        assert rows(spark, table) == deltalake_rows(table) == ((1, "a"), (2, "b"), (3, "c"))
+        spark.sql(f"INSERT INTO {table} VALUES (5, 'e')")
+        assert rows(spark, table)[-1] == (5, "e")
+
     def test_a_log_that_was_put_back_stops_the_writes(
         self, spark: SparkSession, table_path: Path, tmp_path: Path
     ) -> None:
@@ -149,7 +231,88 @@ class TestLifeOfATable:
         with pytest.raises(errors.InterlockError) as stopped:
             spark.sql(f"INSERT INTO {table} VALUES (5, 'e')")
         assert stopped.value.condition == "INTERLOCK_COMMIT_OVERWRITTEN"
+        assert "CALL interlock.repair" in str(stopped.value)
         assert rows(spark, table) == deltalake_rows(table) == ((1, "a"), (2, "b"), (3, "c"))
+
+    def test_a_log_that_was_put_back_behind_all_that_is_known(
+        self, spark: SparkSession, table_path: Path, tmp_path: Path
+    ) -> None:
+        """The versions that this process knows are gone, and the one before them too."""
+        made = make_table(spark, table_path)
+        shutil.copytree(table_path, tmp_path / "backup")
+        for name in (f"{2:020}.json", f"{2:020}.crc"):
+            (tmp_path / "backup/_delta_log" / name).unlink()
+        table = Table(Path(shutil.copytree(made.path, tmp_path / "unknown until now")))
+        spark.sql(f"INSERT INTO {table} VALUES (4, 'd')")
+        put_back(table, tmp_path / "backup")
+        with pytest.raises(errors.InterlockError) as stopped:
+            spark.newSession().sql(f"INSERT INTO {table} VALUES (5, 'e')")
+        assert stopped.value.condition == "INTERLOCK_COMMIT_OVERWRITTEN"
+        assert versions(table) == [0, 1]
+
+    def test_a_statement_whose_version_was_replaced(
+        self, spark: SparkSession, table_path: Path, tmp_path: Path
+    ) -> None:
+        """The log was put back and went on with another commit of that version."""
+        columns = "(id INT, p INT) USING delta PARTITIONED BY (p)"
+        inserts = ("INSERT INTO {t} VALUES (1, 1), (2, 2)", "INSERT INTO {t} VALUES (3, 1)")
+        made = make_table(spark, table_path, columns=columns, statements=inserts)
+        table = Table(Path(shutil.copytree(made.path, tmp_path / "read")))
+        other = Table(Path(shutil.copytree(made.path, tmp_path / "went on")))
+        for name in (f"{2:020}.json", f"{2:020}.crc"):
+            (other.path / "_delta_log" / name).unlink()
+        spark.sql(f"INSERT INTO {other} VALUES (7, 2)")
+        spark.sql(f"INSERT INTO {other} VALUES (8, 2)")
+
+        def go_on(_: SparkSession) -> None:
+            shutil.rmtree(table.path / "_delta_log")
+            shutil.copytree(other.path, table.path, dirs_exist_ok=True)
+
+        update = sql_job(f"UPDATE {table} SET id = id + 100 WHERE p = 1")
+        _, lost = race(spark, python_job("others", go_on), update)
+        assert isinstance(lost.error, errors.InterlockError)
+        assert lost.error.condition == "INTERLOCK_TABLE_GONE"
+        assert versions(table) == [0, 1, 2, 3]
+        assert deltalake_rows(table) == ((1, 1), (2, 2), (7, 2), (8, 2))
+
+    def test_repair_takes_a_log_that_was_put_back_as_it_is(
+        self, spark: SparkSession, table_path: Path, tmp_path: Path
+    ) -> None:
+        table = make_table(spark, table_path)
+        shutil.copytree(table_path, tmp_path / "backup")
+        spark.sql(f"INSERT INTO {table} VALUES (4, 'd')")
+        put_back(table, tmp_path / "backup")
+        (repaired,) = spark.sql(f"CALL interlock.repair('{table.path}')").collect()
+        assert repaired.asDict() == {"version": 2, "operation": "WRITE"}
+        spark.sql(f"INSERT INTO {table} VALUES (5, 'e')")
+        check_log(table)
+        check_row_ids(spark, table)
+        wanted = ((1, "a"), (2, "b"), (3, "c"), (5, "e"))
+        assert rows(spark, table) == deltalake_rows(table) == wanted
+        shutil.copy(tmp_path / "backup" / LAST, table_path / "_delta_log" / f"{3:020}.json")
+        with pytest.raises(errors.InterlockError) as stopped:
+            spark.sql(f"INSERT INTO {table} VALUES (6, 'f')")
+        assert stopped.value.condition == "INTERLOCK_COMMIT_OVERWRITTEN"
+
+    def test_a_statement_that_read_the_table_before_a_repair(
+        self, spark: SparkSession, table_path: Path, tmp_path: Path
+    ) -> None:
+        table = make_table(spark, table_path)
+        shutil.copytree(table_path, tmp_path / "backup")
+        spark.sql(f"INSERT INTO {table} VALUES (4, 'd')")
+
+        def repair(session: SparkSession) -> None:
+            put_back(table, tmp_path / "backup")
+            session.sql(f"CALL interlock.repair('{table.path}')")
+            session.sql(f"INSERT INTO {table} VALUES (5, 'e')")
+
+        late = sql_job(f"DELETE FROM {table} WHERE id >= 4")
+        repaired, lost = race(spark, python_job("repair", repair), late)
+        assert repaired.error is None
+        assert isinstance(lost.error, errors.InterlockError)
+        assert lost.error.condition == "INTERLOCK_TABLE_GONE"
+        assert rows(spark, table) == deltalake_rows(table)
+        assert rows(spark, table) == ((1, "a"), (2, "b"), (3, "c"), (5, "e"))
 
     def test_renamed(self, spark: SparkSession) -> None:
         spark.sql(
@@ -206,17 +369,77 @@ class TestBehindTheCommits:
     def test_the_next_writer_makes_up_for_a_checkpoint_that_is_missing(
         self, spark: SparkSession, table_path: Path
     ) -> None:
-        table = make_table(spark, table_path, properties={"delta.checkpointInterval": "3"})
-        spark.sql(f"INSERT INTO {table} VALUES (4, 'd')")
+        made = make_table(spark, table_path, properties={"delta.checkpointInterval": "3"})
+        spark.sql(f"INSERT INTO {made} VALUES (4, 'd')")
         await_checkpoints(spark)
-        log = table_path / "_delta_log"
+        # A table that this process has not written yet.
+        table = Table(shutil.copytree(made.path, table_path.with_name("copy")))
+        log = table.path / "_delta_log"
         for file in (*log.glob("*.checkpoint*"), log / "_last_checkpoint"):
             file.unlink()
-        jvm: Any = spark._jvm
-        jvm.org.apache.spark.sql.delta.DeltaLog.clearCache()
         spark.sql(f"INSERT INTO {table} VALUES (5, 'e')")
         await_checkpoints(spark)
         assert json.loads((log / "_last_checkpoint").read_text())["version"] == 4
+
+    def test_no_commit_waits_for_a_checkpoint(self, spark: SparkSession, table_path: Path) -> None:
+        table = make_table(spark, table_path, properties={"delta.checkpointInterval": "3"})
+        started = {}
+        for version in range(3, 10):
+            started[version] = jobs_started(spark, f"INSERT INTO {table} VALUES ({version}, 'x')")
+            await_checkpoints(spark)
+        assert set(started.values()) == {started[4]}, started
+        log = table_path / "_delta_log"
+        written = {int(file.name[:20]) for file in log.glob("*.checkpoint*.parquet")}
+        assert written == {3, 6, 9}
+        assert json.loads((log / "_last_checkpoint").read_text())["version"] == 9
+
+    @pytest.mark.soak
+    def test_a_due_checkpoint_costs_the_commit_nothing(
+        self, spark: SparkSession, table_path: Path
+    ) -> None:
+        table = make_table(spark, table_path, properties={"delta.checkpointInterval": "5"})
+        add_files(table, 200_000)
+        seconds = {}
+        for version in range(4, 22):
+            start = time.monotonic()
+            spark.sql(f"INSERT INTO {table} VALUES ({version}, 'x')")
+            seconds[version] = time.monotonic() - start
+            await_checkpoints(spark)
+        print(seconds)
+        due = statistics.median(seconds[version] for version in (10, 15, 20))
+        others = statistics.median(taken for version, taken in seconds.items() if version % 5)
+        assert due <= 1.2 * others, seconds
+        last = json.loads((table_path / "_delta_log" / "_last_checkpoint").read_text())
+        assert (last["version"], last["numOfAddFiles"]) == (20, 200_019)
+
+    def test_a_checkpoint_that_fails_is_tried_when_the_next_is_due(
+        self, spark: SparkSession, tmp_path: Path
+    ) -> None:
+        made = make_table(spark, tmp_path / "made", properties={"delta.checkpointInterval": "3"})
+        table = Table(Path(shutil.copytree(made.path, tmp_path / "table")))
+        log = table.path / "_delta_log"
+        checksum = log / f"{2:020}.crc"
+        claimed = json.loads(checksum.read_text())
+        checksum.write_text(json.dumps(claimed | {"numFiles": 99}))
+
+        def insert(count: int) -> None:
+            for _ in range(count):
+                spark.sql(f"INSERT INTO {table} VALUES (4, 'd')")
+                await_checkpoints(spark)
+
+        with warnings_logged(spark, "BackgroundCheckpoints") as warnings:
+            insert(5)
+        assert warnings.toString().count("No checkpoint of version") == 1
+        assert "No checkpoint of version 3 " in warnings.toString()
+        fatal = "spark.databricks.delta.checksum.mismatch.fatal"
+        spark.conf.set(fatal, False)
+        try:
+            insert(1)
+            assert not list(log.glob("*.checkpoint*"))
+            insert(1)
+        finally:
+            spark.conf.unset(fatal)
+        assert [int(file.name[:20]) for file in log.glob("*.checkpoint*.parquet")] == [9]
 
     def test_old_leftovers_of_killed_writers_are_swept(
         self, spark: SparkSession, table_path: Path

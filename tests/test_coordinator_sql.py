@@ -20,7 +20,7 @@ from tests.coordinator_sql import (
     tail,
     winners,
 )
-from tests.postgres import Connection
+from tests.postgres import Connection, Server
 
 pytest_plugins = ("tests.coordinator_sql_fixtures",)
 
@@ -91,6 +91,24 @@ def test_a_replay_is_known_in_a_later_epoch_if_it_was_published(
 def test_another_stamp_is_refused(writer: Connection, path: str, stale: dict[str, Any]) -> None:
     rows = commit(path, "a", head=1, head_txn="c1", **stale)(writer)
     assert (statuses(rows), state(rows)) == ("epoch", (0, 0, 1, 0))
+
+
+@pytest.mark.parametrize(
+    ("own", "bound"), [("0", "1min"), ("2min", "1min"), ("1min", "1min"), ("5s", "5s")]
+)
+def test_a_session_that_holds_a_table_may_idle_for_a_minute(
+    postgres: Server, writer: Connection, path: str, own: str, bound: str
+) -> None:
+    shown = "SHOW idle_in_transaction_session_timeout"
+    with postgres.writer() as holder:
+        holder.execute(f"SET idle_in_transaction_session_timeout = '{own}'")
+        holder.commit()
+        attach(path)(holder)
+        assert holder.execute(shown).fetchall() == [(bound,)]
+        holder.commit()
+        assert holder.execute(shown).fetchall() == [(own,)]
+        holder.commit()
+    assert statuses(commit(path, "a", head=1, head_txn="c1")(writer)) == "committed"
 
 
 def test_another_table_id_is_refused(writer: Connection, path: str) -> None:

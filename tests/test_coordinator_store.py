@@ -289,6 +289,35 @@ def test_an_interrupted_writer_does_not_claim_that_nothing_was_done(
     assert store.commit(log, 1, "b") == committed(1)
 
 
+@pytest.mark.parametrize("bad", [1, 2, 3])
+def test_a_commit_that_cannot_be_staged_fails_by_itself(
+    jvm: Any, open_store: Open, log: Path, bad: int
+) -> None:
+    store = open_store()
+    store.commit(log, 0, "a")
+
+    def at(phase: str, version: int) -> None:
+        if phase == "staged" and version == bad:
+            raise RuntimeError("no space")
+
+    before = committed(*range(1, bad))
+    behind = [TAKEN] * (3 - bad)
+    with observed(jvm, at):
+        outcomes = store.commit(log, 1, "b", "c", "d", lines=('{"add":"' + "x" * 2_000_000 + '"}',))
+    assert outcomes == [*before, Outcome("Failed"), *behind]
+    assert transactions(log) == ["a", "b", "c", "d"][:bad]
+    assert not list(log.glob(".*.staged"))
+    assert store.commit(log, bad, "e") == committed(bad)
+
+
+def test_a_commit_info_that_is_longer_than_any_readers_limit(open_store: Open, log: Path) -> None:
+    store = open_store()
+    store.commit(log, 0, "a")
+    assert store.commit(log, 1, "b", "c", operation="x" * 21_000_000) == committed(1, 2)
+    assert store.commit(log, 3, "d") == committed(3)
+    assert transactions(log) == ["a", "b", "c", "d"]
+
+
 # Between the database and the log
 
 

@@ -19,10 +19,13 @@ from interlock.errors import ConflictError
 from pyspark.sql import SparkSession
 
 from tests.driver_process import DriverProcess, driver_processes
+from tests.log_replay import check_log
 from tests.support import (
     Table,
+    check_row_ids,
     commit,
     deltalake_rows,
+    jobs_started,
     latest_version,
     live_files,
     make_table,
@@ -208,15 +211,43 @@ def transplant(source: Table, version: int, target: Table, as_version: int) -> N
     log.write_text(text, encoding="utf-8")
 
 
-def test_a_table_whose_last_commit_is_foreign_is_warned_of_once(
+def test_each_run_of_foreign_commits_is_warned_of_once(
     spark: SparkSession, stock: DriverProcess, table_path: Path
 ) -> None:
     # A table that this process has not written yet.
-    table = Table(shutil.copytree(make_table(spark, table_path).path, table_path.with_name("copy")))
-    stock.run(f"spark.sql({f'INSERT INTO {table} VALUES (4, 1)'!r})")
-    for expected in ("Version 3 of", ""):
+    made = make_table(spark, table_path, policy="maxcompute_transactional")
+    table = Table(shutil.copytree(made.path, table_path.with_name("copy")))
+
+    def commits_warned_of(*writers: str) -> list[str]:
         with warnings_logged(spark, "ForeignWriters") as warnings:
-            spark.sql(f"INSERT INTO {table} VALUES (5, 'e')")
-        assert expected in warnings.toString()
-    assert warnings.toString() == ""
+            for number, writer in enumerate(writers):
+                insert = f"INSERT INTO {table} VALUES ({number}, 'x')"
+                if writer == "stock":
+                    assert_ok(stock, insert)
+                else:
+                    spark.sql(insert)
+        return [line.split()[1] for line in warnings.toString().splitlines() if "Version" in line]
+
+    assert commits_warned_of("stock", "ours", "ours") == ["3"]
+    assert commits_warned_of("stock", "stock", "ours") == ["6"]
+    assert commits_warned_of("ours", "ours") == []
+    with warnings_logged(spark, "ForeignWriters") as warnings:
+        winner = python_job(
+            "stock", lambda _: assert_ok(stock, f"INSERT INTO {table} VALUES (4, 'd')")
+        )
+        later = sql_job(f"INSERT INTO {table} VALUES (5, 'e')")
+        assert [job.error for job in race(spark, winner, later)] == [None, None]
+    assert warnings.toString().count("Version 11 of") == 1
+    assert commits_warned_of("ours") == []
     assert rows(spark, table) == deltalake_rows(table)
+
+
+def test_the_checksum_of_a_stock_commit_is_as_good_as_ours(
+    spark: SparkSession, stock: DriverProcess, table_path: Path
+) -> None:
+    table = make_table(spark, table_path)
+    jobs = jobs_started(spark, f"INSERT INTO {table} VALUES (4, 'd')")
+    assert_ok(stock, f"INSERT INTO {table} VALUES (5, 'e'), (6, 'f')")
+    assert jobs_started(spark, f"INSERT INTO {table} VALUES (7, 'g')") == jobs
+    check_row_ids(spark, table)
+    check_log(table)

@@ -45,6 +45,7 @@ def test_they_are_listed_and_described(spark: SparkSession) -> None:
         "files",
         "history",
         "policies",
+        "repair",
         "set_policy",
         "versions",
     }

@@ -12,6 +12,7 @@ from pyspark.sql import SparkSession
 
 from tests.log_replay import check_log
 from tests.support import (
+    Table,
     commit,
     deltalake_rows,
     last_of,
@@ -116,6 +117,11 @@ CASES = [
 ]  # fmt: skip
 
 
+def one_file(spark: SparkSession, path: Path, *more: str) -> Table:
+    """Make a table of that file, and run more statements on it."""
+    return make_table(spark, path, policy="row_level", columns=COLUMNS, statements=(INSERT, *more))
+
+
 @pytest.fixture(scope="module", autouse=True)
 def functions(spark: SparkSession) -> None:
     spark.udf.register("interlock_is_even", lambda number: number % 2 == 0, "boolean")
@@ -123,7 +129,7 @@ def functions(spark: SparkSession) -> None:
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.id)
 def test_two_jobs_on_one_file(spark: SparkSession, table_path: Path, case: Case) -> None:
-    table = make_table(spark, table_path, policy="row_level", columns=COLUMNS, statements=(INSERT,))
+    table = one_file(spark, table_path)
     first, second = sql_race(spark, table, case.earlier, case.later)
     assert first.error is None
     assert second.held
@@ -178,9 +184,7 @@ def test_over_compactions_and_other_changes(spark: SparkSession, table_path: Pat
 def test_a_compaction_of_rows_that_a_united_job_changed(
     spark: SparkSession, table_path: Path
 ) -> None:
-    table = make_table(
-        spark, table_path, policy="row_level", columns=COLUMNS, statements=(INSERT, INSERT)
-    )
+    table = one_file(spark, table_path, INSERT)
     winners = (X1, "DELETE FROM {t} WHERE id = 2", "UPDATE {t} SET v = 'Z' WHERE id = 3")
     assert last_of(spark, table, winners, "ALTER TABLE {t} COMPACT MAJOR") is None
     kept = ((1, "X", 1), (3, "Z", 2), (4, "d", 2))
@@ -260,7 +264,7 @@ def test_a_self_reading_insert_is_judged_by_what_it_read(
 
 def test_nothing_is_left_of_a_job_that_lost(spark: SparkSession, table_path: Path) -> None:
     """Nor of the vectors that were united before its predicate was found to select a row."""
-    table = make_table(spark, table_path, policy="row_level", columns=COLUMNS, statements=(INSERT,))
+    table = one_file(spark, table_path)
     _, second = sql_race(
         spark,
         table,
@@ -279,13 +283,7 @@ def test_rows_that_a_restore_brings_back_are_added_rows(
 ) -> None:
     """Its file stays and only its vector shrinks."""
     insert = "INSERT INTO {t} VALUES (5, 'e', 3)"
-    table = make_table(
-        spark,
-        table_path,
-        policy="row_level",
-        columns=COLUMNS,
-        statements=(INSERT, insert, "DELETE FROM {t} WHERE id = 1"),
-    )
+    table = one_file(spark, table_path, insert, "DELETE FROM {t} WHERE id = 1")
     restore = ("RESTORE TABLE {t} TO VERSION AS OF 2",)
     lost = last_of(spark, table, restore, "UPDATE {t} SET v = 'Y' WHERE v IN ('a', 'e')")
     assert type(lost).__name__ == "ConcurrentAppendError"
@@ -296,7 +294,7 @@ def test_rows_that_a_restore_brings_back_are_added_rows(
 
 def test_a_file_that_is_gone_does_not_count_as_empty(spark: SparkSession, table_path: Path) -> None:
     """Even where the session asks for that: nobody knows what its rows were."""
-    table = make_table(spark, table_path, policy="row_level", columns=COLUMNS, statements=(INSERT,))
+    table = one_file(spark, table_path)
 
     def update_and_lose_it(session: SparkSession) -> None:
         session.sql(X1.format(t=table))
@@ -337,7 +335,7 @@ def test_an_append_that_was_read_since_is_not_passed_blindly(
 ) -> None:
     """The append may move behind the UPDATE only as long as nobody has made use of its rows."""
     others, where, reader = OTHERS[name]
-    table = make_table(spark, table_path, policy="row_level", columns=COLUMNS, statements=(INSERT,))
+    table = one_file(spark, table_path)
     winners = ("INSERT INTO {t} VALUES (8, 'n', 1), (9, 'o', 1)", *others)
     error = last_of(spark, table, winners, f"UPDATE {{t}} SET v = 'Y' WHERE {where}")
     if reader is None:
@@ -347,3 +345,29 @@ def test_an_append_that_was_read_since_is_not_passed_blindly(
         assert type(error).__name__ == "ConcurrentAppendError"
         assert (error.winner_version, error.earlier_class) == (2, "APPEND")
         assert str(error.why).endswith(f"and that version {reader} has read")
+
+
+@pytest.mark.soak
+@pytest.mark.parametrize("first", [3, 2], ids=["passes", "meets"])
+def test_winners_of_more_than_are_read_in_the_committing_thread(
+    spark: SparkSession, table_path: Path, first: int
+) -> None:
+    """Files of more than 64 MB are searched by a Spark job; only one row, if any, has the id 2."""
+    table = make_table(spark, table_path, policy="row_level", columns=COLUMNS, statements=(INSERT,))
+    text = "concat(uuid(), uuid(), uuid(), uuid())"
+    insert = (
+        f"INSERT INTO {{t}} SELECT CAST({first} - id * 7 AS INT), {text}, 1 FROM range(1200000)"
+    )
+    error = last_of(spark, table, (insert,), "UPDATE {t} SET v = 'Y' WHERE id = 2")
+    size = sum(action["add"]["size"] for action in commit(table, 2) if "add" in action)
+    assert size > 64 * 1024 * 1024
+    if first == 2:
+        assert isinstance(error, ConflictError)
+        assert type(error).__name__ == "ConcurrentAppendError"
+        assert latest_version(table) == 2
+    else:
+        assert error is None
+        assert latest_version(table) == 3
+    updated = spark.sql(f"SELECT count(*) FROM {table} WHERE v = 'Y'").collect()[0][0]
+    assert updated == (0 if first == 2 else 1)
+    assert spark.sql(f"SELECT count(*) FROM {table}").collect()[0][0] == 1_200_004

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import shutil
 from pathlib import Path
 
 import pytest
@@ -9,11 +11,15 @@ from interlock.errors import ConcurrentAppendError, ConcurrentDeleteReadError, C
 from pyspark.sql import SparkSession
 
 from tests.support import (
+    Table,
     deltalake_rows,
     last_of,
     latest_version,
     make_table,
+    python_job,
+    race,
     rows,
+    sql_job,
     tags,
     versions,
 )
@@ -170,3 +176,47 @@ def test_winners_of_other_partitions_leave_no_trace(spark: SparkSession, table_p
     assert tags(table, 5)["interlock.rule"] == "D6"
     expected = ((2, "b", 2), (200, "y", 1), (3, "c", 2))
     assert rows(spark, table) == deltalake_rows(table) == expected
+
+
+def test_of_many_versions_passed_the_newest_hundred_are_named(
+    spark: SparkSession, table_path: Path
+) -> None:
+    table = make_table(spark, table_path)
+
+    def insert_often(session: SparkSession) -> None:
+        session.sql(INSERT.format(t=table))
+        for version in range(4, 113):
+            _insert_again(table, version)
+
+    first, held = race(
+        spark, python_job("winners", insert_often), sql_job(LAST_OVERWRITE.format(t=table))
+    )
+    assert (first.error, held.error) == (None, None)
+    assert latest_version(table) == 113
+    assert rows(spark, table) == deltalake_rows(table) == ((200, "y"),)
+    found = tags(table, 113)
+    assert found["interlock.rebasedOver"] == ",".join(str(version) for version in range(13, 113))
+    assert found["interlock.verdicts"] == ",".join(["REPLACE_LIVE"] * 100)
+    assert found["interlock.rule"] == "D6"
+
+
+def _insert_again(table: Table, version: int) -> None:
+    """Make a version like the one before it, with a file and a row of its own."""
+    log = table.path / "_delta_log"
+    lines = (log / f"{version - 1:020}.json").read_text(encoding="utf-8").splitlines()
+    actions = [json.loads(line) for line in lines]
+    for action in actions:
+        if info := action.get("commitInfo"):
+            info["txnId"] = f"again-{version}"
+            if "inCommitTimestamp" in info:
+                info["inCommitTimestamp"] += 1
+        if add := action.get("add"):
+            copy = f"again-{version}.parquet"
+            shutil.copy(table.path / add["path"], table.path / copy)
+            add |= {"path": copy, "baseRowId": add["baseRowId"] + 1}
+            add["defaultRowCommitVersion"] = version
+        if domain := action.get("domainMetadata"):
+            mark = json.loads(domain["configuration"])["rowIdHighWaterMark"]
+            domain["configuration"] = json.dumps({"rowIdHighWaterMark": mark + 1})
+    text = "".join(json.dumps(action) + "\n" for action in actions)
+    (log / f"{version:020}.json").write_text(text, encoding="utf-8")

@@ -206,3 +206,41 @@ def forget_queries(spark: SparkSession) -> None:
     """Make this process as ignorant of running queries as another one would be."""
     session: Any = spark._jsparkSession
     session.sharedState().activeStreamingQueries().clear()
+
+
+class TestTwoStreamsIntoOneTable:
+    """Each has a checkpoint of its own, so they are two writers to the table's policy."""
+
+    def beside(
+        self, spark: SparkSession, folder: Path, policy: str
+    ) -> tuple[Stream, Stream, Exception | None]:
+        """Let the second stream write batch 30 while the first stands at its batch 21."""
+        first = stream_into(spark, folder, policy)
+        second = replace(first, folder=folder / "second")
+        second.folder.mkdir()
+        first.arrive(20, 21)
+        second.arrive(30)
+        with barrier() as at_21:
+            query = first.append(at_21.passing(21))
+            at_21.await_arrival()
+            assert end_of(second.append()) is None
+            at_21.open()
+            return first, second, end_of(query)
+
+    def test_the_one_that_loses_goes_on_where_it_stopped(
+        self, spark: SparkSession, tmp_path: Path
+    ) -> None:
+        first, second, error = self.beside(spark, tmp_path, "maxcompute_delta")
+        assert isinstance(error, ConflictError)
+        assert (error.rule, error.winner_version) == ("D7", 2)
+        assert rows(spark, first.table) == ((20, "s"), (30, "s"))
+        for stream in (second, first):
+            assert end_of(stream.append()) is None
+        expected = ((20, "s"), (21, "s"), (30, "s"))
+        assert rows(spark, first.table) == deltalake_rows(first.table) == expected
+
+    def test_both_pass_where_appends_do(self, spark: SparkSession, tmp_path: Path) -> None:
+        first, _, error = self.beside(spark, tmp_path, "maxcompute_transactional")
+        assert error is None
+        expected = ((20, "s"), (21, "s"), (30, "s"))
+        assert rows(spark, first.table) == deltalake_rows(first.table) == expected

@@ -160,7 +160,8 @@ class FileRecord:
         dead_rows: how many rows of it a deletion vector marks dead
         row_commit_version: the version that last wrote its rows, where the rows themselves do not
             say so; None without row tracking
-        compacted_from: the files that it was compacted from, None where Interlock did not make it
+        compacted_from: the files that it was compacted from, None where Interlock did not make it,
+            or the log has that commit no more
 
     """
 

@@ -21,6 +21,7 @@ from interlock.lab.model import Rows
 from interlock.lab.session import SMALL_SESSION
 from pyspark.sql import SparkSession
 
+from tests.sessions import stock
 from tests.support import Table, latest_version, rows
 
 JsonRows = list[list[object]]
@@ -78,19 +79,13 @@ def _json(found: Rows) -> JsonRows:
 
 
 def main(folder: Path, first: list[int]) -> None:
-    from delta import configure_spark_with_delta_pip
-
     builder = (
         SparkSession.builder.config(map=dict(SMALL_SESSION))
         .config("spark.driver.memory", "800m")
-        .config("spark.sql.extensions", "io.delta.sql.DeltaSparkSessionExtension")
-        .config(
-            "spark.sql.catalog.spark_catalog", "org.apache.spark.sql.delta.catalog.DeltaCatalog"
-        )
         .config("spark.databricks.delta.retentionDurationCheck.enabled", "false")
         .config("spark.sql.warehouse.dir", str(folder / "warehouse"))
     )
-    spark = configure_spark_with_delta_pip(builder).getOrCreate()
+    spark = stock(builder).getOrCreate()
     spark.sparkContext.setLogLevel("OFF")
     found = [
         observe(spark, Table(folder / str(number)), version) for number, version in enumerate(first)

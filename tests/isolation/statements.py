@@ -53,6 +53,54 @@ def append(where: Predicate, digit: int) -> Statement:
     )
 
 
+def append_count(where: Predicate, counted: Predicate) -> Statement:
+    """UPDATE that adds to values how many rows there are of another kind."""
+
+    def change(read: Rows, now: Rows) -> Change:
+        count = sum(map(counted.holds, now))
+        return Change(
+            updated=tuple((r, replace(r, v=f"{r.v}{count}")) for r in now if where.holds(r))
+        )
+
+    return Statement(
+        Heading.UPDATE,
+        f"UPDATE {{t}} SET v = concat(v, {_count(counted)}) WHERE {where.sql}",
+        change,
+    )
+
+
+def merge_count(identifier: int, counted: Predicate, p: int) -> Statement:
+    """MERGE by id: how many rows there are of another kind, as a new value or in a new row."""
+
+    def change(read: Rows, now: Rows) -> Change:
+        count = str(sum(map(counted.holds, now)))
+        found = [row for row in now if row.id == identifier]
+        return Change(
+            updated=tuple((row, replace(row, v=count)) for row in found),
+            inserted=() if found else (Row(identifier, count, p),),
+        )
+
+    return Statement(
+        Heading.UPDATE,
+        f"MERGE INTO {{t}} t USING (SELECT {identifier} AS id, {p} AS p) s ON t.id = s.id "
+        f"WHEN MATCHED THEN UPDATE SET v = {_count(counted)} "
+        f"WHEN NOT MATCHED THEN INSERT (id, v, p) VALUES (s.id, {_count(counted)}, s.p)",
+        change,
+    )
+
+
+def _count(where: Predicate) -> str:
+    return f"(SELECT CAST(count(*) AS STRING) FROM {{t}} WHERE {where.sql})"
+
+
+def truncate() -> Statement:
+    return _of(jobs.truncate(None))
+
+
+def overwrite(row: Row) -> Statement:
+    return _of(jobs.overwrite(jobs.values((row,), partitioned=True)))
+
+
 def move(where: Predicate, p: int) -> Statement:
     """UPDATE of the partition, or of what else p is to predicates."""
     return _update(f"p = {p}", where, lambda row: replace(row, p=p))

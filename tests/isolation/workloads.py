@@ -86,6 +86,24 @@ def _skew(chance: random.Random, number: int) -> Statement:
     return statements.append(_or(_p(p), _id(identifier)), number)
 
 
+def _own_reads(chance: random.Random, number: int) -> Statement:
+    """Jobs that read what they do not change, among those that move and remove it."""
+    p, where, counted = chance.randint(1, 3), _predicate(chance), _predicate(chance)
+    makers: dict[Callable[[], Statement], int] = {
+        lambda: statements.insert_count(100 * number, p, counted): 2,
+        lambda: statements.insert_copies(where, 100 * number, p): 3,
+        lambda: statements.append_count(where, counted): 3,
+        lambda: statements.merge_count(chance.choice((*_IDS, 8)), counted, p): 2,
+        lambda: _compaction(chance): 6,
+        lambda: statements.truncate(): 1,
+        lambda: statements.overwrite(Row(100 * number + 1, str(number), p)): 2,
+        lambda: statements.delete(where): 3,
+        lambda: statements.insert(Row(8, str(number), p)): 1,
+    }
+    (make,) = chance.choices(list(makers), list(makers.values()))
+    return make()
+
+
 def _sum_is_kept(rows: Rows, done: Sequence[Statement]) -> bool:
     return sum(int(row.v) for row in rows) == sum(int(row.v) for row in START)
 
@@ -112,6 +130,7 @@ WORKLOADS = {
     "bank": Workload(_bank, _sum_is_kept),
     "lists": Workload(_lists, _nothing_is_lost),
     "skew": Workload(_skew, _somebody_is_on_call),
+    "own reads": Workload(_own_reads),
 }
 
 

@@ -50,6 +50,13 @@ _NOT_SAFE = """\
 Where a rebase (REMAP_ROWS, REBASE_COMPACTION, SUPERSEDE) cannot be proved safe, the later job fails
 with a conflict error that says why: [how-it-works.md](how-it-works.md)."""
 
+_ISOLATION = """\
+A table's own `delta.isolationLevel` counts beside the policy's level, and the stricter of the two
+holds: with `'delta.isolationLevel' = 'Serializable'` cells with BY_FILES and BY_ROWS look at blind
+appends as well, under `write_serializable` and `row_level` too. The other verdicts look at the
+classes of the two jobs, never at what they have read. So the property has no effect under the
+MaxCompute policies, and the driver's log warns of it when the two come together."""
+
 
 def page(policies: list[Policy]) -> str:
     """Return docs/policies.md.
@@ -69,6 +76,7 @@ def page(policies: list[Policy]) -> str:
         "## Verdicts",
         table(["verdict", "meaning"], verdicts),
         _NOT_SAFE,
+        _ISOLATION,
         *map(_section, policies),
         _OWN.read_text(encoding="utf-8").rstrip(),
     )

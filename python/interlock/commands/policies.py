@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import argparse
 import json
-import sys
 from itertools import groupby
 from typing import TYPE_CHECKING, Any
 
-from interlock.commands.sessions import add_conf, unlogged, user_session
+from interlock.commands.sessions import add_conf, complain, unlogged, user_session
 from interlock.lab.report import grid
 
 if TYPE_CHECKING:
@@ -36,8 +35,7 @@ def run(arguments: argparse.Namespace) -> int:
         with user_session(arguments.conf) as spark, unlogged():
             cells = spark.sql("CALL interlock.policies()").collect()
     except PySparkException as error:
-        print(f"interlock policies: {error}", file=sys.stderr)
-        return 1
+        return complain("policies", error)
     policies = [_policy(list(own)) for _, own in groupby(cells, lambda cell: cell["policy"])]
     if arguments.json:
         print(json.dumps(policies, indent=2))

@@ -99,6 +99,13 @@ def user_session(conf: Sequence[tuple[str, str]]) -> Iterator[SparkSession]:
         spark.stop()
 
 
+def complain(command: str, error: Exception) -> int:
+    """Print why a command failed, without the server's stack trace, and return its exit status."""
+    text = str(error).partition("\n\nJVM stacktrace:")[0]
+    print(f"interlock {command}: {text}", file=sys.stderr)
+    return 1
+
+
 @contextmanager
 def unlogged() -> Iterator[None]:
     """Keep PySpark from logging the errors that it raises."""

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import argparse
-import sys
 from typing import Any
 
 from interlock import tabular
-from interlock.commands.sessions import add_conf, unlogged, user_session
+from interlock.commands.sessions import add_conf, complain, unlogged, user_session
 from interlock.lab.report import grid
 
 _HELP = {
@@ -54,9 +53,7 @@ def run(arguments: argparse.Namespace) -> int:
     try:
         found = _found(arguments)
     except (ValueError, PySparkException) as error:
-        text = str(error).partition("\n\nJVM stacktrace:")[0]
-        print(f"interlock {arguments.command}: {text}", file=sys.stderr)
-        return 1
+        return complain(arguments.command, error)
     if arguments.json:
         print(tabular.as_json(found))
     elif arguments.command == "explain":

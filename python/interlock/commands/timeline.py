@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import argparse
-import sys
 from pathlib import Path
 from typing import Any
 
-from interlock.commands.sessions import add_conf, unlogged, user_session
+from interlock.commands.sessions import add_conf, complain, unlogged, user_session
 
 
 def add_to(commands: Any) -> None:
@@ -38,7 +37,5 @@ def run(arguments: argparse.Namespace) -> int:
             chosen = table(spark, arguments.table)
             print(chosen.timeline(path=arguments.output, limit=arguments.limit))
     except (OSError, ValueError, PySparkException) as error:
-        text = str(error).partition("\n\nJVM stacktrace:")[0]
-        print(f"interlock timeline: {text}", file=sys.stderr)
-        return 1
+        return complain("timeline", error)
     return 0

@@ -2,6 +2,7 @@ package io.interlock.coordinator
 
 import scala.util.Try
 
+import com.fasterxml.jackson.core.{JsonFactoryBuilder, StreamReadConstraints}
 import com.fasterxml.jackson.databind.cfg.JsonNodeFeature
 import com.fasterxml.jackson.databind.json.JsonMapper
 import com.fasterxml.jackson.databind.node.ObjectNode
@@ -13,9 +14,14 @@ object CommitLines {
   /** The key of the stamp in commitInfo.tags. */
   val StampTag = "interlock.coordinator"
 
-  /** Numbers keep all their digits. */
+  /** Numbers keep all their digits, and nothing is too long or too deep that Delta has written. */
   private val mapper = JsonMapper
-    .builder()
+    .builder(
+      new JsonFactoryBuilder().streamReadConstraints(
+        StreamReadConstraints.builder().maxStringLength(Int.MaxValue).maxNameLength(Int.MaxValue)
+          .maxNumberLength(Int.MaxValue).maxNestingDepth(Int.MaxValue).build()
+      ).build()
+    )
     .enable(DeserializationFeature.USE_BIG_DECIMAL_FOR_FLOATS)
     .disable(JsonNodeFeature.STRIP_TRAILING_BIGDECIMAL_ZEROES)
     .build()

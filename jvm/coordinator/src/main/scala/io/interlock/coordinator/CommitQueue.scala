@@ -2,8 +2,7 @@ package io.interlock.coordinator
 
 import java.util.concurrent.locks.ReentrantLock
 
-import scala.collection.immutable.TreeMap
-import scala.collection.mutable
+import scala.util.control.NonFatal
 
 import org.apache.hadoop.fs.FileStatus
 
@@ -14,43 +13,80 @@ import org.apache.hadoop.fs.FileStatus
   * outcome. What has been handed in meanwhile goes to the store as one batch. So within a process
   * nobody races, and each commit is judged against its predecessor; between processes the store
   * decides.
+  *
+  * [[QueueState]] has the rules; here are the locks, and the threads that wait.
   */
-final class CommitQueue(log: TableLog, store: CommitStore) {
+final class CommitQueue private[coordinator] (
+    log: TableLog,
+    store: CommitStore,
+    memory: CommitMemory
+) {
   import CommitQueue._
+
+  def this(log: TableLog, store: CommitStore) = this(log, store, CommitMemory.ofProcess)
 
   private val turn = new ReentrantLock(true)
   private val sending = new ReentrantLock(true)
 
-  // All below is guarded by `this`.
-  private val waiting = mutable.Queue.empty[Entry]
-  private var tail = -1L
-  private var generation = 0L
-  private var bodies = TreeMap.empty[Long, CommitBody]
-  private var heldBytes = 0L
+  /** Guarded by `this`. */
+  private var state = QueueState.empty[Entry]
 
   /** Waits until all transactions before have handed in their commits, or given up. */
-  def takeTurn(): Unit = if (!turn.isHeldByCurrentThread) turn.lockInterruptibly()
+  def takeTurn(): Unit = if (!hasTurn) turn.lockInterruptibly()
+
+  def hasTurn: Boolean = turn.isHeldByCurrentThread
 
   /** Lets the next one have its turn; [[submit]] does it too. */
-  def passTurn(): Unit = if (turn.isHeldByCurrentThread) turn.unlock()
+  def passTurn(): Unit = if (hasTurn) turn.unlock()
 
-  /** What is known of the commits from version `from` on, without gaps. */
-  def view(from: Long): View = synchronized {
-    val known = Iterator.iterate(from)(_ + 1).map(bodies.get).takeWhile(_.nonEmpty).flatten.toVector
-    View(generation, known, reachesEnd = known.nonEmpty && known.last.version == tail)
+  /** What is known of the commits from version `from` on, without gaps. Waits for those on their way
+    * that are not kept: afterwards the log has them.
+    */
+  def view(from: Long): View = {
+    def now = synchronized(state.view(from))
+    val known = now
+    if (known.reachesEnd || !isTaken(from + known.commits.size)) known
+    else {
+      isSettled(known.generation): Unit
+      now
+    }
   }
 
   /** The commit of one version, if it is known. */
-  def at(version: Long): Option[CommitBody] = synchronized(bodies.get(version))
+  def at(version: Long): Option[CommitBody] = synchronized(state.bodies.get(version))
 
-  /** Whether this process has handed in a commit of that version, or of a later one. */
-  def isTaken(version: Long): Boolean = synchronized(version <= tail)
+  /** Whether a commit of that version is known, or this process has handed in a later one. */
+  def isTaken(version: Long): Boolean = synchronized(state.isTaken(version))
 
   /** Forgets all commits: the log turned out to be another than this process left. */
-  def startOver(): Unit = synchronized(forget())
+  def startOver(): Unit = synchronized(answer(state.startOver))
 
-  /** Remembers commits that were read from the log. */
-  def learn(commits: Seq[CommitBody]): Unit = synchronized(commits.foreach(remember))
+  /** Remembers commits that were read from the log.
+    *
+    * @param seen
+    *   the generation of the view that they complete
+    */
+  def learn(seen: Long, commits: Seq[CommitBody]): Unit = {
+    synchronized { state = state.learn(seen, commits) }
+    memory.keep(this, commits)
+  }
+
+  /** Forgets one commit, to keep others. */
+  private[coordinator] def drop(version: Long): Unit =
+    synchronized { state = state.without(version) }
+
+  /** Waits until no commit is on its way that was when it was called.
+    *
+    * @return
+    *   whether what was judged against the view of generation `seen` was judged against the log
+    */
+  def isSettled(seen: Long): Boolean = {
+    sending.lock()
+    try {
+      sendAll()
+      synchronized(state.generation == seen)
+    } finally sending.unlock()
+  }
 
   /** Hands a commit in, passes the turn on and waits for the outcome.
     *
@@ -58,20 +94,15 @@ final class CommitQueue(log: TableLog, store: CommitStore) {
     *   the generation of the view that the commit was judged against
     */
   def submit(request: CommitRequest, seen: Long): Either[Withdrawn.type, CommitOutcome] = {
-    val handedIn = synchronized {
-      if (seen != generation) Some(Left(Withdrawn))
-      else if (isTaken(request.version)) Some(Right(Taken(Nil)))
-      else None
+    val entry = new Entry(request)
+    val body = CommitBody(request.version, onItsWay(request.version), entry.lines)
+    val answered = synchronized {
+      val handedIn = state.handIn(entry, body, seen)
+      handedIn.foreach(state = _)
+      handedIn.left.toOption
     }
-    handedIn.getOrElse {
-      // The lines are read by whoever sends the batch: keep them for those who judge meanwhile.
-      val lines = request.lines.toVector
-      val entry = new Entry(request.copy(lines = lines.iterator))
-      synchronized {
-        waiting.enqueue(entry)
-        tail = request.version
-        remember(CommitBody(request.version, onItsWay(request.version), lines))
-      }
+    answered.getOrElse {
+      memory.keep(this, Seq(body))
       passTurn()
       await(entry)
     }
@@ -81,80 +112,55 @@ final class CommitQueue(log: TableLog, store: CommitStore) {
   def submitAlone(request: CommitRequest): CommitOutcome = {
     sending.lockInterruptibly()
     try {
-      while (synchronized(waiting.nonEmpty)) send()
-      val outcome = store.commit(log, Seq(request)).head
-      synchronized(forget())
+      sendAll()
+      val outcome = outcomes(Seq(request)).head
+      synchronized(answer(state.forget))
       outcome
     } finally sending.unlock()
   }
 
   private def await(entry: Entry): Either[Withdrawn.type, CommitOutcome] = {
     sending.lock()
-    try while (entry.result.isEmpty) send()
+    try while (entry.answer.isEmpty) send()
     finally sending.unlock()
-    entry.result.get.fold(error => throw error, identity)
+    entry.answer.get
   }
 
-  /** Sends what waits, up to the first gap, as one batch. */
+  private def sendAll(): Unit = while (synchronized(state.waiting.nonEmpty)) send()
+
   private def send(): Unit = {
     val batch = synchronized {
-      val first = waiting.head.request.version
-      val run = waiting.zipWithIndex.takeWhile { case (entry, i) =>
-        entry.request.version == first + i
-      }.map(_._1).toVector
-      waiting.remove(0, run.size)
-      run
+      val (next, rest) = state.nextBatch
+      state = rest
+      next
     }
-    try {
-      val outcomes = store.commit(log, batch.map(_.request))
-      synchronized {
-        val failed = outcomes.indexWhere(!_.isInstanceOf[Committed])
-        batch.zip(outcomes).zipWithIndex.foreach { case ((entry, outcome), i) =>
-          entry.result = Some(Right(outcome match {
-            case Committed(version, file) =>
-              bodies.get(version).foreach(body => remember(body.copy(file = file)))
-              Right(outcome)
-            case Taken(_) if i > failed => Left(Withdrawn)
-            case _ => Right(outcome)
-          }))
-        }
-        if (failed >= 0) {
-          forget()
-          outcomes(failed) match {
-            case Taken(winners) => winners.foreach(remember)
-            case _ =>
-          }
+    val found = outcomes(batch.map(_.entry.request))
+    synchronized(answer(state.settle(batch, found)))
+    found.foreach {
+      case Taken(winners) => memory.keep(this, winners)
+      case _ =>
+    }
+  }
+
+  /** A thread that is interrupted must not stop half-way what others wait for. */
+  private def outcomes(requests: Seq[CommitRequest]): Seq[CommitOutcome] =
+    try
+      Uninterrupted("interlock-commit") {
+        try store.commit(log, requests)
+        catch {
+          case NonFatal(refused) => requests.map(_ => Failed(refused))
+          case broken: Throwable => requests.map(_ => Unknown(broken))
         }
       }
-    } catch {
-      case error: Throwable =>
-        synchronized {
-          batch.foreach(_.result = Some(Left(error)))
-          forget()
-        }
+    catch {
+      // There was no thread for it: the store was not asked.
+      case broken: Throwable => requests.map(_ => Failed(broken))
     }
-  }
 
-  /** What waits was judged against a commit that is not there: it is judged again. */
-  private def forget(): Unit = {
-    waiting.foreach(_.result = Some(Right(Left(Withdrawn))))
-    waiting.clear()
-    bodies = TreeMap.empty
-    heldBytes = 0
-    tail = -1
-    generation += 1
+  private def answer(settled: QueueState.Settled[Entry]): Unit = {
+    settled.answers.foreach { case (entry, answer) => entry.answer = Some(answer) }
+    state = settled.next
   }
-
-  private def remember(body: CommitBody): Unit = {
-    heldBytes += sizeOf(body) - bodies.get(body.version).fold(0L)(sizeOf)
-    bodies += body.version -> body
-    while (heldBytes > MostBytes && bodies.size > 1) {
-      heldBytes -= sizeOf(bodies.head._2)
-      bodies -= bodies.head._1
-    }
-  }
-
-  private def sizeOf(body: CommitBody): Long = body.lines.iterator.map(_.length.toLong).sum
 
   /** Stands for `N.json` until it is there. */
   private def onItsWay(version: Long) =
@@ -162,9 +168,6 @@ final class CommitQueue(log: TableLog, store: CommitStore) {
 }
 
 object CommitQueue {
-
-  /** The most characters of commits that a queue keeps. */
-  private val MostBytes = 16L << 20
 
   /** Not sent: the commit before it, which it was judged against, was not made. It starts again. */
   case object Withdrawn
@@ -178,7 +181,10 @@ object CommitQueue {
     */
   final case class View(generation: Long, commits: Seq[CommitBody], reachesEnd: Boolean)
 
-  final private class Entry(val request: CommitRequest) {
-    @volatile var result: Option[Either[Throwable, Either[Withdrawn.type, CommitOutcome]]] = None
+  /** The lines are read here, by the thread that hands them in: what they throw is its own. */
+  final private class Entry(asked: CommitRequest) {
+    val lines: Vector[String] = asked.lines.toVector
+    val request: CommitRequest = asked.copy(lines = lines.iterator)
+    @volatile var answer: Option[QueueState.Answer] = None
   }
 }

@@ -24,17 +24,43 @@ final case class TableLog(path: Path, conf: Configuration) {
   *   the id that the table has after the commit
   * @param lines
   *   the actions as JSON, the commitInfo first; read once, by the store, which stamps the first
+  * @param isSameTable
+  *   whether the log is still that of the table which the transaction read: asked next to the
+  *   publication, by stores that know the table by its path alone
   */
 final case class CommitRequest(
     version: Long,
     txnId: String,
     tableId: String,
     newTableId: String,
-    lines: Iterator[String]
-)
+    lines: Iterator[String],
+    isSameTable: () => Boolean
+) {
+  def this(
+      version: Long,
+      txnId: String,
+      tableId: String,
+      newTableId: String,
+      lines: Iterator[String]
+  ) = this(version, txnId, tableId, newTableId, lines, () => true)
+}
+
+object CommitRequest {
+  def apply(
+      version: Long,
+      txnId: String,
+      tableId: String,
+      newTableId: String,
+      lines: Iterator[String]
+  ): CommitRequest = new CommitRequest(version, txnId, tableId, newTableId, lines)
+}
 
 /** A commit in the log: what later commits are judged against. */
-final case class CommitBody(version: Long, file: FileStatus, lines: Seq[String])
+final case class CommitBody(version: Long, file: FileStatus, lines: Seq[String]) {
+
+  /** Whether it is in the log, or was; else it is on its way there. */
+  def isThere: Boolean = file.getLen > 0
+}
 
 /** What became of a request. */
 sealed trait CommitOutcome
@@ -57,13 +83,17 @@ final case class Taken(winners: Seq[CommitBody]) extends CommitOutcome
 /** Nobody could say, within the deadline, whether the commit was made. Its files must stay. */
 final case class Unknown(cause: Throwable) extends CommitOutcome
 
+/** Nothing of it is left, by an error of its own. */
+final case class Failed(cause: Throwable) extends CommitOutcome
+
 /** Where commits of a table are ordered. Implementations serve many threads. */
 trait CommitStore extends AutoCloseable {
 
   /** Makes commits of consecutive versions durable and visible as `N.json`, in order.
     *
     * A request counts only if all before it were committed: after the first that was not, the rest
-    * have the outcome [[Taken]] or [[Unknown]] as well.
+    * have the outcome [[Taken]] or [[Unknown]] as well. One that cannot be committed at all is
+    * [[Failed]], and those before it are committed all the same.
     *
     * @return
     *   one outcome for each request, in the same order
@@ -71,4 +101,9 @@ trait CommitStore extends AutoCloseable {
     *   where the store refuses all of them; nothing was committed
     */
   def commit(log: TableLog, requests: Seq[CommitRequest]): Seq[CommitOutcome]
+
+  /** Forgets what this process knows of a log, so that commits are made on top of what is there now,
+    * whatever became of earlier ones.
+    */
+  def forget(log: TableLog): Unit
 }

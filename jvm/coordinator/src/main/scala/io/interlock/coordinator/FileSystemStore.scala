@@ -1,13 +1,12 @@
 package io.interlock.coordinator
 
-import java.io.IOException
+import java.io.{FileNotFoundException, IOException}
 
 import scala.util.Try
 import scala.util.control.NonFatal
 
 import io.delta.storage.LogStore
 import org.apache.hadoop.fs.FileStatus
-import org.slf4j.LoggerFactory
 
 /** Commits are ordered by the file system itself: whoever creates `N.json` has version N.
   *
@@ -15,37 +14,33 @@ import org.slf4j.LoggerFactory
   *   Delta's LogStore of a log that is not on a local disk
   */
 final class FileSystemStore(logStores: TableLog => LogStore) extends CommitStore {
-  private val logger = LoggerFactory.getLogger(classOf[FileSystemStore])
   private val publisher = Publisher.exclusive(logStores)
   private val lastCommits = new LastCommits
 
-  /** As [[CommitStore.commit]].
-    *
-    * @throws java.io.IOException
-    *   where the first request met it and nothing became visible; a later request that meets it is
-    *   [[Taken]] by nobody, to be tried again
-    */
+  /** As [[CommitStore.commit]]; whatever a commit meets is its own. */
   override def commit(log: TableLog, requests: Seq[CommitRequest]): Seq[CommitOutcome] =
     requests.foldLeft(Vector.empty[CommitOutcome]) { (done, request) =>
-      done :+ done.lastOption.fold(commit(log, request))(next(log, _, request))
+      done :+ (done.lastOption match {
+        case Some(before) if !isBefore(before, request) => Taken(Seq.empty)
+        case _ => attempted(log, request)
+      })
     }
 
-  /** Lets commits be made on top of what the log holds now, whatever became of earlier ones. */
-  def repair(log: TableLog): Unit = lastCommits.forget(log)
+  override def forget(log: TableLog): Unit = lastCommits.forget(log)
 
   override def close(): Unit = ()
 
   /** A version is made only on top of the one before it. */
-  private def next(log: TableLog, before: CommitOutcome, request: CommitRequest): CommitOutcome =
-    before match {
-      case Committed(version, _) if version + 1 == request.version =>
-        try commit(log, request)
-        catch {
-          case NonFatal(e) =>
-            logger.warn(s"Version ${request.version} of ${log.path} has to be tried again", e)
-            Taken(Seq.empty)
-        }
-      case _ => Taken(Seq.empty)
+  private def isBefore(outcome: CommitOutcome, request: CommitRequest): Boolean = outcome match {
+    case Committed(version, _) => version + 1 == request.version
+    case _ => false
+  }
+
+  private def attempted(log: TableLog, request: CommitRequest): CommitOutcome =
+    try commit(log, request)
+    catch {
+      case NonFatal(e) => Failed(e)
+      case broken: Throwable => Unknown(broken)
     }
 
   private def commit(log: TableLog, request: CommitRequest): CommitOutcome = {
@@ -71,14 +66,16 @@ final class FileSystemStore(logStores: TableLog => LogStore) extends CommitStore
   private def publish(log: TableLog, request: CommitRequest): CommitOutcome = {
     val lines = CommitLines.stamped(request.lines, Stamp.filesystem(request.version))
     val content = publisher.stage(log, request.version, request.txnId, lines)
-    try
+    try {
+      if (!request.isSameTable())
+        throw new FileNotFoundException(s"${log.path} is the log of another table now.")
       publisher.publish(log, request.version, content) match {
         case Published(file) => committed(log, request, file)
         case Foreign(file) =>
           publisher.discard(log, content)
           found(log, request, file)
       }
-    catch {
+    } catch {
       // A disk that failed once to sync may say later that it did not: then nobody knows.
       case unknown: PublishUnknown if unknown.getCause.isInstanceOf[IOException] => Unknown(unknown)
       case unknown: PublishUnknown => lookedUp(log, request).getOrElse(Unknown(unknown))
@@ -122,8 +119,7 @@ final class FileSystemStore(logStores: TableLog => LogStore) extends CommitStore
   private def requireNoGap(log: TableLog, version: Long): Unit = {
     val folder = LogFolder.of(log)
     val before = version - 1
-    def checkpointed =
-      folder.list().exists(_.getPath.getName.startsWith(f"$before%020d.checkpoint"))
+    def checkpointed = folder.names().exists(_.startsWith(f"$before%020d.checkpoint"))
     if (version > 0 && folder.status(LogFolder.commitName(before)).isEmpty && !checkpointed)
       throw new CoordinatorException(
         "INTERLOCK_LOG_GAP",

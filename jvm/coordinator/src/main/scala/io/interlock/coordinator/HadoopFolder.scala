@@ -22,8 +22,8 @@ final private[coordinator] class HadoopFolder(log: TableLog) extends LogFolder {
 
   override def sync(): Unit = ()
 
-  override def list(): Seq[FileStatus] =
-    try fs.listStatus(log.path).toVector
+  override def names(): Seq[String] =
+    try fs.listStatus(log.path).toVector.map(_.getPath.getName)
     catch { case _: FileNotFoundException => Seq.empty }
 
   private def file(name: String): Path = new Path(log.path, name)

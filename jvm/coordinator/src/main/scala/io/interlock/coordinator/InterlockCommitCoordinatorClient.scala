@@ -18,12 +18,15 @@ import org.apache.hadoop.fs.Path
   * @param judgedAgainst
   *   the generation of the queue's view that the commit was judged against; none where it knows
   *   the log only, and goes alone
+  * @param isSameTable
+  *   as in [[CommitRequest]]
   * @param whenCommitted
   *   called after each commit, on its thread
   */
 final class InterlockCommitCoordinatorClient(
     private val queue: CommitQueue,
     judgedAgainst: () => Option[Long] = () => None,
+    isSameTable: () => Boolean = () => true,
     whenCommitted: () => Unit = () => ()
 ) extends CommitCoordinatorClient {
 
@@ -50,7 +53,8 @@ final class InterlockCommitCoordinatorClient(
       txnId,
       if (version == 0) "" else updated.getOldMetadata.getId,
       updated.getNewMetadata.getId,
-      lines
+      lines,
+      isSameTable
     )
     val outcome = judgedAgainst().fold[Either[CommitQueue.Withdrawn.type, CommitOutcome]](
       Right(queue.submitAlone(request))
@@ -64,6 +68,7 @@ final class InterlockCommitCoordinatorClient(
         throw new CommitFailedException(true, true, s"Version $version is another commit's.")
       case Right(Unknown(cause)) =>
         throw new CommitUnknownException(table.getLogPath.toString, version, txnId, cause)
+      case Right(Failed(cause)) => throw cause
       case Left(_) => throw new CommitWithdrawnException(version)
     }
   }

@@ -1,7 +1,5 @@
 package io.interlock.coordinator
 
-import java.util.concurrent.ConcurrentHashMap
-
 import org.apache.hadoop.fs.{FileStatus, Path}
 
 /** The last commit that this process made to each table. A link keeps two commits of Interlock apart,
@@ -9,7 +7,7 @@ import org.apache.hadoop.fs.{FileStatus, Path}
   * the next commit.
   */
 final private[coordinator] class LastCommits {
-  private val commits = new ConcurrentHashMap[Path, LastCommit]()
+  private val commits = RecentlyUsed.map[Path, LastCommit]()
 
   /** Notes a commit, unless a later one of the same table is known. */
   def remember(log: TableLog, request: CommitRequest, file: FileStatus): Unit = {

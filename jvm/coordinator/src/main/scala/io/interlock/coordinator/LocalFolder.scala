@@ -9,7 +9,7 @@ import java.nio.file.{FileAlreadyExistsException, Files, NoSuchFileException, Pa
 import scala.jdk.CollectionConverters._
 import scala.util.Using
 
-import org.apache.hadoop.fs.{FileStatus, Path}
+import org.apache.hadoop.fs.Path
 
 /** A `_delta_log` on a local disk. Hadoop's local file system has no part in it: it starts a process
   * for each file that it makes. An interrupt of the thread stops nothing half-way.
@@ -42,11 +42,11 @@ final private[coordinator] class LocalFolder(log: TableLog) extends LogFolder {
     val _ = Files.deleteIfExists(file(name))
   }
 
-  override def list(): Seq[FileStatus] =
+  override def names(): Seq[String] =
     if (!Files.isDirectory(path)) Seq.empty
     else
-      Using.resource(Files.list(path)) { files =>
-        files.iterator.asScala.map(_.getFileName.toString).flatMap(status).toVector
+      Using.resource(Files.newDirectoryStream(path)) { files =>
+        files.iterator.asScala.map(_.getFileName.toString).toVector
       }
 
   /** Makes `target` a second name of the file `source`; never in the place of another file.

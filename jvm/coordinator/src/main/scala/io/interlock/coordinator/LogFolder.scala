@@ -23,8 +23,10 @@ private[coordinator] trait LogFolder {
   /** Nothing happens if there is no such file. */
   def delete(name: String): Unit
 
-  /** All files, in no order; none if the folder does not exist. */
-  def list(): Seq[FileStatus]
+  /** The names of all that is in the folder, in no order; none if it does not exist. A log may have
+    * 100,000 files and more: they are not looked at one by one.
+    */
+  def names(): Seq[String]
 
   /** Makes the names in the folder durable. */
   def sync(): Unit

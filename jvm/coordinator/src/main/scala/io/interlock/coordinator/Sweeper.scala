@@ -26,10 +26,9 @@ object Sweeper {
   def sweep(log: TableLog, olderThanMillis: Long, kept: Set[String] = Set.empty): Seq[Path] = {
     val folder = LogFolder.of(log)
     val limit = System.currentTimeMillis() - olderThanMillis
-    val orphans = folder.list().filter { file =>
-      val name = file.getPath.getName
-      file.isFile && file.getModificationTime < limit && Orphan.matches(name) && !kept(name)
-    }
+    val orphans = folder.names().filter(name => Orphan.matches(name) && !kept(name))
+      .flatMap(folder.status)
+      .filter(file => file.isFile && file.getModificationTime < limit)
     orphans.map(_.getPath).filter { path =>
       val deleted = Try(folder.delete(path.getName))
       deleted.failed.foreach(logger.warn(s"$path is left behind", _))

@@ -2,11 +2,14 @@ package io.interlock.coordinator
 
 import java.nio.file.Files
 import java.util.UUID
+import java.util.concurrent.atomic.AtomicBoolean
 import java.util.concurrent.locks.LockSupport
 import java.util.concurrent.{CountDownLatch, Executors, TimeUnit}
 
 import scala.concurrent.duration.{Duration, SECONDS}
 import scala.concurrent.{Await, ExecutionContext, Future}
+
+import org.apache.hadoop.fs.FileStatus
 
 /** The queue over the file system store, on a real folder. */
 class CommitQueueSuite extends Tables {
@@ -123,11 +126,179 @@ class CommitQueueSuite extends Tables {
     assertEquals(own.submit(request(1), seen), Left(CommitQueue.Withdrawn))
   }
 
-  table.test("an error of the store is every waiting commit's own, and the queue goes on") { log =>
+  /** Hands commits of the versions 1, 2 and 3 in while version 0 is on its way, so that they go as one
+    * batch.
+    */
+  private def asBatch(own: CommitQueue, faultAt: Option[Long])(
+      check: Seq[Future[Either[CommitQueue.Withdrawn.type, CommitOutcome]]] => Unit
+  ): Unit = {
+    val gate = new Gate(CommitPhase.Staging)
+    CommitPhases.observe { (phase, log, version) =>
+      gate.at(phase, log, version)
+      if (phase == CommitPhase.Staged && faultAt.contains(version)) throw NoSpace
+    }
+    val first = Future(own.submit(request(0), own.view(0).generation))
+    gate.awaitArrival()
+    val behind = (1L to 3L).map { version =>
+      val seen = own.view(0).generation
+      val submitted = Future(own.submit(request(version), seen))
+      viewOf(own, version.toInt + 1)
+      submitted
+    }
+    gate.release()
+    assertCommitted(outcome(first).toOption.get, 0)
+    check(behind)
+  }
+
+  private object NoSpace extends java.io.IOException("no space")
+
+  private def outcome(submitted: Future[Either[CommitQueue.Withdrawn.type, CommitOutcome]]) =
+    Await.result(submitted, Duration(20, SECONDS))
+
+  for (bad <- 1L to 3L)
+    table.test(s"of a batch of three, an error of version $bad is that commit's alone") { log =>
+      val own = queue(log)
+      asBatch(own, Some(bad)) { submitted =>
+        submitted.map(outcome).zip(1L to 3L).foreach {
+          case (Right(made), version) if version < bad => assertCommitted(made, version)
+          case (answer, `bad`) => assertEquals(answer, Right(Failed(NoSpace)))
+          case (answer, _) => assertEquals(answer, Left(CommitQueue.Withdrawn))
+        }
+        CommitPhases.observe(null)
+        assertEquals(log.names, (0L until bad).map(LogFolder.commitName).toSet)
+        assertEquals(commitNext(own, bad), bad)
+      }
+    }
+
+  table.test("of a batch of three without an error, each is committed") { log =>
+    asBatch(queue(log), None) { submitted =>
+      submitted.map(outcome).zip(1L to 3L).foreach { case (answer, version) =>
+        assertCommitted(answer.toOption.get, version)
+      }
+    }
+  }
+
+  table.test("lines that cannot be had are an error of the commit that has them") { log =>
     val own = queue(log)
-    CommitPhases.observe((_, _, _) => throw new java.io.IOException("no space"))
-    intercept[java.io.IOException](own.submit(request(0), own.view(0).generation))
-    CommitPhases.observe(null)
+    val broken = request(0).copy(lines = Iterator("{}").map(_ => sys.error("lines")))
+    intercept[RuntimeException](own.submit(broken, own.view(0).generation))
     assertEquals(commitNext(own, 0), 0L)
+  }
+
+  table.test("a commit that was there already ends the batch, and nothing is judged against it") {
+    log =>
+      val own = queue(log)
+      val seen = own.view(0).generation
+      assertCommitted(log.commit(0, "replayed"), 0)
+      val again = own.submit(log.request(1, "replayed"), seen)
+      assertCommitted(again.toOption.get, 0)
+      assertEquals(own.view(1).commits, Nil)
+      assertEquals(own.submit(request(2), seen), Left(CommitQueue.Withdrawn))
+      assertEquals(commitNext(own, 1), 1L)
+  }
+
+  table.test("an interrupt of the thread that sends ends nobody's commit") { log =>
+    val own = queue(log)
+    val gate = new Gate(CommitPhase.Staged)
+    CommitPhases.observe(gate)
+    val answers = new java.util.concurrent.LinkedBlockingQueue[(Any, Boolean)]
+    val sender = new Thread(() =>
+      answers.put((own.submit(request(0), own.view(0).generation), Thread.interrupted()))
+    )
+    sender.start()
+    gate.awaitArrival()
+    val second = Future(own.submit(request(1), own.view(0).generation))
+    viewOf(own, 2)
+    sender.interrupt()
+    gate.release()
+    answers.poll(20, TimeUnit.SECONDS) match {
+      case (Right(outcome: CommitOutcome), interrupted) =>
+        assertCommitted(outcome, 0)
+        assert(interrupted)
+      case other => fail(s"$other")
+    }
+    assertCommitted(outcome(second).toOption.get, 1)
+    assertLog(log, log.txnId(0), log.txnId(1))
+  }
+
+  table.test("what was judged against a commit on its way is settled once that was made, or not") {
+    log =>
+      val own = queue(log)
+      val gate = new Gate(CommitPhase.Staged)
+      CommitPhases.observe(gate)
+      val first = Future(own.submit(request(0), own.view(0).generation))
+      gate.awaitArrival()
+      val seen = viewOf(own, 1).generation
+      val isSettled = Future(own.isSettled(seen))
+      Files.writeString(log.file(0), """{"commitInfo":{"txnId":"foreign"}}""")
+      gate.release()
+      assertEquals(outcome(first).map(_.getClass), Right(classOf[Taken]))
+      assertEquals(committed(isSettled), false)
+      assert(own.isSettled(own.view(0).generation))
+  }
+
+  table.test("what was read of a log that turned out to be another is not remembered") { log =>
+    val own = queue(log)
+    assertEquals(commitNext(own, 0), 0L)
+    val read = own.view(0)
+    own.startOver()
+    own.learn(read.generation, read.commits)
+    assertEquals(own.view(0).commits, Nil)
+    own.learn(own.view(0).generation, read.commits)
+    assertEquals(own.view(0).commits, read.commits)
+  }
+
+  table.test("the queues of a process keep so much together, the newest") { log =>
+    val memory = new CommitMemory(500)
+    val (one, two) = (
+      new CommitQueue(log.log, log.store, memory),
+      new CommitQueue(log.log, log.newStore, memory)
+    )
+    def body(version: Long, length: Int) =
+      CommitBody(
+        version,
+        new FileStatus(1, false, 1, 0, 0, log.log.file(version)),
+        Seq("x" * length)
+      )
+    def kept(queue: CommitQueue) = (0L to 9L).filter(queue.at(_).nonEmpty)
+    one.learn(0, (0L to 3L).map(body(_, 100)))
+    two.learn(0, Seq(body(4, 200)))
+    assertEquals((kept(one), kept(two)), (Vector(1L, 2L, 3L), Vector(4L)))
+    two.learn(0, Seq(body(5, 501)))
+    assertEquals((kept(one), kept(two)), (Vector.empty[Long], Vector.empty[Long]))
+    two.learn(0, Seq(body(6, 500)))
+    assertEquals((kept(one), kept(two)), (Vector.empty[Long], Vector(6L)))
+  }
+
+  table.test("a commit on its way that is too large to be kept is waited for") { log =>
+    val own = new CommitQueue(log.log, log.store, new CommitMemory(1))
+    val gate = new Gate(CommitPhase.Staged)
+    CommitPhases.observe(gate)
+    val first = Future(own.submit(request(0), own.view(0).generation))
+    gate.awaitArrival()
+    val view = Future(own.view(0))
+    gate.release()
+    assertCommitted(outcome(first).toOption.get, 0)
+    val seen = Await.result(view, Duration(20, SECONDS))
+    assertEquals((seen.commits, seen.reachesEnd), (Nil, false))
+    assert(Files.exists(log.file(0)))
+  }
+
+  table.test("a commit that gets no thread fails, and those behind it go on") { log =>
+    val own = queue(log)
+    val fails = new AtomicBoolean(true)
+    val inherited = new InheritableThreadLocal[String] {
+      override def childValue(parents: String): String =
+        if (fails.getAndSet(false)) throw new OutOfMemoryError("no thread can be made") else parents
+    }
+    inherited.set("asked for whenever a thread is made")
+    try {
+      own.takeTurn()
+      own.submit(request(0), own.view(0).generation) match {
+        case Right(Failed(_: OutOfMemoryError)) =>
+        case other => fail(s"$other")
+      }
+      assertEquals(commitNext(own, 0), 0L)
+    } finally inherited.remove()
   }
 }

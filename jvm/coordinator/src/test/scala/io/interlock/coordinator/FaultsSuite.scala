@@ -36,7 +36,7 @@ class FaultsSuite extends Tables {
       val batch = Seq(1L, 2L, 3L).map(v => table.request(v, s"t$v"))
       val outcomes = failing(table, phase, 2)(table.store.commit(table.log, batch))
       assertCommitted(outcomes.head, 1)
-      assertEquals(outcomes.tail, Seq(Taken(Seq.empty), Taken(Seq.empty)))
+      assertEquals(outcomes.tail, Seq(Failed(Fault), Taken(Seq.empty)))
       assertLog(table, "t0", "t1")
     }
 

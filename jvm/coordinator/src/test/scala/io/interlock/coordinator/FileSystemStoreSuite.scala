@@ -1,6 +1,6 @@
 package io.interlock.coordinator
 
-import java.io.IOException
+import java.io.{FileNotFoundException, IOException}
 import java.nio.file.Files
 
 class FileSystemStoreSuite extends Tables {
@@ -84,6 +84,35 @@ class FileSystemStoreSuite extends Tables {
     assertEquals(table.read(0).tail, lines)
   }
 
+  table.test("a commitInfo longer than any reader's limit is committed") { table =>
+    val longest = "x" * (21 << 20)
+    val info = TestTable.info("t0").replace("WRITE", longest)
+    val request = CommitRequest(0, "t0", "", "table", Iterator(info, adds.head))
+    assertCommitted(table.store.commit(table.log, Seq(request)).head, 0)
+    assertLog(table, "t0")
+    assertEquals(table.read(0).tail, Seq(adds.head))
+    assertCommitted(table.commit(1, "t1"), 1)
+  }
+
+  for (isSame <- Seq(false, true))
+    table.test(s"whether the table is the same, $isSame, is asked when all else is ready") {
+      table =>
+        table.commit(0, "t0")
+        def isSameTable = {
+          assert(table.names.exists(_.endsWith(".tmp")))
+          isSame
+        }
+        val asked = table.request(1, "t1").copy(isSameTable = () => isSameTable)
+        table.store.commit(table.log, Seq(asked, table.request(2, "t2"))) match {
+          case Seq(made, next) if isSame =>
+            assertCommitted(made, 1)
+            assertCommitted(next, 2)
+            assertLog(table, "t0", "t1", "t2")
+          case Seq(Failed(_: FileNotFoundException), Taken(Seq())) => assertLog(table, "t0")
+          case other => fail(s"$other")
+        }
+    }
+
   table.test("a folder in the place of a version is an I/O error") { table =>
     Files.createDirectory(table.file(0))
     val e = intercept[IOException](table.commit(0, "t0"))
@@ -91,13 +120,17 @@ class FileSystemStoreSuite extends Tables {
     assertEquals(table.names, Set(LogFolder.commitName(0)))
   }
 
-  table.test("an I/O error within a batch leaves the rest to try again") { table =>
-    Files.createDirectory(table.file(1))
-    val requests = Seq(0L, 1L, 2L).map(v => table.request(v, s"t$v"))
-    val outcomes = table.store.commit(table.log, requests)
-    assertCommitted(outcomes.head, 0)
-    assertEquals(outcomes.tail, Seq(Taken(Seq.empty), Taken(Seq.empty)))
-    assertEquals(table.names, Set(LogFolder.commitName(0), LogFolder.commitName(1)))
+  table.test("an I/O error within a batch is one commit's, and leaves the rest to try again") {
+    table =>
+      Files.createDirectory(table.file(1))
+      val requests = Seq(0L, 1L, 2L).map(v => table.request(v, s"t$v"))
+      val outcomes = table.store.commit(table.log, requests)
+      assertCommitted(outcomes.head, 0)
+      outcomes.tail match {
+        case Seq(Failed(_: IOException), Taken(Seq())) =>
+        case other => fail(s"$other")
+      }
+      assertEquals(table.names, Set(LogFolder.commitName(0), LogFolder.commitName(1)))
   }
 
   table.test("a log folder that is not there is an I/O error") { table =>
@@ -109,7 +142,7 @@ class FileSystemStoreSuite extends Tables {
     val lines =
       Iterator("x" * 100000, "y").map(line => if (line == "y") sys.error("lines") else line)
     val request = CommitRequest(0, "t0", "", "table", Iterator(TestTable.info("t0")) ++ lines)
-    intercept[RuntimeException](table.store.commit(table.log, Seq(request)))
+    assert(table.store.commit(table.log, Seq(request)).head.isInstanceOf[Failed])
     assertEquals(table.names, Set.empty[String])
   }
 

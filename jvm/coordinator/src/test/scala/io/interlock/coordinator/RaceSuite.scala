@@ -65,6 +65,7 @@ class RaceSuite extends Tables {
           case Committed(made, _) => made
           case Taken(_) => commit(version + 1, txnId)
           case Unknown(e) => throw e
+          case Failed(e) => throw e
         }
       (0 until Versions).scanLeft((-1L, "")) { case ((last, _), i) =>
         val txnId = s"w$writer-$i"

@@ -57,4 +57,11 @@ class SweeperSuite extends Tables {
       assertEquals(Sweeper.sweep(table.log, 0), Seq.empty)
     }
   }
+
+  table.test("files that no writer leaves behind are not looked at") { table =>
+    val endless = table.folder.resolve("endless")
+    Files.createSymbolicLink(endless, endless)
+    fill(table, 2 * hour)
+    assertEquals(Sweeper.sweep(table.log, hour).map(_.getName).toSet, orphans)
+  }
 }

@@ -66,7 +66,14 @@ class TestTable(val root: LocalPath) {
     CommitRequest(version, txnId, "table", "table", (TestTable.info(txnId) +: lines).iterator)
 
   def commit(version: Long, txnId: String, lines: String*): CommitOutcome =
-    store.commit(log, Seq(request(version, txnId, lines: _*))).head
+    commit(store, request(version, txnId, lines: _*))
+
+  /** Throws what a commit failed by. */
+  def commit(store: CommitStore, request: CommitRequest): CommitOutcome =
+    store.commit(log, Seq(request)).head match {
+      case Failed(cause) => throw cause
+      case outcome => outcome
+    }
 
   /** The names of the files in the log folder. */
   def names: Set[String] = Using.resource(Files.list(folder)) {

@@ -11,24 +11,28 @@ object ConflictKind {
   /** The winner removed or moved data that the attempt relies on. */
   case object ConcurrentDeleteRead extends ConflictKind("INTERLOCK_CONCURRENT_DELETE_READ")
 
-  /** Two compactions of one scope. */
+  /** Both removed a file, and the attempt has not read it; or two compactions of one scope. */
   case object ConcurrentDeleteDelete extends ConflictKind("INTERLOCK_CONCURRENT_DELETE_DELETE")
 
   /** @param winnerAddedData
     *   whether the winner added files as a change of data; compactions never do
     * @param winnerRemoved
     *   whether the winner removed files
+    * @param onlyRemove
+    *   whether both removed a file and the attempt has read none that the winner removed
     */
   def of(
       earlier: OperationClass,
       later: OperationClass,
       winnerAddedData: Boolean,
-      winnerRemoved: Boolean
+      winnerRemoved: Boolean,
+      onlyRemove: Boolean
   ): ConflictKind = {
     val laterCompacts = OperationClass.compactions(later)
     if (laterCompacts && OperationClass.compactions(earlier)) ConcurrentDeleteDelete
     else if (laterCompacts && winnerRemoved) ConcurrentDeleteRead
     else if (winnerAddedData) ConcurrentAppend
+    else if (onlyRemove) ConcurrentDeleteDelete
     else ConcurrentDeleteRead
   }
 }

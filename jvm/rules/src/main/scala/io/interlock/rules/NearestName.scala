@@ -5,9 +5,12 @@ object NearestName {
 
   /** The candidate with the smallest edit distance to `name`. */
   def of(name: String, candidates: Seq[String]): String =
-    candidates.minBy(distance(name.toLowerCase, _))
+    candidates.minBy(distance(name, _))
 
-  private def distance(a: String, b: String): Int =
+  /** How many letters to add, leave out or replace, whatever their case. */
+  def distance(a: String, b: String): Int = ofLowerCase(a.toLowerCase, b.toLowerCase)
+
+  private def ofLowerCase(a: String, b: String): Int =
     a.foldLeft((0 to b.length).toVector) { (above, c) =>
       b.indices.scanLeft(above.head + 1) { (left, j) =>
         val replaced = above(j) + (if (b(j) == c) 0 else 1)

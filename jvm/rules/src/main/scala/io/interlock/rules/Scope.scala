@@ -1,14 +1,21 @@
 package io.interlock.rules
 
-/** The partitions that a winner changed: those of the files it added or removed.
+/** A partition of a table.
   *
-  * A partition is the map from partition column to its value as the table's log writes it (null
-  * for the null partition).
+  * @param values
+  *   of all partition columns, null for NULL, each value in one spelling whatever the log has
   */
+final case class Partition(values: Map[String, String]) {
+
+  /** As a path: `country=DE/day=2026-01-01`. */
+  override def toString: String =
+    values.toSeq.sorted.map { case (column, value) => s"$column=$value" }.mkString("/")
+}
+
+/** The partitions that a winner changed: those of the files it added or removed. */
 sealed trait ChangedScope extends Product with Serializable
 
 object ChangedScope {
-  type Partition = Map[String, String]
 
   /** The winner changed no file. */
   case object Nothing extends ChangedScope
@@ -33,7 +40,7 @@ trait AttemptScope {
   /** Whether the attempt covers every partition, also those that do not exist yet. */
   def coversTable: Boolean
 
-  def covers(partition: ChangedScope.Partition): Boolean
+  def covers(partition: Partition): Boolean
 
   /** Whether the attempt covers no partition at all. */
   def isEmpty: Boolean
@@ -49,7 +56,7 @@ trait AttemptScope {
 object AttemptScope {
   object WholeTable extends AttemptScope {
     override def coversTable: Boolean = true
-    override def covers(partition: ChangedScope.Partition): Boolean = true
+    override def covers(partition: Partition): Boolean = true
     override def isEmpty: Boolean = false
   }
 
@@ -59,11 +66,11 @@ object AttemptScope {
     *   the attempt's partition predicates; none where it selects nothing
     */
   final case class Partitions(
-      written: Set[ChangedScope.Partition],
-      selects: Seq[ChangedScope.Partition => Boolean]
+      written: Set[Partition],
+      selects: Seq[Partition => Boolean]
   ) extends AttemptScope {
     override def coversTable: Boolean = false
-    override def covers(partition: ChangedScope.Partition): Boolean =
+    override def covers(partition: Partition): Boolean =
       written.contains(partition) || selects.exists(_(partition))
     override def isEmpty: Boolean = written.isEmpty && selects.isEmpty
   }

@@ -5,8 +5,8 @@ import io.interlock.rules.OperationClass._
 class JudgeSuite extends munit.FunSuite {
   private val delta = Policies.byName("maxcompute_delta").get
   private val standard = Policies.byName("maxcompute_standard").get
-  private val p1 = Map("p" -> "1")
-  private val p2 = Map("p" -> "2")
+  private val p1 = Partition(Map("p" -> "1"))
+  private val p2 = Partition(Map("p" -> "2"))
   private val inP1 = AttemptScope.Partitions(Set(p1), Nil)
   private val anywhere = AttemptScope.Partitions(Set(p1), Seq(_ => true))
 
@@ -25,7 +25,7 @@ class JudgeSuite extends munit.FunSuite {
     assertEquals(ruling.cell.map(_.id), cell)
   }
 
-  private def in(partitions: ChangedScope.Partition*) = ChangedScope.Partitions(partitions.toSet)
+  private def in(partitions: Partition*) = ChangedScope.Partitions(partitions.toSet)
 
   check("one partition", Append, in(p1), Append, inP1, Verdict.Fail, Some("D7"))
   check("disjoint partitions never conflict", Append, in(p2), Append, inP1, Verdict.AsIs, None)
@@ -92,8 +92,13 @@ class JudgeSuite extends munit.FunSuite {
   }
 
   test("a conflict is raised as the error of its kind") {
-    def kind(earlier: OperationClass, later: OperationClass, added: Boolean, removed: Boolean) =
-      ConflictKind.of(earlier, later, added, removed).toString
+    def kind(
+        earlier: OperationClass,
+        later: OperationClass,
+        added: Boolean,
+        removed: Boolean,
+        onlyRemove: Boolean = false
+    ) = ConflictKind.of(earlier, later, added, removed, onlyRemove).toString
     assertEquals(kind(Append, Append, added = true, removed = false), "ConcurrentAppend")
     assertEquals(kind(Overwrite, Mutate, added = false, removed = true), "ConcurrentDeleteRead")
     assertEquals(
@@ -108,6 +113,10 @@ class JudgeSuite extends munit.FunSuite {
     assertEquals(
       kind(MergeSmallFiles, Mutate, added = false, removed = true),
       "ConcurrentDeleteRead"
+    )
+    assertEquals(
+      kind(Mutate, Mutate, added = false, removed = true, onlyRemove = true),
+      "ConcurrentDeleteDelete"
     )
   }
 

@@ -25,15 +25,17 @@ object CompactionSettings {
   private val TargetFileSize = "targetFileSize"
   private val DefaultMinFiles = 2L
 
-  val propertyKeys: Seq[String] =
-    Seq(SmallFileSize, MinFiles, TargetFileSize).map(PropertyPrefix + _)
+  private val Words = Seq(SmallFileSize, MinFiles, TargetFileSize)
+
+  val propertyKeys: Seq[String] = Words.map(PropertyPrefix + _)
+  val confKeys: Seq[String] = Words.map(ConfPrefix + _)
 
   /** @throws InterlockException
     *   INTERLOCK_INVALID_PROPERTY
     */
   def check(properties: Map[String, String]): Unit =
     for {
-      word <- Seq(SmallFileSize, MinFiles, TargetFileSize)
+      word <- Words
       value <- properties.get(PropertyPrefix + word)
     } parse(word, PropertyPrefix + word, value)
 

@@ -20,7 +20,11 @@ object CoordinatorSettings {
   /** The coordinator of tables that name none: the file system of the log itself. */
   val FileSystem = "filesystem"
 
-  private val Prefix = "spark.interlock.coordinator."
+  /** How often a commit is tried again after commits of other processes. */
+  val MaxAttemptsConf = "spark.interlock.commit.maxAttempts"
+
+  /** Keys go on with a coordinator's name and one of its settings. */
+  val Prefix = "spark.interlock.coordinator."
   private val Name = "[A-Za-z][A-Za-z0-9_-]*".r
 
   /** @throws InterlockException

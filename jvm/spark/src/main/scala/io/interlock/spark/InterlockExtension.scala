@@ -3,7 +3,12 @@ package io.interlock.spark
 import io.interlock.spark.ranges.TableFunctions
 import org.apache.spark.interlock.InterlockMetrics
 import org.apache.spark.sql.SparkSessionExtensions
-import org.apache.spark.sql.delta.interlock.{ReaderOptions, ResolveTableRange, VacuumRetention}
+import org.apache.spark.sql.delta.interlock.{
+  ReaderOptions,
+  ReadsInTransaction,
+  ResolveTableRange,
+  VacuumRetention
+}
 
 /** Brings Interlock into a session: `spark.sql.extensions`, listed after Delta's own extension.
   *
@@ -14,6 +19,7 @@ final class InterlockExtension extends (SparkSessionExtensions => Unit) {
     Handshake.check()
     DeltaHook.install()
     InterlockMetrics.register()
+    Misspelt.warnOfStart()
     extensions.injectParser((_, delegate) => new InterlockParser(delegate))
     extensions.injectHintResolutionRule(_ => MarkTruncate)
     extensions.injectHintResolutionRule(session => new ReaderOptions(session))
@@ -21,7 +27,10 @@ final class InterlockExtension extends (SparkSessionExtensions => Unit) {
     extensions.injectResolutionRule(_ => ResolveCompact)
     extensions.injectResolutionRule(session => new ResolveTableRange(session))
     extensions.injectResolutionRule(_ => ResolveShowHistory)
+    extensions.injectOptimizerRule(_ => ReadsInTransaction)
     extensions.injectCheckRule(_ => WriterOptions)
+    extensions.injectCheckRule(_ => DeltaOnly)
+    extensions.injectCheckRule(_ => Misspelt)
     extensions.injectCheckRule(_ => VacuumRetention)
     LatestFunctions.register(extensions)
     TableFunctions.register(extensions)

@@ -18,7 +18,9 @@ import org.apache.spark.sql.SparkSession
   * path of one. The file at a path is read once per process.
   */
 object SessionPolicies {
-  private val Prefix = "spark.interlock.policies."
+
+  /** Keys go on with a policy's name. */
+  val Prefix = "spark.interlock.policies."
   private val Name = "[A-Za-z][A-Za-z0-9_-]*".r
   private val files = new ConcurrentHashMap[String, String]
 
@@ -27,12 +29,10 @@ object SessionPolicies {
   /** @throws InterlockException
     *   INTERLOCK_MALFORMED_POLICY
     */
-  def byName(name: String): Option[Policy] = own.get(name) match {
-    case Some(value) => Some(parse(name, value))
-    case None => Policies.byName(name)
-  }
+  def byName(name: String): Option[Policy] =
+    setting(confKey(name)).map(parse(name, _)).orElse(Policies.byName(name))
 
-  def names: Seq[String] = Policies.names ++ own.keys.toSeq.sorted.diff(Policies.names)
+  def names: Seq[String] = Policies.names ++ own.sorted.diff(Policies.names)
 
   /** @throws InterlockException
     *   INTERLOCK_MALFORMED_POLICY
@@ -42,12 +42,17 @@ object SessionPolicies {
   /** All but the malformed ones, for texts about something else. */
   def readable: Seq[Policy] = names.flatMap(name => Try(byName(name)).toOption.flatten)
 
-  private def own: Map[String, String] = settings.collect {
-    case (key, value) if key.startsWith(Prefix) => key.stripPrefix(Prefix) -> value
-  }
+  private def own: Seq[String] =
+    settings.keys.filter(_.startsWith(Prefix)).map(_.stripPrefix(Prefix)).toSeq
 
   private def session: Option[SparkSession] =
     SparkSession.getActiveSession.orElse(SparkSession.getDefaultSession)
+
+  /** Asked by every commit, which is why it does not look through all of them. */
+  private def setting(key: String): Option[String] = session match {
+    case Some(found) => found.conf.getOption(key)
+    case None => Option(SparkEnv.get).flatMap(_.conf.getOption(key))
+  }
 
   private def settings: Map[String, String] = session.map(_.conf.getAll)
     .orElse(Option(SparkEnv.get).map(_.conf.getAll.toMap))

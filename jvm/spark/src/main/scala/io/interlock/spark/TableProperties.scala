@@ -14,7 +14,9 @@ object TableProperties {
   val PolicyKey = "interlock.policy"
   val DefaultPolicyConf = "spark.interlock.defaultPolicy"
   val CoordinatorKey = "interlock.coordinator"
-  private val Known =
+
+  /** All that a table can have. */
+  val Known: Seq[String] =
     Seq(PolicyKey, PolicyDigest.Key, CoordinatorKey) ++ CompactionSettings.propertyKeys
 
   private val RowTracking = "delta.enableRowTracking"

@@ -4,7 +4,7 @@ import java.io.{BufferedReader, ByteArrayInputStream, InputStreamReader}
 import java.nio.charset.StandardCharsets.UTF_8
 
 import scala.jdk.CollectionConverters._
-import scala.util.Using
+import scala.util.{Try, Using}
 
 import io.interlock.coordinator._
 
@@ -14,19 +14,33 @@ import io.interlock.coordinator._
 final private[postgres] class Drafts(
     publisher: Publisher,
     log: TableLog,
-    requests: Seq[CommitRequest]
+    asked: Seq[CommitRequest]
 ) {
   private var stamp: Option[Stamp] = None
   private var contents = Vector.empty[CommitContent]
+  private var failed: Option[Throwable] = None
+  private var ready = asked
 
-  /** The contents with `wanted` in them; the lines of the requests are read once. */
+  /** The requests before the first whose content cannot be had. */
+  def requests: Seq[CommitRequest] = ready
+
+  /** Why the request behind them has no content. */
+  def failure: Option[Throwable] = failed
+
+  /** The contents of [[requests]] with `wanted` in them; the lines are read once.
+    *
+    * @throws java.lang.Exception
+    *   where there are none left, the [[failure]]
+    */
   def stamped(wanted: Stamp): Seq[CommitContent] = {
     if (!stamp.contains(wanted)) {
       val before = contents
       contents = stage(wanted, before)
       stamp = Some(wanted)
       before.foreach(publisher.discard(log, _))
+      ready = asked.take(contents.size)
     }
+    if (ready.isEmpty) failed.foreach(throw _)
     contents
   }
 
@@ -35,17 +49,18 @@ final private[postgres] class Drafts(
     case (request, content) => if (wanted(request)) publisher.discard(log, content)
   }
 
-  private def stage(wanted: Stamp, before: Seq[CommitContent]): Vector[CommitContent] =
-    requests.zipWithIndex.foldLeft(Vector.empty[CommitContent]) { case (done, (request, i)) =>
+  private def stage(wanted: Stamp, before: Seq[CommitContent]): Vector[CommitContent] = {
+    def content(request: CommitRequest, i: Int): CommitContent = {
       def staged(lines: Iterator[String]) = publisher
         .stage(log, request.version, request.txnId, CommitLines.stamped(lines, wanted))
-      try done :+ before.lift(i).fold(staged(request.lines))(Drafts.reading(log, _)(staged))
-      catch {
-        case e: Throwable =>
-          done.foreach(publisher.discard(log, _))
-          throw e
-      }
+      before.lift(i).fold(staged(request.lines))(Drafts.reading(log, _)(staged))
     }
+    ready.iterator.zipWithIndex.map { case (request, i) => Try(content(request, i)) }
+      .takeWhile { attempted =>
+        attempted.failed.foreach(e => failed = Some(e))
+        attempted.isSuccess
+      }.map(_.get).toVector
+  }
 }
 
 private[postgres] object Drafts {

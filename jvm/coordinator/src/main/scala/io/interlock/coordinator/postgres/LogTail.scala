@@ -29,7 +29,7 @@ final private[postgres] class LogTail(context: StoreContext, log: TableLog) {
 
   /** The last version in the log; -1 for none. */
   def lastVersion(): Long =
-    folder.list().map(_.getPath.getName).collect { case CommitName(digits) => digits.toLong }
+    folder.names().collect { case CommitName(digits) => digits.toLong }
       .maxOption.getOrElse(-1L)
 
   /** Compares ratified commits with the log, and publishes those that it lacks, in order, up to the

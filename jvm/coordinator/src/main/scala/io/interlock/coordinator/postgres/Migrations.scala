@@ -18,7 +18,12 @@ final private[postgres] case class Migration(version: Int, name: String) {
 
 /** The schema's versions, and the history of them in the table `interlock.migrations`. */
 private[postgres] object Migrations {
-  val all: Seq[Migration] = Seq(Migration(1, "V1__schema"), Migration(2, "V2__functions"))
+  val all: Seq[Migration] =
+    Seq(
+      Migration(1, "V1__schema"),
+      Migration(2, "V2__functions"),
+      Migration(3, "V3__idle_sessions")
+    )
   val newest: Int = all.last.version
 
   // One at a time: the lock is known to nobody else.

@@ -11,15 +11,18 @@ import io.interlock.coordinator._
 final private[postgres] class PostgresCommit(
     context: StoreContext,
     log: TableLog,
-    requests: Seq[CommitRequest]
+    asked: Seq[CommitRequest]
 ) {
   import PostgresCommit._
 
   private val database = context.database
   private val tail = new LogTail(context, log)
-  private val drafts = new Drafts(context.publisher, log, requests)
-  private val base = requests.head.version - 1
-  private val tableId = requests.head.tableId
+  private val drafts = new Drafts(context.publisher, log, asked)
+  private val base = asked.head.version - 1
+  private val tableId = asked.head.tableId
+
+  /** Those that can be committed, as far as it is known. */
+  private def requests = drafts.requests
 
   def run(): Seq[CommitOutcome] =
     try {
@@ -30,12 +33,17 @@ final private[postgres] class PostgresCommit(
         request.txnId
       }.toSet
       drafts.discard(request => !kept.contains(request.txnId))
-      outcomes
+      outcomes ++ withoutContent
     } catch {
+      case e if drafts.failure.contains(e) => withoutContent
       case NonFatal(e) =>
         drafts.discard(_ => true)
         throw e
     }
+
+  /** What becomes of the request whose content cannot be had, and of those behind it. */
+  private def withoutContent: Seq[CommitOutcome] =
+    drafts.failure.toSeq.map(Failed) ++ asked.drop(requests.size + 1).map(_ => Taken(Seq.empty))
 
   /** What would be an obstacle to publishing is found before anything is ratified. */
   private def checkLog(): Unit =

@@ -1,6 +1,6 @@
 package io.interlock.coordinator.postgres
 
-import java.util.concurrent.ConcurrentHashMap
+import java.util.{HashMap => JHashMap, Map => JMap}
 
 import scala.jdk.CollectionConverters._
 import scala.util.Try
@@ -48,9 +48,13 @@ final class PostgresStore(settings: PostgresSettings, logStores: TableLog => Log
       .collect { case StagedFile(name, _, _) => name }.toSet
   }
 
+  override def forget(log: TableLog): Unit = {
+    val _ = context.states.remove(LogPaths.resolved(log).path)
+  }
+
   /** Also tells the database what of this process is published, if it can be told. */
   override def close(): Unit = {
-    context.states.asScala.foreach { case (path, state) =>
+    new JHashMap(context.states).asScala.foreach { case (path, state) =>
       state.own.foreach(own =>
         Try(context.database.published(path, state.epoch, state.head, own.txnId))
       )
@@ -70,7 +74,7 @@ private object PostgresStore {
     outcome match {
       case Committed(version, file) => Committed(version, asked(file))
       case Taken(winners) => Taken(winners.map(body => body.copy(file = asked(body.file))))
-      case unknown: Unknown => unknown
+      case other => other
     }
   }
 }
@@ -83,7 +87,7 @@ final private[postgres] class StoreContext(
 ) {
 
   /** The last known state of each table: a guess which the database confirms or corrects. */
-  val states = new ConcurrentHashMap[Path, TableState]()
+  val states: JMap[Path, TableState] = RecentlyUsed.map()
 
   /** Turns what the database refuses, where nothing was committed, into an error that tells it. */
   def refusing[A](work: => A): A =

@@ -57,7 +57,8 @@ object Advice {
 
   private def layoutOf(rejection: Rejection): String = rejection.kind match {
     case Kind.ConcurrentWrite =>
-      "RESTORE, CLONE and CONVERT run alone: let no other job commit meanwhile."
+      "RESTORE, CLONE and CONVERT run alone: let no other job commit meanwhile. For other jobs, let " +
+        "the log keep commits for longer than they take (delta.logRetentionDuration)."
     case Kind.ConcurrentTransaction => "Give each streaming query a checkpoint of its own."
     case Kind.MetadataChanged =>
       "Change a table's schema, properties or policy while no other job writes to it."

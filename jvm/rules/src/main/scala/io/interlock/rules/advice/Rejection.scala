@@ -39,7 +39,7 @@ object Rejection {
     case object ConcurrentDeleteRead extends Kind("ConcurrentDeleteRead", true)
     case object ConcurrentDeleteDelete extends Kind("ConcurrentDeleteDelete", true)
 
-    /** Any commit beside RESTORE, CLONE or CONVERT. */
+    /** Any commit beside RESTORE, CLONE or CONVERT; for others, one that the log has no more. */
     case object ConcurrentWrite extends Kind("ConcurrentWrite", false)
 
     /** Two streaming queries with one checkpoint. */

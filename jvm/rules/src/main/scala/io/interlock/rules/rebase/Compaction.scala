@@ -12,6 +12,11 @@ final case class Segment(source: String, vector: String, start: Long, rows: Long
 
   /** The first row of the rank space behind it. */
   def end: Long = start + rows
+
+  /** Whether the rows of `before` and these are one run. */
+  private[rebase] def continues(before: Segment): Boolean =
+    source == before.source && vector == before.vector && start == before.end &&
+      target == before.target + before.rows
 }
 
 /** A file which a compaction wrote.

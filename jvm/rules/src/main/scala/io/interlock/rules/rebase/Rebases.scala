@@ -60,10 +60,10 @@ final class Rebases(vectors: String => RowSet) {
     }
     val went = alive(winner, shared)
     val outputs = attempt.outputs.map { output =>
-      output.copy(segments = output.segments.flatMap { segment =>
+      output.copy(segments = joined(output.segments.flatMap { segment =>
         if (!shared(segment.source)) Seq(segment)
         else went.get(segment.source).fold(unplaced(segment))(compose(segment, _, vectorOf))
-      })
+      }))
     }
     val replaced = winner.outputs.filter(_.segments.exists(segment => shared(segment.source)))
     checkTakesAll(replaced, outputs)
@@ -174,6 +174,14 @@ final class Rebases(vectors: String => RowSet) {
     if (composed.map(_.rows).sum != segment.rows) throw Unproved.incomplete(segment.source)
     composed
   }
+
+  /** One segment in place of those that make one run. */
+  private def joined(segments: Seq[Segment]): Seq[Segment] =
+    segments.foldLeft(Vector.empty[Segment]) {
+      case (joined :+ last, next) if next.continues(last) =>
+        joined :+ last.copy(rows = last.rows + next.rows)
+      case (joined, next) => joined :+ next
+    }
 
   /** Only of a file without live rows a winner may say nothing. */
   private def unplaced(segment: Segment): Seq[Segment] =

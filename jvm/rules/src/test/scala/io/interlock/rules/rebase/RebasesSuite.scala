@@ -217,6 +217,19 @@ class RebasesSuite extends munit.FunSuite {
     assertEquals(rebases.supersede(attempt, minor, Map("m" -> "1", "n" -> "")), Right(expected))
   }
 
+  test("SUPERSEDE: segments that follow one another in both outputs become one") {
+    val sources = (1 to 1000).map(i => s"a$i")
+    def packed(output: String) =
+      this.output(output, 1000)(sources.zipWithIndex.map { case (source, at) =>
+        Segment(source, "", 0, 1, at.toLong)
+      }: _*)
+    val inputs = sources.map(_ -> "").toMap
+    val (attempt, minor) =
+      (Compaction(inputs, Seq(packed("x"))), Compaction(inputs, Seq(packed("m"))))
+    val expected = Compaction(Map("m" -> ""), Seq(output("x", 1000)(Segment("m", "", 0, 1000, 0))))
+    assertEquals(rebases.supersede(attempt, minor, _ => ""), Right(expected))
+  }
+
   test("SUPERSEDE: of an input without live rows a compaction need not say anything") {
     val minor = Compaction(Map("a" -> "0-4"), Nil)
     val attempt = Compaction(Map("a" -> "0-4"), Seq(output("x", 0)(Segment("a", "0-4", 0, 0, 0))))

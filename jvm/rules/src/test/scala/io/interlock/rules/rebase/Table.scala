@@ -49,8 +49,8 @@ final class Table(history: History, policy: Policy, seen: String => Unit) {
   private def rowsOf(files: Seq[(String, String)]): Seq[Int] =
     files.flatMap { case (path, vector) => disk.live(path, vector) }.sorted
 
-  private def partitions(scope: Set[Int]): Set[ChangedScope.Partition] =
-    scope.map(partition => Map("p" -> partition.toString))
+  private def partitions(scope: Set[Int]): Set[Partition] =
+    scope.map(partition => Partition(Map("p" -> partition.toString)))
 
   private def judge(plan: Plan, winner: Plan): Option[Plan] = {
     val changed = (winner.removes.keySet ++ winner.adds.keySet).map(disk.partition)

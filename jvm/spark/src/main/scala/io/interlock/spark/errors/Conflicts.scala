@@ -3,7 +3,7 @@ package io.interlock.spark.errors
 import scala.jdk.CollectionConverters._
 
 import io.delta.exceptions._
-import io.interlock.rules.{Conflict, ConflictKind, Policy}
+import io.interlock.rules.{Conflict, ConflictKind, OperationClass, Policy}
 import io.interlock.spark.{Json, SessionPolicies}
 import org.apache.spark.SparkThrowable
 
@@ -102,11 +102,58 @@ object Conflicts {
       attempt: String,
       cause: Throwable
   ): ConflictException = {
-    val facts = Map[String, Any](
-      "policy" -> policy.name,
+    val facts = Map(
       "rule" -> "any concurrent commit",
+      "why" -> s"$operation fails after any concurrent commit"
+    )
+    unjudged(
+      facts,
+      policy,
+      OperationClass.Overwrite,
+      operation,
+      table,
+      readVersion,
+      attempt,
+      cause
+    )
+  }
+
+  /** Nobody can judge a job against commits that the log has no more.
+    *
+    * @param cause
+    *   what went wrong without them
+    */
+  def commitsGone(
+      policy: Policy,
+      laterClass: OperationClass,
+      operation: String,
+      table: String,
+      readVersion: Long,
+      attempt: String,
+      cause: Throwable
+  ): ConflictException = {
+    val facts = Map(
+      "rule" -> "commits that are gone",
+      "why" -> (s"$operation fails where the log was cleaned up to behind that version, as " +
+        "delta.logRetentionDuration is shorter than the job")
+    )
+    unjudged(facts, policy, laterClass, operation, table, readVersion, attempt, cause)
+  }
+
+  private def unjudged(
+      rule: Map[String, String],
+      policy: Policy,
+      laterClass: OperationClass,
+      operation: String,
+      table: String,
+      readVersion: Long,
+      attempt: String,
+      cause: Throwable
+  ): ConflictException = {
+    val facts = rule ++ Map[String, Any](
+      "policy" -> policy.name,
       "verdict" -> "FAIL",
-      "laterClass" -> "OVERWRITE",
+      "laterClass" -> laterClass.name,
       "laterOperation" -> operation,
       "readVersion" -> readVersion,
       "winnerVersion" -> (readVersion + 1),

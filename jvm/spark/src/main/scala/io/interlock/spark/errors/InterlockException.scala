@@ -76,6 +76,18 @@ object InterlockException {
   def propertyAsOption(key: String): InterlockException =
     of("INTERLOCK_PROPERTY_AS_OPTION", "property" -> key)
 
+  /** @param table
+    *   what the statement names
+    * @param found
+    *   what that is
+    */
+  def propertyNeedsDelta(key: String, table: String, found: String): InterlockException = of(
+    "INTERLOCK_PROPERTY_NEEDS_DELTA",
+    "property" -> key,
+    "table" -> table,
+    "found" -> found
+  )
+
   /** @param found
     *   the contrary value, "unset" or "dropped"
     */
@@ -160,6 +172,24 @@ object InterlockException {
     gone
   }
 
+  /** @param version
+    *   that of the VACUUM
+    * @param files
+    *   how many it has deleted of those that the statement has written
+    */
+  def filesVacuumed(
+      operation: String,
+      table: String,
+      version: Long,
+      files: Int
+  ): InterlockException = of(
+    "INTERLOCK_FILES_VACUUMED",
+    "operation" -> operation,
+    "table" -> table,
+    "version" -> version.toString,
+    "files" -> files.toString
+  )
+
   def unknownCoordinator(name: String, key: String): InterlockException =
     of("INTERLOCK_UNKNOWN_COORDINATOR", "coordinator" -> name, "key" -> key)
 
@@ -234,17 +264,41 @@ object InterlockException {
     "latest" -> latest.toString
   )
 
-  def rowTrackingRequired(table: String, version: Long): InterlockException =
-    of("INTERLOCK_ROW_TRACKING_REQUIRED", "table" -> table, "version" -> version.toString)
+  /** @param version
+    *   the end of a range
+    * @param first
+    *   the version with which ranges may begin, where row tracking is on by now
+    */
+  def rowTrackingRequired(
+      table: String,
+      version: Long,
+      first: Option[Long]
+  ): InterlockException = of(
+    "INTERLOCK_ROW_TRACKING_REQUIRED",
+    "table" -> table,
+    "version" -> version.toString,
+    "help" -> first.fold(
+      "Turn it on for what is written from now on: " +
+        s"ALTER TABLE $table SET TBLPROPERTIES ('delta.enableRowTracking' = 'true')."
+    )(found => s"It is on by now: ask for ranges that begin with version $found or a later one.")
+  )
 
   /** @param first
-    *   the first version with row tracking
+    *   the first version with which the range may begin
+    * @param why
+    *   a sentence
     */
-  def rowTrackingTooLate(table: String, after: Long, first: Long): InterlockException = of(
+  def rowTrackingTooLate(
+      table: String,
+      after: Long,
+      first: Long,
+      why: String
+  ): InterlockException = of(
     "INTERLOCK_ROW_TRACKING_TOO_LATE",
     "table" -> table,
     "after" -> after.toString,
-    "first" -> first.toString
+    "first" -> first.toString,
+    "why" -> why
   )
 
   def versionMismatch(found: String, install: String): InterlockException =

@@ -40,6 +40,7 @@ private object InterlockProcedures {
     FilesProcedure,
     HistoryProcedure,
     PoliciesProcedure,
+    RepairProcedure,
     SetPolicyProcedure,
     VersionsProcedure
   )

@@ -2,12 +2,13 @@ package org.apache.spark.sql.delta.interlock
 
 import java.util.concurrent.ThreadLocalRandom
 
+import io.interlock.spark.CoordinatorSettings
 import io.interlock.spark.errors.InterlockException
 import org.apache.spark.sql.SparkSession
 
 /** How often a commit tries again after one of another process, and how long it stands back. */
 private[interlock] object Attempts {
-  private val MostConf = "spark.interlock.commit.maxAttempts"
+  private val MostConf = CoordinatorSettings.MaxAttemptsConf
   private val DefaultMost = 1000
   private val LongestPauseMillis = 200
 

@@ -1,10 +1,11 @@
 package org.apache.spark.sql.delta.interlock
 
 import java.time.{Duration, Instant}
+import java.util.Collections
 
-import scala.collection.concurrent.TrieMap
 import scala.util.control.NonFatal
 
+import com.google.common.cache.CacheBuilder
 import io.interlock.spark.audit.ConflictRecord.Fact
 import io.interlock.spark.audit.{ConflictRecord, RecordFolder}
 import org.apache.hadoop.fs.Path
@@ -14,13 +15,15 @@ import org.apache.spark.sql.delta.{DeltaConfigs, DeltaLog, Snapshot}
 
 /** The audit records of a table: of rejected commits beside its log, of rebased ones in it. */
 private[interlock] object AuditTrail extends Logging {
-  private val sweptOnce = TrieMap.empty[Path, Unit]
+  private val sweptOnce = Collections.newSetFromMap(
+    CacheBuilder.newBuilder().maximumSize(10000).build[Path, java.lang.Boolean]().asMap
+  )
 
   /** Leaves a record; one that cannot be written is a warning and no error. */
   def write(log: DeltaLog, metadata: Metadata, record: => ConflictRecord): Unit =
     try {
       folder(log).append(record)
-      if (sweptOnce.putIfAbsent(log.logPath, ()).isEmpty) sweep(log, metadata)
+      if (sweptOnce.add(log.logPath)) sweep(log, metadata)
     } catch {
       case NonFatal(error) =>
         logWarning(s"A rejected commit left no record in ${log.logPath}.", error)
@@ -41,10 +44,7 @@ private[interlock] object AuditTrail extends Logging {
   /** All records, newest first. Files and commits are read as the iterator advances. */
   def newestFirst(snapshot: Snapshot): Iterator[ConflictRecord] = {
     val rejected = folder(snapshot.deltaLog).newestFirst().buffered
-    val commits = new CommitLog(snapshot)
-    val committed = commits.infosNewestFirst().map { case (version, info) =>
-      (version, info, commits.timestamp(version, Some(info)).getOrElse(0L))
-    }.buffered
+    val committed = committedNewestFirst(snapshot).buffered
     def isNewer(record: ConflictRecord) =
       committed.headOption.forall { case (_, _, millis) => record.millis >= millis }
     Iterator.unfold(()) { _ =>
@@ -62,11 +62,17 @@ private[interlock] object AuditTrail extends Logging {
 
   /** The version that an attempt made, and its record where it passed others. */
   def committedBy(snapshot: Snapshot, attempt: String): Option[(Long, Option[ConflictRecord])] = {
-    val commits = new CommitLog(snapshot)
-    commits.infosNewestFirst().find { case (_, info) => info.txnId.contains(attempt) }.map {
-      case (version, info) =>
-        val millis = commits.timestamp(version, Some(info)).getOrElse(0L)
+    committedNewestFirst(snapshot).collectFirst {
+      case (version, info, millis) if info.txnId.contains(attempt) =>
         version -> rebased(version, info, millis)
+    }
+  }
+
+  /** Versions, what each says of itself, and when it was committed. */
+  private def committedNewestFirst(snapshot: Snapshot): Iterator[(Long, CommitInfo, Long)] = {
+    val commits = new CommitLog(snapshot)
+    commits.infosNewestFirst().map { case (version, info) =>
+      (version, info, commits.timestamp(version, Some(info)).getOrElse(0L))
     }
   }
 

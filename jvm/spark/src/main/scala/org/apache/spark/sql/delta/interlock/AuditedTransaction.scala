@@ -42,7 +42,9 @@ abstract private[interlock] class AuditedTransaction(
       try round
       finally InterlockMetrics.judgeMillis.update(millisSince(start))
     judging = None
-    PassedWinner.tag(resolved, passed, Committer.of(spark).user, millisSince(start), staged.bytes)
+    if (passed.isEmpty) resolved
+    else
+      PassedWinner.tag(resolved, passed, Committer.of(spark).user, millisSince(start), staged.bytes)
   }
 
   /** To be called when the attempt has made a version. */

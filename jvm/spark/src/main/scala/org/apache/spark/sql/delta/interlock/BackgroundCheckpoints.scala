@@ -1,10 +1,12 @@
 package org.apache.spark.sql.delta.interlock
 
+import java.util.Properties
 import java.util.concurrent.TimeUnit
 
 import scala.collection.mutable
 import scala.util.control.NonFatal
 
+import com.google.common.cache.CacheBuilder
 import io.interlock.coordinator.{Sweeper, TableLog}
 import org.apache.hadoop.fs.Path
 import org.apache.spark.internal.Logging
@@ -17,16 +19,28 @@ import org.apache.spark.util.{ShutdownHookManager, ThreadUtils}
 /** Writes checkpoints behind the commits: no commit waits for one. As Delta cleans the log after
   * each, so are files that killed writers left there swept.
   *
-  * A table has at most one running and one waiting, that of the newest version due. A version is due
-  * when the interval has passed since the last checkpoint, so that a writer makes up for one that
-  * was killed.
+  * A table has at most one running and one waiting, that of the newest version due. Due are each
+  * version that is a multiple of the interval, as in Delta, and the first one behind it as long as
+  * nobody has begun its checkpoint, so that a writer makes up for one that was killed. One that fails
+  * is tried again when the next is due.
   */
 object BackgroundCheckpoints extends PostCommitHook with Logging {
   private val ShutdownMillis = 10000L
   private val threads = ThreadUtils.newDaemonCachedThreadPool("interlock-checkpoint", 2)
 
   /** One that waits; the newest replaces the others. */
-  final private case class Due(session: SparkSession, version: Long, write: () => Unit)
+  final private case class Due(
+      session: SparkSession,
+      tableId: String,
+      version: Long,
+      write: () => Unit
+  )
+
+  /** Whose checkpoint this process began last. */
+  final private case class Begun(version: Long, hasFailed: Boolean)
+
+  private val begun =
+    CacheBuilder.newBuilder().maximumSize(10000).build[(Path, String), Begun]().asMap
 
   // Guarded by `this`.
   private val running = mutable.Map.empty[Path, Long]
@@ -39,10 +53,13 @@ object BackgroundCheckpoints extends PostCommitHook with Logging {
     val version = committed.committedVersion
     val after = committed.postCommitSnapshot
     val interval = log.checkpointInterval(after.metadata)
-    val last = synchronized(running.getOrElse(log.logPath, -1L))
+    val last = Option(begun.get(log.logPath -> after.metadata.id)).map(_.version)
+      .filter(_ <= version)
+      .getOrElse(0L)
+      .max(synchronized(running.getOrElse(log.logPath, 0L)))
       .max(after.checkpointProvider.version)
-    if (committed.maintenanceOperation.shouldCheckpoint || version - last.max(0) >= interval)
-      add(session, log.logPath, version) { () =>
+    if (version / interval > last / interval)
+      add(session, after, version) { () =>
         val exact = log.getSnapshotAt(
           version,
           lastCheckpointProvider = Some(after.checkpointProvider),
@@ -50,35 +67,41 @@ object BackgroundCheckpoints extends PostCommitHook with Logging {
           catalogTableOpt = committed.catalogTable,
           enforceTimeTravelWithinDeletedFileRetention = false
         )
-        log.checkpoint(exact, committed.catalogTable)
+        log.checkpointAndCleanUpDeltaLog(exact, committed.catalogTable)
         AuditTrail.sweep(log, exact.metadata)
       }
   }
 
   /** A checkpoint of a snapshot, whatever the interval. */
   def write(session: SparkSession, snapshot: Snapshot, table: Option[CatalogTable]): Unit =
-    add(session, snapshot.deltaLog.logPath, snapshot.version) { () =>
-      snapshot.deltaLog.checkpoint(snapshot, table)
+    add(session, snapshot, snapshot.version) { () =>
+      snapshot.deltaLog.checkpointAndCleanUpDeltaLog(snapshot, table)
       AuditTrail.sweep(snapshot.deltaLog, snapshot.metadata)
     }
 
-  private def add(session: SparkSession, log: Path, version: Long)(write: () => Unit): Unit =
+  private def add(session: SparkSession, table: Snapshot, version: Long)(
+      write: () => Unit
+  ): Unit = {
+    val log = table.deltaLog.logPath
     synchronized {
       if (waiting.get(log).forall(_.version < version))
-        waiting += log -> Due(session, version, write)
+        waiting += log -> Due(session, table.metadata.id, version, write)
       if (!running.contains(log)) start(log)
     }
+  }
 
   private def start(log: Path): Unit = waiting.remove(log).foreach { due =>
     running += log -> due.version
     threads.execute { () =>
       try {
         SparkSession.setActiveSession(due.session)
-        if (!due.session.sparkContext.isStopped) due.write()
+        // The thread has those of the statement which it was started for.
+        due.session.sparkContext.setLocalProperties(new Properties)
+        if (!due.session.sparkContext.isStopped) write(log, due)
         val conf = due.session.sessionState.newHadoopConf()
         val _ = Sweeper.sweep(TableLog(log, conf), Sweeper.LongestTransaction)
       } catch {
-        case NonFatal(error) => logWarning(s"No checkpoint of version ${due.version}.", error)
+        case NonFatal(error) => logWarning(s"The log at $log was not swept.", error)
       } finally {
         SparkSession.clearActiveSession()
         synchronized {
@@ -87,6 +110,19 @@ object BackgroundCheckpoints extends PostCommitHook with Logging {
           if (running.isEmpty) notifyAll()
         }
       }
+    }
+  }
+
+  private def write(log: Path, due: Due): Unit = {
+    val table = log -> due.tableId
+    val before = Option(begun.put(table, Begun(due.version, hasFailed = false)))
+    try due.write()
+    catch {
+      case NonFatal(error) =>
+        begun.put(table, Begun(due.version, hasFailed = true))
+        val what =
+          s"No checkpoint of version ${due.version} of $log; the next is tried when it is due."
+        if (before.exists(_.hasFailed)) logInfo(what, error) else logWarning(what, error)
     }
   }
 

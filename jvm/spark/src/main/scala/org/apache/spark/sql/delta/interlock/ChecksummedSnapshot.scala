@@ -35,10 +35,14 @@ final private[interlock] class ChecksummedSnapshot private (
 
 private[interlock] object ChecksummedSnapshot {
 
-  /** The snapshot itself where its checksum does not tell. */
+  /** The snapshot itself where there is no checksum that tells, and without one that is wrong. */
   def of(read: Snapshot): Snapshot =
-    (for {
-      checksum <- Checksums.of(read) if read.version >= 0 && read.getClass == classOf[Snapshot]
-      domains <- checksum.domainMetadata
-    } yield new ChecksummedSnapshot(read, checksum, domains)).getOrElse(read)
+    if (read.version < 0 || read.getClass != classOf[Snapshot]) read
+    else {
+      val proved = Checksums.of(read)
+      proved.flatMap(_.domainMetadata).map(new ChecksummedSnapshot(read, proved.get, _)).getOrElse(
+        if (read.checksumOpt.isEmpty || proved == read.checksumOpt) read
+        else new Snapshot(read.path, read.version, read.logSegment, read.deltaLog, proved)
+      )
+    }
 }

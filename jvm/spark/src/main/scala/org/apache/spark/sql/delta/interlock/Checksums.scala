@@ -19,7 +19,8 @@ import org.apache.spark.sql.delta.util.{FileNames, JsonUtils}
 /** The `.crc` of each commit, with no Spark job and no process of its own.
   *
   * Each is derived from the one before it, which is remembered: under contention it is not on disk
-  * yet. On a local disk it is written by the JVM alone, where Hadoop starts processes.
+  * yet. What this process has not derived itself is derived from and answered from only where the log
+  * proves it. On a local disk it is written by the JVM alone, where Hadoop starts processes.
   */
 private[interlock] object Checksums extends PostCommitHook with Logging {
 
@@ -28,8 +29,8 @@ private[interlock] object Checksums extends PostCommitHook with Logging {
 
   private val last = Collections.synchronizedMap(new WeakHashMap[CommitQueue, Last])
 
-  /** Those of the last commits, by the files that were committed. */
-  private val committed =
+  /** Those of the last commits that were made, or proved, here: by the files of the commits. */
+  private val proved =
     CacheBuilder.newBuilder().maximumSize(500).build[(String, Long, Long), VersionChecksum]()
 
   private def key(file: FileStatus) = (file.getPath.toString, file.getLen, file.getModificationTime)
@@ -44,15 +45,47 @@ private[interlock] object Checksums extends PostCommitHook with Logging {
       case Last(before, `generation`, checksum) if before == version - 1 => checksum
     }
     val derived = compute(previous)
-    derived.foreach(checksum => last.put(queue, Last(version, generation, checksum)))
+    derived match {
+      case Some(checksum) => last.put(queue, Last(version, generation, checksum))
+      case None => last.remove(queue)
+    }
     derived
   }
 
-  /** The checksum of a snapshot: Delta may have listed the log before it was there. */
-  def of(snapshot: Snapshot): Option[VersionChecksum] = snapshot.checksumOpt.orElse(
-    snapshot.logSegment.deltas.lastOption.filter(FileNames.deltaVersion(_) == snapshot.version)
-      .flatMap(file => Option(committed.getIfPresent(key(file))))
-  )
+  private def known(file: FileStatus): Option[VersionChecksum] =
+    Option(proved.getIfPresent(key(file)))
+
+  /** The checksum of a snapshot, if the log proves it. One that was made here may be missing in the
+    * snapshot: Delta may have listed the log before it was there.
+    */
+  def of(snapshot: Snapshot): Option[VersionChecksum] = {
+    val file = snapshot.logSegment.deltas.lastOption
+    file.flatMap(known).orElse(snapshot.checksumOpt.filter(isProved(snapshot, _)).map { checksum =>
+      file.foreach(of => proved.put(key(of), checksum))
+      checksum
+    })
+  }
+
+  /** The checksum of the last version of a segment, as it is on disk. */
+  def read(log: DeltaLog, segment: LogSegment): Option[VersionChecksum] =
+    log.readChecksum(segment.version).flatMap(found =>
+      of(new Snapshot(log.logPath, segment.version, segment, log, Some(found)))
+    )
+
+  private def isProved(snapshot: Snapshot, checksum: VersionChecksum): Boolean = {
+    val isProved =
+      try new NewestVersion(snapshot, known).proves(checksum)
+      catch {
+        case NonFatal(error) =>
+          logWarning(s"The log of ${snapshot.path} cannot be read.", error)
+          false
+      }
+    if (!isProved) logWarning(
+      s"The checksum of version ${snapshot.version} of ${snapshot.path} is not that of its commit, " +
+        "or wrong: it is not used, and the next commit replays the log."
+    )
+    isProved
+  }
 
   /** Remembers and writes the checksum of a commit that was made. */
   def keep(
@@ -61,7 +94,7 @@ private[interlock] object Checksums extends PostCommitHook with Logging {
       file: FileStatus,
       checksum: VersionChecksum
   ): Unit = {
-    committed.put(key(file), checksum)
+    proved.put(key(file), checksum)
     try new Writer(session, log).write(FileNames.deltaVersion(file), checksum)
     catch { case NonFatal(error) => logWarning(s"No checksum beside ${file.getPath}.", error) }
   }
@@ -71,7 +104,10 @@ private[interlock] object Checksums extends PostCommitHook with Logging {
   /** Of a commit whose checksum could not be derived. */
   override def run(session: SparkSession, made: CommittedTransaction): Unit =
     if (made.postCommitSnapshot.version == made.committedVersion)
-      new Writer(session, made.deltaLog).write(made.txnId, made.postCommitSnapshot)
+      new Writer(session, made.deltaLog).write(
+        made.txnId,
+        ChecksummedSnapshot.of(made.postCommitSnapshot)
+      )
 
   final private class Writer(override val spark: SparkSession, override val deltaLog: DeltaLog)
       extends RecordChecksum {

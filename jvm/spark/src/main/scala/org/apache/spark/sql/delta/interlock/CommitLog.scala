@@ -24,6 +24,17 @@ final private[interlock] case class Commit(
     files: Seq[FileAction]
 )
 
+/** What a version's commit says of itself and of the table, without its files.
+  *
+  * @param protocol
+  *   that of the table, where the commit sets it; likewise its metadata
+  */
+final private[interlock] case class Definition(
+    info: Option[CommitInfo],
+    protocol: Option[Protocol],
+    metadata: Option[Metadata]
+)
+
 /** The commits of a table up to a snapshot, each read when it is asked for. */
 final private[interlock] class CommitLog(snapshot: Snapshot) {
   private val log = snapshot.deltaLog
@@ -32,21 +43,34 @@ final private[interlock] class CommitLog(snapshot: Snapshot) {
 
   /** None where the log has it no more. */
   def read(version: Long): Option[Commit] =
-    if (version < 0) None
-    else
-      try {
-        val lines = log.store.readAsIterator(provider.deltaFile(version), conf)
-        try Some(commit(version, lines))
-        finally lines.close()
-      } catch { case _: FileNotFoundException => None }
+    if (version < 0) None else ofLines(version)(commit(version, _))
 
   /** What a version's commit says of itself; none where the log has it no more, or it says nothing. */
   def info(version: Long): Option[CommitInfo] =
+    ofLines(version) { lines =>
+      lines.find(_.startsWith("{\"commitInfo\"")).map(Action.fromJson).collect {
+        case info: CommitInfo => info
+      }
+    }.flatten
+
+  /** None where the log has it no more. */
+  def definition(version: Long): Option[Definition] =
+    ofLines(version) { lines =>
+      lines.filterNot(line => FileActions.exists(line.startsWith)).map(Action.fromJson)
+        .foldLeft(Definition(None, None, None)) {
+          case (found, info: CommitInfo) => found.copy(info = Some(info))
+          case (found, protocol: Protocol) => found.copy(protocol = Some(protocol))
+          case (found, metadata: Metadata) => found.copy(metadata = Some(metadata))
+          case (found, _) => found
+        }
+    }
+
+  private val FileActions = Seq("{\"add\"", "{\"remove\"", "{\"cdc\"")
+
+  private def ofLines[A](version: Long)(read: Iterator[String] => A): Option[A] =
     try {
       val lines = log.store.readAsIterator(provider.deltaFile(version), conf)
-      try lines.find(_.startsWith("{\"commitInfo\"")).map(Action.fromJson).collect {
-          case info: CommitInfo => info
-        }
+      try Some(read(lines))
       finally lines.close()
     } catch { case _: FileNotFoundException => None }
 

@@ -7,7 +7,10 @@ private[interlock] object CommitTags {
   val Policy = "interlock.policy"
   val Replaced = "interlock.replaced"
 
-  /** The versions that the commit passed, and the rules that let it. */
+  /** Whether an UPDATE or DELETE has read rows besides those that it changed. */
+  val ReadsOthers = "interlock.readsOthers"
+
+  /** The versions that the commit passed, the last hundred of them, and the rules that let it. */
   val RebasedOver = "interlock.rebasedOver"
   val Rule = "interlock.rule"
 

@@ -8,6 +8,7 @@ import org.apache.spark.sql.delta.actions._
 import org.apache.spark.sql.delta.catalog.DeltaTableV2
 import org.apache.spark.sql.delta.commands.optimize.FileSizeStatsWithHistogram
 import org.apache.spark.sql.delta.sources.DeltaSQLConf
+import org.apache.spark.sql.delta.util.JsonUtils
 import org.apache.spark.sql.delta.{
   DeltaLog,
   DeltaOperationMetrics,
@@ -130,6 +131,8 @@ object CompactCommand {
 /** A compaction as the history shows it. */
 final private[interlock] class CompactOperation(kind: CompactionKind, scope: Option[Expression])
     extends DeltaOperations.OperationWithPredicates(kind.name, scope.toSeq) {
+  override def parameters: Map[String, Any] =
+    Map("predicate" -> JsonUtils.toJson(scope.toSeq.map(_.sql)))
   override val operationMetrics: Set[String] = DeltaOperationMetrics.OPTIMIZE
   override def checkAddFileWithDeletionVectorStatsAreNotTightBounds: Boolean = true
   override val isInPlaceFileMetadataUpdate: Option[Boolean] = Some(false)

@@ -30,6 +30,9 @@ abstract private[interlock] class CoordinatedTransaction(
 
   protected def tableName: String
 
+  /** Whether the log is still that of the table which was read. Asked by other threads too. */
+  protected def isSameTable: Boolean
+
   /** The queue of the table as it was read; of a new one, as it will be. */
   private lazy val queue: Option[CommitQueue] =
     if (snapshot.version < 0) Coordinators.queue(spark, deltaLog, metadata.configuration, "")
@@ -53,6 +56,7 @@ abstract private[interlock] class CoordinatedTransaction(
       val client = new InterlockCommitCoordinatorClient(
         own,
         () => generation,
+        () => isSameTable,
         () => TransactionExecutionObserver.getObserver.beginBackfill()
       )
       Some(TableCommitCoordinatorClient(client, deltaLog, Map.empty[String, String]))
@@ -74,7 +78,7 @@ abstract private[interlock] class CoordinatedTransaction(
       info: CurrentTransactionInfo,
       level: IsolationLevel
   ): (Long, Snapshot, CurrentTransactionInfo) = {
-    if (queue.nonEmpty) ForeignWriters.warn(tableName, snapshot)
+    queue.foreach(ForeignWriters.look(tableName, snapshot, _))
     val segment = preCommitLogSegment
 
     /** From the snapshot that was read, whatever was withdrawn before. */
@@ -85,8 +89,10 @@ abstract private[interlock] class CoordinatedTransaction(
       generation = queue.map(_.view(attemptVersion).generation)
       val result =
         try Some(super.doCommitRetryIteratively(attemptVersion, info, level))
-        catch { case _: CommitWithdrawnException => None }
-        finally queue.foreach(_.passTurn())
+        catch {
+          case _: CommitWithdrawnException => None
+          case _: DeltaConcurrentModificationException if !isJudgedByLog => None
+        } finally queue.foreach(_.passTurn())
       result match {
         case Some(committed) => committed
         case None =>
@@ -96,6 +102,11 @@ abstract private[interlock] class CoordinatedTransaction(
     }
     isCommitting = isQueued
     if (isCommitting) attempt() else super.doCommitRetryIteratively(attemptVersion, info, level)
+  }
+
+  /** Whether all that the attempt was judged against was made. Waits for what is on its way. */
+  private def isJudgedByLog: Boolean = queue.zip(generation).forall { case (own, seen) =>
+    own.isSettled(seen)
   }
 
   private var timesLost = 0
@@ -110,46 +121,68 @@ abstract private[interlock] class CoordinatedTransaction(
     if (!isCommitting) super.getConflictingVersions(previousAttempt)
     else {
       val own = queue.get
-      own.takeTurn()
-      if (own.at(previousAttempt).exists(first => !isThere(first.file)))
-        own.startOver()
+      if (!own.hasTurn) {
+        standBack() // the version went to another process
+        own.takeTurn()
+      }
+      if (own.at(previousAttempt).exists(isLost)) own.startOver()
       val view = own.view(previousAttempt)
       generation = Some(view.generation)
       if (view.reachesEnd) {
+        missed = new MissedCommits(deltaLog, view.commits)
         val files = view.commits.map(_.file)
         preCommitLogSegment = files.foldLeft(preCommitLogSegment)((segment, file) =>
           SnapshotManagement.appendCommitToLogSegment(segment, file, FileNames.deltaVersion(file))
         )
         files
       } else {
-        standBack()
         val files = super.getConflictingVersions(previousAttempt)
-        own.learn(Winners.read(deltaLog, files, view.commits))
+        if (files.isEmpty) {
+          // Nobody has the version: the log ends before what the queue knows.
+          own.startOver()
+          generation = Some(own.view(previousAttempt).generation)
+        }
+        missed = new MissedCommits(
+          deltaLog,
+          view.commits.filter(_.isThere),
+          files,
+          own.learn(view.generation, _)
+        )
         files
       }
     }
 
-  /** Whether a commit of this process is where it was put, or still on its way: the log may have been
-    * put back to an earlier state since.
-    */
-  private def isThere(file: FileStatus): Boolean =
-    file.getLen == 0 ||
-      file.getPath.getFileSystem(deltaLog.newDeltaHadoopConf()).exists(file.getPath)
+  /** Whether a commit is no longer where it was: the log was put back to an earlier state. */
+  private def isLost(commit: CommitBody): Boolean = commit.isThere && {
+    val file = commit.file.getPath
+    !file.getFileSystem(deltaLog.newDeltaHadoopConf()).exists(file)
+  }
+
+  /** What the attempt is judged against now, as it was when that was decided. */
+  private var missed = new MissedCommits(deltaLog, Nil)
 
   /** A commit that the attempt must be judged against. */
-  protected def winner(file: FileStatus): WinningCommitSummary =
-    queue.flatMap(_.at(FileNames.deltaVersion(file))) match {
+  protected def winner(file: FileStatus): WinningCommitSummary = {
+    val found = missed.of(FileNames.deltaVersion(file)) match {
       case Some(body) => Winners.summary(body)
       case None => WinningCommitSummary.createFromFileStatus(deltaLog, file)
     }
+    val isThere = file.getLen > 0
+    if (queue.nonEmpty && isThere)
+      ForeignWriters.note(tableName, snapshot, found.commitVersion, found.commitInfo)
+    found
+  }
 
   override protected def writeCommitFile(
       attemptVersion: Long,
       lines: Iterator[String],
       info: CurrentTransactionInfo
   ): (Option[VersionChecksum], Commit, CurrentTransactionInfo) =
-    if (!isCommitting) super.writeCommitFile(attemptVersion, lines, info)
-    else {
+    if (!isCommitting) {
+      val made = super.writeCommitFile(attemptVersion, lines, info)
+      isMade = true
+      made
+    } else {
       if (queue.get.isTaken(attemptVersion))
         throw new CommitFailedException(true, true, s"Version $attemptVersion is taken.")
       // In turn: the commit before it has left its checksum, on its way or not.
@@ -160,13 +193,29 @@ abstract private[interlock] class CoordinatedTransaction(
       )
       val client = readSnapshotTableCommitCoordinatorClientOpt.get
       val (commit, committed) = writeCommitFileImpl(attemptVersion, lines, client, info)
+      isMade = true
       preCommitLogSegment = arrived(preCommitLogSegment)
       hasChecksum = checksum.nonEmpty
       checksum.foreach(Checksums.keep(spark, deltaLog, commit.getFileStatus, _))
       (checksum, commit, committed)
     }
 
+  /** Whether the commit is in the log, whatever fails afterwards. */
+  protected var isMade = false
+
   private var hasChecksum = false
+
+  /** From the snapshot that was read, or the last winner's checksum on disk, which Delta would trust
+    * unproved.
+    */
+  override protected def incrementallyDeriveChecksum(
+      version: Long,
+      info: CurrentTransactionInfo
+  ): Option[VersionChecksum] =
+    if (queue.isEmpty || snapshot.version == version - 1)
+      super.incrementallyDeriveChecksum(version, info)
+    else
+      Checksums.read(deltaLog, preCommitLogSegment).flatMap(deriveChecksum(version, info, _))
 
   private def deriveChecksum(
       version: Long,
@@ -196,6 +245,12 @@ abstract private[interlock] class CoordinatedTransaction(
           .getOrElse(file.getPath.getFileSystem(deltaLog.newDeltaHadoopConf())
             .getFileStatus(file.getPath))
     })
+
+  /** Delta replays the log for the statistics of a commit that is due for a checkpoint.
+    * [[BackgroundCheckpoints]] decides by itself which is due.
+    */
+  override protected def isCheckpointNeeded(version: Long, after: Snapshot): Boolean =
+    queue.isEmpty && super.isCheckpointNeeded(version, after)
 
   override protected def runPostCommitHooks(committed: CommittedTransaction): Unit =
     super.runPostCommitHooks(

@@ -1,6 +1,6 @@
 package org.apache.spark.sql.delta.interlock
 
-import java.util.concurrent.{ConcurrentHashMap, TimeUnit}
+import java.util.concurrent.ConcurrentHashMap
 
 import com.google.common.cache.CacheBuilder
 import io.interlock.coordinator._
@@ -19,10 +19,11 @@ private[interlock] object Coordinators {
   final private case class Key(store: CommitStore, log: Path, tableId: String)
 
   private val stores = new ConcurrentHashMap[CoordinatorSettings, CommitStore]
-  private val queues = CacheBuilder.newBuilder()
-    .maximumSize(1000)
-    .expireAfterAccess(1, TimeUnit.HOURS)
-    .build[Key, CommitQueue]()
+  private val queues = CacheBuilder.newBuilder().weakValues().build[Key, CommitQueue]()
+
+  /** A queue is there as long as a log that has used it, or a transaction. */
+  private val used = CacheBuilder.newBuilder().weakKeys()
+    .build[DeltaLog, ConcurrentHashMap[Key, CommitQueue]]()
 
   /** The queue of a table, or none if its commits are Delta's own.
     *
@@ -41,12 +42,31 @@ private[interlock] object Coordinators {
       val settings = CoordinatorSettings.of(spark, name)
       val store = stores.computeIfAbsent(settings, open)
       val log = TableLog(deltaLog.logPath, deltaLog.newDeltaHadoopConf())
-      queues.get(Key(store, log.path, tableId), () => new CommitQueue(log, store))
+      val key = Key(store, log.path, tableId)
+      val queue = queues.get(key, () => new CommitQueue(log, store))
+      used.get(deltaLog, () => new ConcurrentHashMap).put(key, queue)
+      queue
     }
+
+  /** How often the log of each table was to be taken as it is. */
+  private val forgotten = new ConcurrentHashMap[Path, Long]
+
+  /** Lets commits be made on top of what a log holds now, whatever this process knows of it. What
+    * transactions read before is no longer the table's.
+    */
+  def forget(deltaLog: DeltaLog): Unit = {
+    val log = TableLog(deltaLog.logPath, deltaLog.newDeltaHadoopConf())
+    forgotten.merge(log.path, 1L, _ + _)
+    stores.values.forEach(_.forget(log))
+    queues.asMap.forEach((key, queue) => if (key.log == log.path) queue.startOver())
+  }
+
+  def timesForgotten(deltaLog: DeltaLog): Long = forgotten.getOrDefault(deltaLog.logPath, 0L)
 
   /** Closes all stores; they are opened again where a session goes on. */
   def close(): Unit = {
     queues.invalidateAll()
+    used.invalidateAll()
     stores.keySet.forEach(settings => Option(stores.remove(settings)).foreach(_.close()))
   }
 

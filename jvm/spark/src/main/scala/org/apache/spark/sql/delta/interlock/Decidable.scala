@@ -14,9 +14,13 @@ private[interlock] object Decidable {
         case _ => false
       }
 
-  /** With what stands for functions that are only a name for others. */
+  /** With what stands for functions that are only a name for others, as BETWEEN is for two comparisons. */
   def replaced(predicate: Expression): Expression =
-    predicate.transform { case named: RuntimeReplaceable => named.replacement }
+    predicate.transform { case named: RuntimeReplaceable => named.replacement }.transformUp {
+      case shared: With => shared.child.transform { case use: CommonExpressionRef =>
+          shared.defs.find(_.id == use.id).fold[Expression](use)(_.child)
+        }
+    }
 
   /** As SQL, with plain names of columns. */
   def sql(predicates: Seq[Expression]): String =

@@ -1,6 +1,5 @@
 package org.apache.spark.sql.delta.interlock
 
-import io.interlock.rules.ChangedScope.Partition
 import org.apache.spark.sql.delta.actions._
 
 /** Files and rows that a version's commit adds and removes, of the partitions that are asked for.
@@ -57,14 +56,14 @@ final private[interlock] case class FileChanges(
 private[interlock] object FileChanges {
 
   /** @param inScope
-    *   whether a partition is asked for
+    *   whether a file of a commit is asked for
     */
   def of(
       info: Option[CommitInfo],
       actions: Seq[FileAction],
-      inScope: Partition => Boolean
+      inScope: (FileAction, Option[CommitInfo]) => Boolean
   ): FileChanges = {
-    def selects(file: FileAction) = Option(file.partitionValues).forall(inScope)
+    def selects(file: FileAction) = inScope(file, info)
     val selected = actions.filter(selects)
     val adds = selected.collect { case add: AddFile => add }
     val removes = selected.collect { case remove: RemoveFile => remove }

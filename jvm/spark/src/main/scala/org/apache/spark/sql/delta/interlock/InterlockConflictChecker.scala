@@ -20,49 +20,42 @@ private[interlock] class InterlockConflictChecker(
     table: String
 ) extends ConflictChecker(spark, info, winner, level) {
 
-  private lazy val judged = attempt.asAttempt(currentTransactionInfo)
   private lazy val judgedWinner = attempt.asWinner(winner)
-  private lazy val ruling = Judge.judge(attempt.policy, judgedWinner, judged)
+  private lazy val parts = attempt.asAttempts(currentTransactionInfo).map(part =>
+    new Part(part, Judge.judge(attempt.policy, judgedWinner, part))
+  )
 
   /** The winner, where a cell of the policy let the attempt pass it. */
   def passed: Option[PassedWinner] =
-    ruling.cell.map(cell =>
-      PassedWinner(winner.commitVersion, cell.label, ruling.verdict, scopeText)
-    )
+    parts.flatMap(part => part.ruling.cell.map(part -> _)).headOption.map { case (part, cell) =>
+      PassedWinner(winner.commitVersion, cell.label, part.ruling.verdict, part.scopeText)
+    }
 
   /** Raises if the attempt would have read rows of this winner, an append that it has passed, and that
     * a later version has read.
     */
   def failIfReadBy(version: Long): Unit =
     if (attempt.policy.judgesReads)
-      failIf(meetings.inAddedRows.map(met =>
+      parts.head.failIf(meetings.inAddedRows.map(met =>
         met.copy(why = s"${met.why} and that version $version has read")
       ))
 
   override protected def checkForAddedFilesThatShouldHaveBeenReadByCurrentTxn(): Unit =
-    ruling.verdict match {
-      case Verdict.Fail => throw Conflicts.byPolicy(conflict())
-      case Verdict.AsIs => ()
-      case Verdict.ReplaceLive =>
-        currentTransactionInfo = ReplaceLive.rebase(currentTransactionInfo, winner, judged.scope)
-      case Verdict.ByFiles if byDelta =>
-        super.checkForAddedFilesThatShouldHaveBeenReadByCurrentTxn()
-      case Verdict.ByFiles => failIf(meetings.inFiles)
-      case Verdict.ByRows =>
-        val unrebased = meetings
-        rebase(reason => conflict(meeting = Some(unrebased.sameRows(reason))))
-        failIf(unrebased.inReads)
-      case _ => rebase(reason => conflict(unproved = Some(reason)))
-    }
+    if (byDelta) super.checkForAddedFilesThatShouldHaveBeenReadByCurrentTxn()
+    else parts.foreach(_.check())
 
   override protected def checkForDeletedFilesAgainstCurrentTxnReadFiles(): Unit =
     if (byDelta) super.checkForDeletedFilesAgainstCurrentTxnReadFiles()
 
-  override protected def checkForDeletedFilesAgainstCurrentTxnDeletedFiles(): Unit =
+  /** The last of the checks: from here on the attempt has read the winner's files. */
+  override protected def checkForDeletedFilesAgainstCurrentTxnDeletedFiles(): Unit = {
     if (byDelta) super.checkForDeletedFilesAgainstCurrentTxnDeletedFiles()
+    if (judgedWinner.operationClass != OperationClass.Overwrite)
+      currentTransactionInfo = MovedReads.follow(currentTransactionInfo, winner)
+  }
 
   /** Whether one of the two changes no data, which no policy has a cell for. */
-  private def byDelta: Boolean = ruling == Ruling(Verdict.ByFiles, None)
+  private def byDelta: Boolean = parts.head.ruling == Ruling(Verdict.ByFiles, None)
 
   private def meetings = new Meetings(
     spark,
@@ -73,50 +66,73 @@ private[interlock] class InterlockConflictChecker(
     vectors
   )
 
-  private def failIf(met: Option[Meeting]): Unit =
-    met.foreach(meeting => throw Conflicts.byPolicy(conflict(meeting = Some(meeting))))
+  /** One part of the attempt, with what the policy says of it. */
+  final private class Part(judged: Attempt, val ruling: Ruling) {
 
-  private def rebase(conflict: String => Conflict): Unit =
-    currentTransactionInfo = new RowRebase(vectors, currentTransactionInfo, winner)(ruling.verdict)
-      .fold(reason => throw Conflicts.byPolicy(conflict(reason)), identity)
+    def check(): Unit = ruling.verdict match {
+      case Verdict.Fail => throw Conflicts.byPolicy(conflict())
+      case Verdict.AsIs => ()
+      case Verdict.ReplaceLive =>
+        rebase(reason => conflict(unproved = Some(reason)))(
+          ReplaceLive.rebase(currentTransactionInfo, winner, attempt)
+        )
+      case Verdict.ByFiles => failIf(meetings.inFiles)
+      case Verdict.ByRows =>
+        val unrebased = meetings
+        rebase(reason => conflict(meeting = Some(unrebased.sameRows(reason))))(rebasedRows)
+        failIf(unrebased.inReads)
+      case _ => rebase(reason => conflict(unproved = Some(reason)))(rebasedRows)
+    }
 
-  /** @param unproved
-    *   why a rebase that the policy grants cannot be proved safe
-    */
-  private def conflict(
-      unproved: Option[String] = None,
-      meeting: Option[Meeting] = None
-  ): Conflict = Conflict(
-    kind = meeting.fold(kind)(_.kind),
-    policy = attempt.policy.name,
-    rule = ruling.cell.fold("no cell")(_.label),
-    earlierClass = judgedWinner.operationClass,
-    laterClass = attempt.operationClass,
-    earlierOperation = winner.commitInfo.fold("an unnamed operation")(_.operation),
-    laterOperation = attempt.operation.name,
-    readVersion = info.readSnapshot.version,
-    winnerVersion = winner.commitVersion,
-    scope = scopeText,
-    table = table,
-    attempt = info.txnId,
-    unproved = unproved,
-    meeting = meeting
-  )
+    def failIf(met: Option[Meeting]): Unit =
+      met.foreach(meeting => throw Conflicts.byPolicy(conflict(meeting = Some(meeting))))
 
-  private def kind = ConflictKind.of(
-    judgedWinner.operationClass,
-    attempt.operationClass,
-    winnerAddedData = winner.addedFiles.exists(_.dataChange),
-    winnerRemoved = winner.removedFiles.nonEmpty
-  )
+    private def rebasedRows =
+      new RowRebase(vectors, currentTransactionInfo, winner)(ruling.verdict)
 
-  /** The partitions that met, a few of them, or the whole table. */
-  private def scopeText: String = judgedWinner.changed match {
-    case ChangedScope.Partitions(values) =>
-      val met = values.filter(judged.scope.covers).map(partition =>
-        partition.toSeq.sorted.map { case (column, value) => s"$column=$value" }.mkString("/")
-      )
-      met.toSeq.sorted.take(3).mkString("", ", ", if (met.size > 3) ", ..." else "")
-    case _ => "the whole table"
+    private def rebase(conflict: String => Conflict)(
+        rebased: Either[String, CurrentTransactionInfo]
+    ): Unit =
+      currentTransactionInfo =
+        rebased.fold(reason => throw Conflicts.byPolicy(conflict(reason)), identity)
+
+    /** @param unproved
+      *   why a rebase that the policy grants cannot be proved safe
+      */
+    private def conflict(
+        unproved: Option[String] = None,
+        meeting: Option[Meeting] = None
+    ): Conflict = Conflict(
+      kind = meeting.fold(kind)(_.kind),
+      policy = attempt.policy.name,
+      rule = ruling.cell.fold("no cell")(_.label),
+      earlierClass = judgedWinner.operationClass,
+      laterClass = judged.operationClass,
+      earlierOperation = winner.commitInfo.fold("an unnamed operation")(_.operation),
+      laterOperation = attempt.operation.name,
+      readVersion = info.readSnapshot.version,
+      winnerVersion = winner.commitVersion,
+      scope = scopeText,
+      table = table,
+      attempt = info.txnId,
+      unproved = unproved,
+      meeting = meeting
+    )
+
+    private def kind = ConflictKind.of(
+      judgedWinner.operationClass,
+      judged.operationClass,
+      winnerAddedData = winner.addedFiles.exists(_.dataChange),
+      winnerRemoved = winner.removedFiles.nonEmpty,
+      meetings.onlyRemove
+    )
+
+    /** The partitions that met, a few of them, or the whole table. */
+    def scopeText: String = judgedWinner.changed match {
+      case ChangedScope.Partitions(values) =>
+        val met = values.filter(judged.scope.covers).map(_.toString)
+        met.toSeq.sorted.take(3).mkString("", ", ", if (met.size > 3) ", ..." else "")
+      case _ => "the whole table"
+    }
   }
 }

@@ -3,13 +3,14 @@ package org.apache.spark.sql.delta.interlock
 import java.io.FileNotFoundException
 
 import scala.collection.mutable
+import scala.util.Try
 import scala.util.control.NonFatal
 
 import io.delta.storage.commit.Commit
 import io.interlock.coordinator.{CommitUnknownException, CoordinatorException}
 import io.interlock.rules.{OperationClass, Policy}
 import io.interlock.spark.errors._
-import io.interlock.spark.{CoordinatorSettings, PolicyDigest, TableProperties}
+import io.interlock.spark.{CoordinatorSettings, Misspelt, PolicyDigest, TableProperties}
 import org.apache.hadoop.fs.FileStatus
 import org.apache.spark.sql.catalyst.catalog.CatalogTable
 import org.apache.spark.sql.catalyst.expressions.Expression
@@ -18,6 +19,7 @@ import org.apache.spark.sql.delta._
 import org.apache.spark.sql.delta.actions._
 import org.apache.spark.sql.delta.commands.DeletionVectorUtils
 import org.apache.spark.sql.delta.constraints.Constraint
+import org.apache.spark.sql.delta.util.FileNames
 import org.apache.spark.sql.{Dataset, SparkSession}
 
 /** A Delta transaction that commits under the policy of its table, and is Delta's own where the
@@ -59,6 +61,21 @@ class InterlockTransaction(
     super.trackReadPredicates(filters, partitionOnly, shouldRewriteFilter)
   }
 
+  /** Whether the statement reads the table in ways that Delta does not track. */
+  @volatile private var readsUntracked = false
+
+  /** To be called for such a read; it counts as one of the whole table. */
+  def alsoReads(): Unit = readsUntracked = true
+
+  /** The scope of an UPDATE, DELETE or MERGE is what its condition selects, unless the policy judges by
+    * what was read.
+    */
+  private def trackUntracked(current: PolicedAttempt): Unit =
+    if (
+      readsUntracked &&
+      (current.policy.judgesReads || current.operationClass == OperationClass.Append)
+    ) readWholeTable()
+
   // ---- table properties ----
 
   private var replacing = false
@@ -84,7 +101,10 @@ class InterlockTransaction(
     TableProperties.coordinatorOf(completed)
       .filterNot(TableProperties.coordinatorOf(table.properties).contains)
       .foreach(CoordinatorSettings.of(spark, _))
-    IdentityColumns.warn(tableName, proposed.schema, snapshot.metadata.configuration, completed)
+    IdentityColumns.warn(tableName, proposed.schema, table.properties, completed)
+    TableIsolation.warn(tableName, table.properties, completed)
+    Misspelt.warnOfProperties(completed.keySet -- table.properties.keySet)
+    Misspelt.warnOfSettings(spark.conf.getAll.keys)
     super.updateMetadataInternal(proposed.copy(configuration = completed), ignoreDefaultProperties)
   }
 
@@ -97,6 +117,9 @@ class InterlockTransaction(
     else newProtocol.fold(protocol)(protocol.merge(_))
 
   // ---- commit ----
+
+  /** Whether a dynamic overwrite replaces partitions in which a value is NULL. */
+  private var replacesNull = true
 
   /** Used by all bins of an OPTIMIZE, from several threads. */
   private lazy val rewrite = new OrderedRewrite(this, tableName)
@@ -111,6 +134,7 @@ class InterlockTransaction(
       constraints: Seq[Constraint]
   ): Seq[FileAction] = {
     refuseOtherRules()
+    if (options.flatMap(_.useNullIntolerantEqualityWithDPO).contains(true)) replacesNull = false
     def write(rows: Dataset[_]) = super.writeFiles(rows, options, isOptimize, constraints)
     val files = Some(data).filter(_ => isOptimize && policy.nonEmpty) match {
       case Some(OptimizeBin(inputs)) =>
@@ -128,18 +152,24 @@ class InterlockTransaction(
       tags: Map[String, String]
   ): Option[Long] = {
     unsetProperties(op)
-    attempt = policyOfCommit(op).map(PolicedAttempt(_, op, actions, snapshot, spark))
-    attempt.fold(super.commitImpl(actions, op, canSkipEmptyCommits, tags)) { current =>
+    attempt = policyOfCommit(op).map(PolicedAttempt(_, op, actions, snapshot, spark, replacesNull))
+    attempt.fold(
+      coordinated(op)(super.commitImpl(actions, op, canSkipEmptyCommits, tags))
+    ) { current =>
       try {
         current.refuseUnlessPermitted(tableName)
         TableProperties.refuseDrop(current.policy, droppedFeature(op).toSeq)
         actions.collect { case m: Metadata => TableProperties.refuseIncomplete(m.configuration) }
-        val version = super.commitImpl(actions, op, canSkipEmptyCommits, tags ++ current.tags)
+        trackUntracked(current)
+        val said = tags ++ current.tags ++ ReadRows.tags(op, readPredicates.size)
+        val version = unlessCleanedUp(current, op) {
+          super.commitImpl(Lineage.committed(actions), op, canSkipEmptyCommits, said)
+        }
         version.foreach(_ => auditCommit())
         version
       } catch {
         // Hooks that run after the commit may fail as well: then the files are live.
-        case afterwards: Throwable if committed.nonEmpty => throw afterwards
+        case afterwards: Throwable if isMade => throw afterwards
         case unknown: CommitUnknownException => throw stateUnknown(op, unknown)
         case refused: InterlockException =>
           staged.deleteAll(actions)
@@ -157,6 +187,40 @@ class InterlockTransaction(
       } finally RunningTransactions.end(this)
     }
   }
+
+  /** Raises a conflict in place of what goes wrong where the log was cleaned up to behind the version
+    * that was read.
+    */
+  private def unlessCleanedUp[A](current: PolicedAttempt, op: Operation)(commit: => A): A =
+    try commit
+    catch {
+      case error @ (_: AssertionError | _: FileNotFoundException | _: IllegalStateException |
+          _: CoordinatorException) if !isMade && isCleanedUp && isSameTable =>
+        throw Conflicts.commitsGone(
+          current.policy,
+          current.operationClass,
+          op.name,
+          tableName,
+          snapshot.version,
+          txnId,
+          error
+        )
+    }
+
+  /** Whether the log has later versions than the one that was read, but not that one. */
+  private def isCleanedUp: Boolean = snapshot.version >= 0 && Try {
+    val from = FileNames.listingPrefix(deltaLog.logPath, snapshot.version)
+    deltaLog.store.listFrom(from, deltaLog.newDeltaHadoopConf()).map(_.getPath)
+      .find(FileNames.isDeltaFile).exists(FileNames.deltaVersion(_) > snapshot.version)
+  }.getOrElse(false)
+
+  /** Raises the coordinator's errors as those of Interlock. */
+  private def coordinated[A](op: Operation)(commit: => A): A =
+    try commit
+    catch {
+      case unknown: CommitUnknownException => throw stateUnknown(op, unknown)
+      case refused: CoordinatorException => throw InterlockException.ofCoordinator(refused)
+    }
 
   private def stateUnknown(op: Operation, unknown: CommitUnknownException) =
     CommitStateUnknownException.of(tableName, op.name, unknown)
@@ -235,7 +299,7 @@ class InterlockTransaction(
   ): IsolationLevel =
     (super.getIsolationLevelToUse(preparedActions, op), attempt) match {
       case (stock, Some(current)) if stock != SnapshotIsolation =>
-        IsolationLevel.fromString(current.policy.isolation)
+        TableIsolation.of(current.policy, metadata.configuration)
       case (stock, _) => stock
     }
 
@@ -275,6 +339,7 @@ class InterlockTransaction(
                 )
               }
               val winner = this.winner(file)
+              refuseIfVacuumed(winner, before)
               resolveAgainstWinningCommit(winner, firstWinningVersion, before).getOrElse {
                 passedAppends.readBy(winner).foreach(against(_).failIfReadBy(winner.commitVersion))
                 val checker = against(winner)
@@ -288,6 +353,19 @@ class InterlockTransaction(
       }
     }
 
+  /** A VACUUM that retains less than a job takes deletes files which that job has yet to commit. */
+  private def refuseIfVacuumed(winner: WinningCommitSummary, info: CurrentTransactionInfo): Unit =
+    if (winner.commitInfo.exists(_.operation == DeltaOperations.VacuumEnd.OPERATION_NAME)) {
+      val missing = staged.missing(info.actions)
+      if (missing > 0)
+        throw InterlockException.filesVacuumed(
+          info.op.name,
+          tableName,
+          winner.commitVersion,
+          missing
+        )
+    }
+
   override def commitLarge(
       session: SparkSession,
       nonProtocolMetadataActions: Iterator[Action],
@@ -299,14 +377,14 @@ class InterlockTransaction(
     refuseOtherRules()
     keepPropertiesInRestore(op)
     try
-      super.commitLarge(
+      coordinated(op)(super.commitLarge(
         session,
         nonProtocolMetadataActions,
         newProtocolOpt.map(mergedProtocol),
         op,
         context,
         metrics
-      )
+      ))
     catch {
       case conflict: ConcurrentWriteException if policy.nonEmpty =>
         val rejected = Conflicts.concurrentWrite(
@@ -319,8 +397,6 @@ class InterlockTransaction(
         )
         auditRejection(policy.get, op, rejected)
         throw rejected
-      case unknown: CommitUnknownException => throw stateUnknown(op, unknown)
-      case refused: CoordinatorException => throw InterlockException.ofCoordinator(refused)
     } finally RunningTransactions.end(this)
   }
 
@@ -355,13 +431,16 @@ class InterlockTransaction(
       jsonActions: Iterator[String],
       info: CurrentTransactionInfo
   ): (Option[VersionChecksum], Commit, CurrentTransactionInfo) = {
-    if (attempt.nonEmpty && snapshot.version >= 0 && !isSameTable)
+    if (!isSameTable)
       throw new FileNotFoundException(s"$logPath is no longer the log of $tableName.")
     super.writeCommitFile(attemptVersion, jsonActions, info)
   }
 
-  private def isSameTable: Boolean = {
+  private val timesForgotten = Coordinators.timesForgotten(deltaLog)
+
+  override protected def isSameTable: Boolean = attempt.isEmpty || snapshot.version < 0 || {
     val arrived = preCommitLogSegment.deltas.reverseIterator.find(_.getLen > 0)
+    timesForgotten == Coordinators.timesForgotten(deltaLog) &&
     SameTable.isThere(deltaLog, snapshot, catalogTable, arrived)
   }
 

@@ -1,9 +1,10 @@
 package org.apache.spark.sql.delta.interlock
 
-import scala.util.Try
+import scala.collection.mutable
 
+import io.interlock.rules.rebase.Segment
 import org.apache.spark.sql.catalyst.expressions.Expression
-import org.apache.spark.sql.delta.actions.{AddFile, Metadata}
+import org.apache.spark.sql.delta.actions.{AddFile, FileAction, Metadata, RemoveFile}
 import org.apache.spark.sql.delta.{DeltaColumnMapping, Snapshot}
 import org.apache.spark.sql.types._
 import org.apache.spark.sql.{Row, SparkSession}
@@ -38,13 +39,35 @@ object LiveFiles {
     val snapshot = NamedTable.snapshot(session, table, statement)
     val columns = snapshot.metadata.partitionSchema
     val scope = PartitionScope.predicate(session, table.name(), columns, partition)
-    files(snapshot, scope.toSeq).map(row(snapshot.metadata, _))
+    val sources = new Sources(snapshot)
+    files(snapshot, scope.toSeq).map(file => row(snapshot.metadata, file, sources.of(file)))
   }
 
   private def files(snapshot: Snapshot, scope: Seq[Expression]): Iterator[AddFile] =
     snapshot.filesForScan(scope, keepNumRecords = true).files.iterator
 
-  private def row(metadata: Metadata, file: AddFile): Row = Row(
+  /** What files were compacted from, each commit read once. */
+  final private class Sources(snapshot: Snapshot) {
+    private val log = new CommitLog(snapshot)
+    private val commits = mutable.Map.empty[Long, Map[String, Seq[Segment]]]
+
+    /** None too where the log does not have the compaction's commit any more. */
+    def of(file: AddFile): Option[Seq[String]] =
+      Lineage.of(Nil, Seq(file)).get(file.path)
+        .orElse(file.defaultRowCommitVersion.filter(_ => Lineage.isCompacted(file))
+          .flatMap(version => commits.getOrElseUpdate(version, lineage(version)).get(file.path)))
+        .map(_.sortBy(_.target).map(_.source).distinct)
+
+    private def lineage(version: Long): Map[String, Seq[Segment]] = {
+      val files = log.read(version).fold(Seq.empty[FileAction])(_.files)
+      Lineage.of(
+        files.collect { case remove: RemoveFile => remove },
+        files.collect { case add: AddFile => add }
+      )
+    }
+  }
+
+  private def row(metadata: Metadata, file: AddFile, sources: Option[Seq[String]]): Row = Row(
     file.path,
     metadata.partitionSchema.map { field =>
       field.name -> file.partitionValues.getOrElse(DeltaColumnMapping.getPhysicalName(field), null)
@@ -53,10 +76,6 @@ object LiveFiles {
     file.numLogicalRecords.getOrElse(null),
     file.numDeletedRecords,
     file.defaultRowCommitVersion.getOrElse(null),
-    file
-      .getTag(Lineage.Tag)
-      .flatMap(text => Try(Lineage.decode(text)).toOption)
-      .map(_.map(_.source).distinct)
-      .orNull
+    sources.orNull
   )
 }

@@ -1,9 +1,11 @@
 package org.apache.spark.sql.delta.interlock
 
+import java.io.FileNotFoundException
+
 import io.interlock.rules._
 import org.apache.spark.sql.SparkSession
 import org.apache.spark.sql.delta._
-import org.apache.spark.sql.delta.actions.RemoveFile
+import org.apache.spark.sql.delta.actions.{AddFile, RemoveFile}
 
 /** Looks for where an attempt and a winner met, for the verdicts that ask for it.
   *
@@ -20,8 +22,8 @@ final private[interlock] class Meetings(
 ) {
   import ConflictKind._
 
-  private val rows = new WinnerRows(winner, vectors)
-  private val reads = new ReadRows(spark, info, attempt)
+  private val rows = new WinnerRows(winner, vectors, attempt.partitionOf(_, winner).nonEmpty)
+  private val reads = new ReadRows(spark, info, attempt, winner)
   private val removes = info.actions.collect { case remove: RemoveFile => remove.path }.toSet
 
   /** BY_FILES: the winner added rows that the attempt's predicates select, or removed files that the
@@ -29,11 +31,18 @@ final private[interlock] class Meetings(
     */
   def inFiles: Option[Meeting] =
     inAdded
-      .orElse(removed(info.readFiles.map(_.path), "it has read"))
-      .orElse(Option.when(info.readWholeTable)(winner.removedFiles).filter(_.nonEmpty).map(files =>
-        meeting("it has read the whole table", files.map(_.path))
-      ))
-      .orElse(removed(removes, "it removes as well"))
+      .orElse(removed(removedOf(readFiles), "the earlier job removed files that it has read"))
+      .orElse(
+        removed(
+          if (info.readWholeTable) winner.removedFiles.map(_.path) else Nil,
+          "it has read the whole table"
+        )
+      )
+      .orElse(removed(removedOf(removes), "the earlier job removed files that it removes as well"))
+
+  /** Whether both removed a file, and the attempt has read none that the winner removed. */
+  def onlyRemove: Boolean =
+    !info.readWholeTable && removedOf(readFiles).isEmpty && removedOf(removes).nonEmpty
 
   /** BY_ROWS: rows that the winner added, marked dead or removed are among what the attempt has read,
     * but for those that it removes itself, see [[sameRows]].
@@ -41,12 +50,12 @@ final private[interlock] class Meetings(
   def inReads: Option[Meeting] =
     inAdded.orElse {
       if (reads.removesAllItReads) None
-      else reads.among(rows.dead, ConcurrentDeleteRead, "removed")
+      else among(rows.dead, ConcurrentDeleteRead, "removed")
     }
 
   /** BY_ROWS: both changed rows of one file, and they cannot be united. */
   def sameRows(reason: String): Meeting =
-    meeting(reason, winner.removedFiles.map(_.path).filter(removes))
+    meeting(reason, removedOf(removes))
 
   private def inAdded: Option[Meeting] = {
     val counts = level match {
@@ -59,21 +68,33 @@ final private[interlock] class Meetings(
   }
 
   /** Rows that the winner added are among what the attempt has read. */
-  def inAddedRows: Option[Meeting] = reads.among(rows.added, ConcurrentAppend, "added")
+  def inAddedRows: Option[Meeting] = among(rows.added, ConcurrentAppend, "added")
 
-  private def removed(files: Set[String], which: String): Option[Meeting] = {
-    val both = winner.removedFiles.map(_.path).filter(files)
-    Option.when(both.nonEmpty)(meeting(s"the earlier job removed files that $which", both))
-  }
+  private def among(files: => Seq[AddFile], kind: ConflictKind, did: String): Option[Meeting] =
+    try reads.among(files, kind, did)
+    catch {
+      case _: FileNotFoundException =>
+        val removed = winner.removedFiles.map(_.path).take(Meeting.FilesShown)
+        Some(Meeting(ConcurrentDeleteRead, RowVectors.Gone, removed, undecided = true))
+    }
 
-  private def meeting(why: String, files: Seq[String]): Meeting = {
-    val compactions = OperationClass.compactions
-    val both =
-      compactions(attempt.operationClass) && compactions(attempt.asWinner(winner).operationClass)
-    Meeting(
-      if (both) ConcurrentDeleteDelete else ConcurrentDeleteRead,
-      why,
-      files.take(Meeting.FilesShown)
-    )
-  }
+  private def readFiles = info.readFiles.map(_.path)
+
+  private def removedOf(files: Set[String]): Seq[String] =
+    winner.removedFiles.map(_.path).filter(files)
+
+  private def removed(files: Seq[String], why: String): Option[Meeting] =
+    Option.when(files.nonEmpty)(meeting(why, files))
+
+  private def meeting(why: String, files: Seq[String]): Meeting = Meeting(
+    ConflictKind.of(
+      attempt.asWinner(winner).operationClass,
+      attempt.operationClass,
+      winnerAddedData = false,
+      winnerRemoved = true,
+      onlyRemove
+    ),
+    why,
+    files.take(Meeting.FilesShown)
+  )
 }

@@ -75,7 +75,9 @@ object NamedTable {
     val now = snapshot(session, table, statement)
     val columns = now.metadata.partitionSchema
     val scope = PartitionScope.predicate(session, table.name(), columns, partition)
-    new VersionHistory(now, scope.map(new PartitionPredicates(session, columns).of))
+    val values = new PartitionValues(session, columns)
+    val selects = scope.map(new PartitionPredicates(session, now.metadata, values).of)
+    new VersionHistory(now, selects.map(inScope => values.of(_, _).forall(inScope)))
   }
 
   /** The whole table as it is now.

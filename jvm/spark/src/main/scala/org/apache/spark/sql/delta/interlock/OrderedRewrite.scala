@@ -86,8 +86,7 @@ final private[interlock] class OrderedRewrite(transaction: OptimisticTransaction
           case ((input, count), target) =>
             Segment(input.path, RowVectors.token(input.deletionVector), 0, count, target)
         }
-        val tagged = file.copyWithTags(Map(Lineage.Tag -> Lineage.encode(segments)))
-        Rewritten(bin, Some(tagged), total)
+        Rewritten(bin, Some(Lineage.written(file, segments)), total)
       case files =>
         val found = files.map(_.numPhysicalRecords.fold("?")(_.toString)).mkString(" and ")
         mismatch(

@@ -2,19 +2,30 @@ package org.apache.spark.sql.delta.interlock
 
 import scala.util.Try
 
-import io.interlock.rules.ChangedScope.Partition
+import io.interlock.rules.Partition
 import org.apache.spark.sql.SparkSession
-import org.apache.spark.sql.catalyst.InternalRow
 import org.apache.spark.sql.catalyst.analysis.UnresolvedAttribute
 import org.apache.spark.sql.catalyst.expressions._
-import org.apache.spark.sql.catalyst.plans.logical.{Filter, LocalRelation}
-import org.apache.spark.sql.delta.{DeltaColumnMapping, DeltaTableReadPredicate}
-import org.apache.spark.sql.types.StructType
+import org.apache.spark.sql.catalyst.plans.logical._
+import org.apache.spark.sql.delta.DeltaTableReadPredicate
+import org.apache.spark.sql.delta.actions.Metadata
 
-/** Evaluates predicates on partition values, without a Spark job. */
-final private[interlock] class PartitionPredicates(spark: SparkSession, partitions: StructType) {
-  private val columns = partitions.map(f => AttributeReference(f.name, f.dataType)())
+/** Evaluates predicates on partition values, without a Spark job.
+  *
+  * Names are resolved as Spark does it, against all columns of the table: `s.p` is a field of `s`,
+  * though there may be a partition column `p`.
+  */
+final private[interlock] class PartitionPredicates(
+    spark: SparkSession,
+    metadata: Metadata,
+    values: PartitionValues
+) {
   private val resolver = spark.sessionState.conf.resolver
+  private val table = LocalRelation(metadata.schema.map(field =>
+    AttributeReference(field.name, field.dataType, field.nullable, field.metadata)()
+  ))
+  private val columns =
+    metadata.partitionSchema.map(field => table.output.find(_.name == field.name).get)
 
   /** Whether a SQL predicate uses partition columns only and can be evaluated on their values. */
   def usesPartitionsOnly(sql: String): Boolean = parse(sql).flatMap(resolve).nonEmpty
@@ -51,37 +62,30 @@ final private[interlock] class PartitionPredicates(spark: SparkSession, partitio
 
   private def evaluate(predicate: Expression): Partition => Boolean = {
     val interpreted = Predicate.createInterpreted(predicate)
-    partition => interpreted.eval(row(partition))
+    partition => interpreted.eval(values.row(partition))
   }
 
   /** The predicate on the row of partition values; none where it needs anything else. */
-  private def resolve(predicate: Expression): Option[Expression] =
-    Try {
-      val named = predicate.transform { case a: Attribute => column(a).getOrElse(a) }
-      val analyzed = spark.sessionState.analyzer
-        .execute(Filter(named, LocalRelation(columns)))
-        .asInstanceOf[Filter]
-      Some(analyzed.condition)
-        .filter(Decidable.apply)
-        .map(decided => BindReferences.bindReference(Decidable.replaced(decided), columns))
-        .filter(_.resolved)
-    }.toOption.flatten
-
-  private def column(attribute: Attribute): Option[AttributeReference] = {
-    val name = attribute match {
-      case unresolved: UnresolvedAttribute => unresolved.nameParts.last
-      case other => other.name
+  private def resolve(predicate: Expression): Option[Expression] = {
+    val named = predicate.transform { case a: AttributeReference =>
+      table.output.find(column => resolver(column.name, a.name)).getOrElse(a)
     }
-    columns.find(c => resolver(c.name, name))
+    relations(named).flatMap(analyzed(named, _)).nextOption()
+      .filter(condition => condition.references.subsetOf(AttributeSet(columns)))
+      .filter(Decidable.apply)
+      .map(decided => BindReferences.bindReference(Decidable.replaced(decided), columns))
   }
 
-  private def row(partition: Partition): InternalRow =
-    InternalRow.fromSeq(partitions.map { field =>
-      val value = partition.getOrElse(DeltaColumnMapping.getPhysicalName(field), null)
-      Cast(
-        Literal(value),
-        field.dataType,
-        Some(spark.sessionState.conf.sessionLocalTimeZone)
-      ).eval()
-    })
+  private def analyzed(predicate: Expression, relation: LogicalPlan): Option[Expression] =
+    Try(spark.sessionState.analyzer.execute(Filter(predicate, relation))).toOption.collect {
+      case Filter(condition, _) if condition.resolved => condition
+    }
+
+  /** The table, and the table by the alias of the writer's option `targetAlias`, which the log does
+    * not have: whatever stands before a column's name.
+    */
+  private def relations(predicate: Expression): Iterator[LogicalPlan] =
+    Iterator(table) ++ predicate.collect {
+      case UnresolvedAttribute(alias +: _ +: _) => SubqueryAlias(alias, table)
+    }
 }

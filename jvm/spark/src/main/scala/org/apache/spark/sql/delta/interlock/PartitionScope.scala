@@ -2,8 +2,8 @@ package org.apache.spark.sql.delta.interlock
 
 import io.interlock.spark.errors.InterlockException
 import org.apache.spark.sql.SparkSession
-import org.apache.spark.sql.catalyst.analysis.UnresolvedAttribute
-import org.apache.spark.sql.catalyst.expressions.{And, Cast, EqualNullSafe, Expression, Literal}
+import org.apache.spark.sql.catalyst.expressions._
+import org.apache.spark.sql.catalyst.types.DataTypeUtils.toAttribute
 import org.apache.spark.sql.delta.catalog.DeltaTableV2
 import org.apache.spark.sql.delta.sources.DeltaDataSource
 import org.apache.spark.sql.types.{StructField, StructType}
@@ -19,6 +19,8 @@ private[interlock] object PartitionScope {
     *   nothing where the statement names no partition
     * @throws InterlockException
     *   INTERLOCK_NOT_A_PARTITION_COLUMN
+    * @throws SparkRuntimeException
+    *   CAST_INVALID_INPUT for a value that is none of its column's type, without ANSI mode too
     */
   def predicate(
       session: SparkSession,
@@ -53,8 +55,9 @@ private[interlock] object PartitionScope {
   ): Expression = {
     val typed = value.fold(Literal(null, column.dataType)) { text =>
       val timeZone = Some(session.sessionState.conf.sessionLocalTimeZone)
-      Literal(Cast(Literal(text), column.dataType, timeZone).eval(), column.dataType)
+      val value = Cast(Literal(text), column.dataType, timeZone, EvalMode.ANSI)
+      Literal(PartitionValues.padded(value, column).eval(), column.dataType)
     }
-    EqualNullSafe(UnresolvedAttribute.quoted(column.name), typed)
+    EqualNullSafe(PartitionValues.padded(toAttribute(column), column), typed)
   }
 }

@@ -43,13 +43,19 @@ final private[interlock] class PassedAppends {
   private def changesData(winner: WinningCommitSummary): Boolean =
     winner.addedFiles.exists(_.dataChange) || winner.removedFiles.exists(_.dataChange)
 
-  /** UPDATE and DELETE change every row that they read. Others have read what there was. */
+  /** UPDATE and DELETE change every row that they read, unless they say otherwise, which only those of
+    * Interlock can. Others have read what there was.
+    */
   private def hasRead(winner: WinningCommitSummary, earlier: Passed): Boolean =
-    winner.commitInfo.map(_.operation) match {
-      case Some("UPDATE" | "DELETE") => winner.removedFiles.exists(file => earlier.files(file.path))
-      case _ =>
-        winner.commitInfo.flatMap(_.readVersion).forall(_ >= earlier.append.commitVersion)
-    }
+    if (readsWhatItChanges(winner)) winner.removedFiles.exists(file => earlier.files(file.path))
+    else winner.commitInfo.flatMap(_.readVersion).forall(_ >= earlier.append.commitVersion)
+
+  private def readsWhatItChanges(winner: WinningCommitSummary): Boolean =
+    winner.commitInfo.exists(info =>
+      Set("UPDATE", "DELETE")(info.operation) && info.tags.exists(tags =>
+        tags.contains(CommitTags.Class) && !tags.contains(CommitTags.ReadsOthers)
+      )
+    )
 
   /** Notes where a compaction has put the rows. */
   private def follow(compaction: WinningCommitSummary): Unit = {

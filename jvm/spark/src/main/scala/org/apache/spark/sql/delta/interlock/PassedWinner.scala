@@ -19,6 +19,9 @@ final private[interlock] case class PassedWinner(
 
 private[interlock] object PassedWinner {
   private val MostScopes = 3
+
+  /** Of the versions that a commit has passed, and of their verdicts, the tags have the newest. */
+  private val MostNamed = 100
   private val BetweenScopes = "; "
 
   /** The verdicts by which a commit has passed others so far. */
@@ -39,26 +42,26 @@ private[interlock] object PassedWinner {
       millis: Long,
       bytesSaved: Long
   ): CurrentTransactionInfo =
-    if (passed.isEmpty) info
-    else
-      info.copy(commitInfo = info.commitInfo.map { commit =>
-        val tags = commit.tags.getOrElse(Map.empty)
-        def before(key: String, separator: String = ",") =
-          tags.get(key).toSeq.flatMap(_.split(separator))
-        val scopes = (before(CommitTags.Scope, BetweenScopes) ++ passed.map(_.scope)).distinct
-        commit.copy(tags =
-          Some(tags ++ Map(
-            CommitTags.RebasedOver ->
-              (before(CommitTags.RebasedOver) ++ passed.map(_.version.toString)).mkString(","),
-            CommitTags.Rule ->
-              (before(CommitTags.Rule) ++ passed.map(_.rule)).distinct.mkString(","),
-            CommitTags.Verdicts ->
-              (before(CommitTags.Verdicts) ++ passed.map(_.verdict.name)).mkString(","),
-            CommitTags.Scope -> scopes.take(MostScopes).mkString(BetweenScopes),
-            CommitTags.Millis -> (before(CommitTags.Millis).map(_.toLong).sum + millis).toString,
-            CommitTags.User -> user,
-            CommitTags.BytesSaved -> bytesSaved.toString
-          ))
-        )
-      })
+    info.copy(commitInfo = info.commitInfo.map { commit =>
+      val tags = commit.tags.getOrElse(Map.empty)
+      def before(key: String, separator: String = ",") =
+        tags.get(key).toSeq.flatMap(_.split(separator))
+      val scopes = (before(CommitTags.Scope, BetweenScopes) ++ passed.map(_.scope)).distinct
+      commit.copy(tags =
+        Some(tags ++ Map(
+          CommitTags.RebasedOver ->
+            (before(CommitTags.RebasedOver) ++ passed.map(_.version.toString))
+              .takeRight(MostNamed).mkString(","),
+          CommitTags.Rule ->
+            (before(CommitTags.Rule) ++ passed.map(_.rule)).distinct.mkString(","),
+          CommitTags.Verdicts ->
+            (before(CommitTags.Verdicts) ++ passed.map(_.verdict.name))
+              .takeRight(MostNamed).mkString(","),
+          CommitTags.Scope -> scopes.take(MostScopes).mkString(BetweenScopes),
+          CommitTags.Millis -> (before(CommitTags.Millis).map(_.toLong).sum + millis).toString,
+          CommitTags.User -> user,
+          CommitTags.BytesSaved -> bytesSaved.toString
+        ))
+      )
+    })
 }

@@ -2,7 +2,6 @@ package org.apache.spark.sql.delta.interlock
 
 import scala.util.Try
 
-import io.interlock.rules.ChangedScope.Partition
 import io.interlock.rules._
 import io.interlock.spark.errors.InterlockException
 import org.apache.spark.sql.SparkSession
@@ -14,6 +13,10 @@ import org.apache.spark.sql.delta.util.JsonUtils
   *
   * @param replaces
   *   the partition predicate of an overwrite, as the statement wrote it
+  * @param replacesDynamically
+  *   whether an overwrite replaces the partitions that it writes
+  * @param replacesNull
+  *   whether those are among them in which a value is NULL
   */
 final private[interlock] case class PolicedAttempt(
     policy: Policy,
@@ -21,8 +24,10 @@ final private[interlock] case class PolicedAttempt(
     operationClass: OperationClass,
     replaces: Option[String],
     private val replacesDynamically: Boolean,
+    private val replacesNull: Boolean,
     private val classifier: Classifier,
     private val predicates: PartitionPredicates,
+    private val values: PartitionValues,
     private val snapshot: Snapshot
 ) {
 
@@ -39,40 +44,76 @@ final private[interlock] case class PolicedAttempt(
     if (!policy.permits(operationClass))
       throw InterlockException.operationNotSupported(operation.name, table, policy.name)
 
-  /** @param info
+  /** The attempt, and behind it what an overwrite writes outside of what it replaces, as an APPEND.
+    *
+    * @param info
     *   the transaction as it stands after the winners before the one to be judged
     */
-  def asAttempt(info: CurrentTransactionInfo): Attempt = Attempt(operationClass, scope(info))
+  def asAttempts(info: CurrentTransactionInfo): Seq[Attempt] = {
+    val appended =
+      if (operationClass == OperationClass.Overwrite)
+        files(info).added.filterNot(replaced(info).covers)
+      else Set.empty[Partition]
+    Attempt(operationClass, scope(info)) +:
+      Option.when(appended.nonEmpty)(
+        Attempt(OperationClass.Append, AttemptScope.Partitions(appended, Nil))
+      ).toSeq
+  }
 
   private def scope(info: CurrentTransactionInfo): AttemptScope = {
-    lazy val written = this.written(info)
+    lazy val written = files(info).written
     operationClass match {
-      case _ if !isPartitioned => AttemptScope.WholeTable
+      case _ if !isPartitioned || files(info).areUnknown => AttemptScope.WholeTable
       case _ if policy.judgesReads && info.readWholeTable => AttemptScope.WholeTable
       case _ if policy.judgesReads =>
-        val selects = replaces.map(predicates.ofSql) ++ info.readPredicates.map(reads(_, written))
+        val selects = replacesPredicate ++ info.readPredicates.map(reads(_, written))
         AttemptScope.Partitions(written, selects.toSeq)
       case OperationClass.Append => AttemptScope.Partitions(written, Nil)
-      case OperationClass.Overwrite if replacesDynamically =>
-        AttemptScope.Partitions(written, Nil)
-      case OperationClass.Overwrite =>
-        replaces.fold[AttemptScope](AttemptScope.WholeTable) { predicate =>
-          AttemptScope.Partitions(written, Seq(predicates.ofSql(predicate)))
-        }
+      case OperationClass.Overwrite => replaced(info)
       case _ if info.readWholeTable => AttemptScope.WholeTable
       case _ => AttemptScope.Partitions(written, info.readPredicates.map(predicates.ofRead))
     }
   }
 
-  private def written(info: CurrentTransactionInfo): Set[Partition] = info.actions.collect {
-    case add: AddFile => complete(add.partitionValues)
-    case remove: RemoveFile if remove.partitionValues != null =>
-      complete(remove.partitionValues)
-  }.toSet
+  /** What an overwrite replaces, whoever wrote it. */
+  def replaced(info: CurrentTransactionInfo): AttemptScope =
+    if (!isPartitioned) AttemptScope.WholeTable
+    else if (replacesDynamically)
+      AttemptScope.Partitions(
+        files(info).written.filter(replacesNull || !_.values.values.exists(_ == null)),
+        Nil
+      )
+    else
+      replacesPredicate.fold[AttemptScope](AttemptScope.WholeTable)(selects =>
+        AttemptScope.Partitions(Set.empty, Seq(selects))
+      )
+
+  private lazy val replacesPredicate = replaces.map(predicates.ofSql)
+
+  /** The partitions of the files that the attempt adds or removes. */
+  final private class Files(val actions: Seq[Action], commit: Option[CommitInfo]) {
+    private def partitionsOf(files: Seq[FileAction]) = files.map(values.of(_, commit)).toSet
+    private val ofAdded = partitionsOf(actions.collect { case add: AddFile => add })
+    private val all = ofAdded ++ partitionsOf(actions.collect { case file: RemoveFile => file })
+
+    val added: Set[Partition] = ofAdded.flatten
+    val written: Set[Partition] = all.flatten
+
+    /** Whether the log does not tell one of them. */
+    def areUnknown: Boolean = all.contains(None)
+  }
+
+  /** Those of the last actions that were asked for, which many winners leave as they are. */
+  private var last = new Files(Nil, None)
+
+  private def files(info: CurrentTransactionInfo): Files = {
+    if (last.actions ne info.actions) last = new Files(info.actions, info.commitInfo)
+    last
+  }
 
   /** The partitions that a predicate of this attempt selects, by its actions so far. */
   def selects(read: DeltaTableReadPredicate, info: CurrentTransactionInfo): Partition => Boolean =
-    reads(read, written(info)).compose(complete)
+    reads(read, files(info).written)
 
   /** Delta looks up the partitions that a dynamic overwrite writes by a predicate of its own. */
   private def reads(
@@ -82,10 +123,13 @@ final private[interlock] case class PolicedAttempt(
     if (read.shouldRewriteFilter) predicates.ofRead(read) else written
 
   def asWinner(winner: WinningCommitSummary): Winner = {
-    val files = winner.addedFiles.map(add => Option(add.partitionValues).map(complete)) ++
-      winner.removedFiles.map(remove => Option(remove.partitionValues).map(complete))
+    val files = (winner.addedFiles ++ winner.removedFiles).map(partitionOf(_, winner))
     Winner(winner.commitVersion, classOf(winner), ChangedScope.of(isPartitioned, files))
   }
+
+  /** The partition of a winner's file; None where the log does not tell. */
+  def partitionOf(file: FileAction, winner: WinningCommitSummary): Option[Partition] =
+    values.of(file, winner.commitInfo)
 
   /** The class in the winner's tags, or for foreign writers what their commit tells. */
   private def classOf(winner: WinningCommitSummary): OperationClass =
@@ -103,12 +147,6 @@ final private[interlock] case class PolicedAttempt(
       }
 
   private def isPartitioned: Boolean = snapshot.metadata.partitionColumns.nonEmpty
-
-  /** A partition with all columns: the log leaves null values out of a RemoveFile. */
-  private def complete(partition: Partition): Partition =
-    snapshot.metadata.physicalPartitionColumns
-      .map(name => name -> partition.getOrElse(name, null))
-      .toMap
 }
 
 private[interlock] object PolicedAttempt {
@@ -117,9 +155,11 @@ private[interlock] object PolicedAttempt {
       operation: DeltaOperations.Operation,
       actions: Seq[Action],
       snapshot: Snapshot,
-      spark: SparkSession
+      spark: SparkSession,
+      replacesNull: Boolean
   ): PolicedAttempt = {
-    val predicates = new PartitionPredicates(spark, snapshot.metadata.partitionSchema)
+    val values = new PartitionValues(spark, snapshot.metadata.partitionSchema)
+    val predicates = new PartitionPredicates(spark, snapshot.metadata, values)
     val classifier = new Classifier(predicates.usesPartitionsOnly, policy)
     val parameters = operation.parameters.map { case (key, value) => key -> value.toString }
     val partitioned = snapshot.metadata.partitionColumns.nonEmpty
@@ -136,8 +176,10 @@ private[interlock] object PolicedAttempt {
       operationClass,
       replaces,
       replacesDynamically = replaces.isEmpty && described.replacesDynamically,
+      replacesNull,
       classifier,
       predicates,
+      values,
       snapshot
     )
   }

@@ -7,7 +7,7 @@ import io.interlock.spark.errors.InterlockException
 import io.interlock.spark.ranges.Point
 import org.apache.spark.sql.catalyst.catalog.CatalogTable
 import org.apache.spark.sql.delta.DeltaErrors.TimestampEarlierThanCommitRetentionException
-import org.apache.spark.sql.delta.{DeltaLog, RowTracking, Snapshot}
+import org.apache.spark.sql.delta.{DeltaLog, Snapshot}
 
 /** The ends of a range of versions.
   *
@@ -37,9 +37,10 @@ final private[interlock] class RangeReader(log: DeltaLog, catalogTable: Option[C
     val begin = beginOf(after)
     if (begin > end) throw InterlockException.rangeBackwards(table, begin, end)
     val snapshot = snapshotAt(end)
-    if (!isTracked(snapshot)) throw InterlockException.rowTrackingRequired(table, end)
-    if (begin >= 0 && !isTracked(begin))
-      throw InterlockException.rowTrackingTooLate(table, begin, firstTracked(begin, end))
+    if (!isTracked(snapshot)) throw InterlockException.rowTrackingRequired(table, end, usable(end))
+    Option.when(begin >= 0)(begin).flatMap(untracked(snapshot, _)).foreach(found =>
+      throw InterlockException.rowTrackingTooLate(table, begin, found.first, found.why)
+    )
     RangeEnds(begin, snapshot)
   }
 
@@ -77,17 +78,14 @@ final private[interlock] class RangeReader(log: DeltaLog, catalogTable: Option[C
         enforceTimeTravelWithinDeletedFileRetention = true
       )
 
-  private def isTracked(version: Long): Boolean =
-    isTracked(log.getSnapshotAt(version, catalogTableOpt = catalogTable))
-
   private def isTracked(snapshot: Snapshot): Boolean =
-    RowTracking.isEnabled(snapshot.protocol, snapshot.metadata)
+    TrackedVersions.isTracked(snapshot.protocol, snapshot.metadata)
 
-  /** The first version with row tracking, between one without it and one with it. */
-  private def firstTracked(without: Long, tracked: Long): Long = {
-    val middle = (without + tracked) / 2
-    if (middle == without) tracked
-    else if (isTracked(middle)) firstTracked(without, middle)
-    else firstTracked(middle, tracked)
-  }
+  private def untracked(end: Snapshot, begin: Long): Option[Untracked] =
+    new TrackedVersions(end, log.getSnapshotAt(_, catalogTableOpt = catalogTable))
+      .untrackedSince(begin)
+
+  /** The first version behind `without`, which has no row tracking, that a range may begin with. */
+  private def usable(without: Long): Option[Long] =
+    Option.when(isTracked(latest))(latest).flatMap(untracked(_, without)).map(_.first)
 }

@@ -8,8 +8,9 @@ import org.apache.hadoop.fs.Path
 import org.apache.spark.sql.SparkSession
 import org.apache.spark.sql.catalyst.expressions.Literal.TrueLiteral
 import org.apache.spark.sql.catalyst.expressions._
+import org.apache.spark.sql.delta.DeltaOperations.Operation
+import org.apache.spark.sql.delta._
 import org.apache.spark.sql.delta.actions.AddFile
-import org.apache.spark.sql.delta.{CurrentTransactionInfo, DeltaOperations, DeltaTableReadPredicate}
 
 /** What an attempt has read of its table, asked whether rows that a winner changed are among it.
   *
@@ -19,20 +20,19 @@ import org.apache.spark.sql.delta.{CurrentTransactionInfo, DeltaOperations, Delt
 final private[interlock] class ReadRows(
     spark: SparkSession,
     info: CurrentTransactionInfo,
-    attempt: PolicedAttempt
+    attempt: PolicedAttempt,
+    winner: WinningCommitSummary
 ) {
 
-  /** Whether all rows that it has read are rows that it removes: UPDATE and DELETE are so. */
-  def removesAllItReads: Boolean = info.readPredicates.size == 1 && (info.op match {
-    case _: DeltaOperations.Update | _: DeltaOperations.Delete => true
-    case _ => false
-  })
+  /** Whether all rows that it has read are rows that it removes. */
+  def removesAllItReads: Boolean =
+    ReadRows.changesWhatItSelects(info.op) && info.readPredicates.size == 1
 
   /** Where the attempt meets rows of these files, by the first of its predicates that selects some or
     * cannot be decided.
     *
     * @param files
-    *   their live rows are what the winner added or removed; a partition is null if nobody knows it
+    *   their live rows are what the winner added or removed
     * @param did
     *   what the winner did to them, as "added"
     */
@@ -56,12 +56,11 @@ final private[interlock] class ReadRows(
     private val onData = read.dataPredicates.flatMap(splitAnd)
       .filter(condition => condition != TrueLiteral && Decidable(condition))
     private val selects = attempt.selects(read, info)
-    private val candidates =
-      files.filter(file => file.partitionValues == null || selects(file.partitionValues))
+    private val candidates = files.filter(partitionOf(_).forall(selects))
 
     def meeting: Option[Meeting] =
       if (candidates.isEmpty) None
-      else if (onData.isEmpty || candidates.exists(_.partitionValues == null))
+      else if (onData.isEmpty || candidates.exists(partitionOf(_).isEmpty))
         Some(met(reason, candidates, Nil, undecided = isOpen))
       else
         try
@@ -113,6 +112,8 @@ final private[interlock] class ReadRows(
     }
   }
 
+  private def partitionOf(file: AddFile) = attempt.partitionOf(file, winner)
+
   private def mergeCondition: Option[String] = info.op match {
     case merge: DeltaOperations.Merge => merge.predicate.map(_.sql)
     case _ => None
@@ -124,4 +125,18 @@ final private[interlock] class ReadRows(
     case And(left, right) => splitAnd(left) ++ splitAnd(right)
     case other => Seq(other)
   }
+}
+
+private[interlock] object ReadRows {
+  private def changesWhatItSelects(op: Operation): Boolean = op match {
+    case _: DeltaOperations.Update | _: DeltaOperations.Delete => true
+    case _ => false
+  }
+
+  /** What the history records of a commit that has read by so many predicates: of an UPDATE or DELETE
+    * nothing else tells that its queries have read rows besides those which it changed.
+    */
+  def tags(op: Operation, predicates: Int): Map[String, String] =
+    if (changesWhatItSelects(op) && predicates > 1) Map(CommitTags.ReadsOthers -> "true")
+    else Map.empty
 }

@@ -2,8 +2,6 @@ package org.apache.spark.sql.delta.interlock
 
 import java.io.FileNotFoundException
 
-import scala.util.Try
-
 import io.interlock.rules.Verdict
 import io.interlock.rules.rebase._
 import org.apache.spark.sql.delta.actions._
@@ -39,39 +37,31 @@ final private[interlock] class RowRebase(
         case other => throw new IllegalArgumentException(s"$other maps no rows.")
       }
     catch {
-      case _: FileNotFoundException =>
-        Left("a deletion vector it needs is gone (VACUUM must retain more than the longest job)")
+      case _: FileNotFoundException => Left(RowVectors.Gone)
     }
 
   /** The attempt's dead rows of compacted files become dead rows of the compaction's outputs. */
   private def remapRows: Rebased = {
     val compacted = winner.removedFiles.map(_.path).toSet
     val changes = changesOf(removes.filter(remove => compacted(remove.path)), adds)
-    if (changes.isEmpty) Right(readingOutputs(info, compacted))
+    if (changes.isEmpty) Right(info)
     else
       for {
         compaction <- winnersCompaction
         remapped <- rebases.remapRows(changes, compaction)
-        marked <- mark(
-          winner.addedFiles.filter(add => remapped.dead.contains(add.path)),
-          remapped.dead
-        )
-      } yield {
-        readingOutputs(changing(remapped.replaced, marked), compacted)
-      }
+        marked <- mark(winner.addedFiles, remapped.dead)
+      } yield changing(remapped.replaced, marked)
   }
 
   /** The attempt's dead rows of files in which the winner marked others are added to the winner's. */
   private def uniteRows: Rebased = {
-    val inputs = removes.map(_.path).toSet
-    val theirs =
-      changesOf(winner.removedFiles.filter(file => inputs(file.path)), winner.addedFiles)
+    val theirs = winnersChanges
     if (theirs.isEmpty) Right(info)
     else
       for {
         dead <- rebases.uniteRows(changesOf(removes, adds), theirs)
-        marked <- mark(winner.addedFiles.filter(add => dead.contains(add.path)), dead)
-      } yield readingOutputs(changing(dead.keySet, marked), dead.keySet)
+        marked <- mark(winner.addedFiles, dead)
+      } yield changing(dead.keySet, marked)
   }
 
   /** The attempt with other rows dead.
@@ -98,34 +88,24 @@ final private[interlock] class RowRebase(
     Metrics.recounted(info, kept ++ outputs)
   }
 
-  /** Later winners are judged against the files that hold the rows now. */
-  private def readingOutputs(
-      rebased: CurrentTransactionInfo,
-      replaced: Set[String]
-  ): CurrentTransactionInfo = {
-    val (moved, still) = rebased.readFiles.partition(file => replaced(file.path))
-    if (moved.isEmpty) rebased else rebased.copy(readFiles = still ++ winner.addedFiles)
-  }
-
   /** The winner's dead rows of this compaction's inputs become dead rows of its outputs. */
   private def rebaseCompaction: Rebased = {
-    val inputs = removes.map(_.path).toSet
-    val changes =
-      changesOf(winner.removedFiles.filter(file => inputs(file.path)), winner.addedFiles)
+    val changes = winnersChanges
     if (changes.isEmpty) Right(info)
     else
       for {
         before <- attemptsCompaction
         after <- rebases.rebaseCompaction(before, changes)
         grown = after.outputs.diff(before.outputs).map(output => output.path -> output.dead).toMap
-        marked <- mark(adds.filter(add => grown.contains(add.path)), grown)
+        marked <- mark(adds, grown)
       } yield {
         val changed = changes.map(_.path).toSet
         val winnerAdds = winner.addedFiles.map(add => add.path -> add).toMap
         val outputs = marked.map { case (add, vector) => add.path -> vector }
         val actions = info.actions.flatMap {
           case remove: RemoveFile if changed(remove.path) =>
-            winnerAdds.get(remove.path).map(_.removeWithTimestamp(dataChange = false))
+            winnerAdds.get(remove.path)
+              .map(_.removeWithTimestamp(dataChange = false).copy(tags = remove.tags))
           case add: AddFile if outputs.contains(add.path) =>
             outputs(add.path).map(vector =>
               add.copy(deletionVector = vector).withoutTightBoundStats
@@ -147,14 +127,13 @@ final private[interlock] class RowRebase(
       after <- rebases.supersede(attempt, earlier, tokens)
     } yield {
       val replaced = after.inputs.keySet.diff(attempt.inputs.keySet)
-      val lineage = after.outputs.map(output => output.path -> output.segments).toMap
-      val kept = info.actions.flatMap {
-        case remove: RemoveFile => Some(remove).filter(file => after.inputs.contains(file.path))
-        case add: AddFile => Some(recorded(add, lineage(add.path)))
-        case other => Some(other)
+      val moving = Lineage.moving(after.outputs.map(output => output.path -> output.segments))
+      val kept = info.actions.filter {
+        case remove: RemoveFile => after.inputs.contains(remove.path)
+        case _ => true
       }
       val removed = winner.addedFiles.filter(add => replaced(add.path))
-        .map(_.removeWithTimestamp(dataChange = false))
+        .map(add => moving(add.removeWithTimestamp(dataChange = false)))
       Metrics.recounted(info, kept ++ removed)
     }
   }
@@ -164,19 +143,27 @@ final private[interlock] class RowRebase(
 
   private def attemptsCompaction = compactionOf(removes, adds, info.op.name)
 
-  /** New vectors for files whose rows are dead, None for those without a live row left. */
+  /** New vectors for those of the files whose rows are dead, None for those without a live row left. */
   private def mark(
       files: Seq[AddFile],
       dead: Map[String, RowSet]
   ): Either[String, Map[AddFile, Option[DeletionVectorDescriptor]]] = {
     val (empty, partly) =
-      files.partition(add => add.numPhysicalRecords.contains(dead(add.path).size))
+      files.filter(add => dead.contains(add.path)).partition(add =>
+        add.numPhysicalRecords.contains(dead(add.path).size)
+      )
     if (partly.nonEmpty && !info.protocol.isFeatureSupported(DeletionVectorsTableFeature))
       Left("the table does not support deletion vectors (table feature deletionVectors)")
     else {
       val written = vectors.write(partly.map(add => dead(add.path)))
       Right(partly.zip(written.map(Option(_))).toMap ++ empty.map(_ -> None))
     }
+  }
+
+  /** What the winner did to files that the attempt removes as well. */
+  private def winnersChanges: Seq[FileChange] = {
+    val removed = removes.map(_.path).toSet
+    changesOf(winner.removedFiles.filter(file => removed(file.path)), winner.addedFiles)
   }
 
   private def changesOf(removes: Seq[RemoveFile], adds: Seq[AddFile]): Seq[FileChange] = {
@@ -196,9 +183,10 @@ final private[interlock] class RowRebase(
       adds: Seq[AddFile],
       name: String
   ): Either[String, Compaction] = {
+    val lineage = Lineage.of(removes, adds)
     val outputs = for {
       add <- adds
-      segments <- lineageOf(add)
+      segments <- lineage.get(add.path)
       rows <- add.numPhysicalRecords
     } yield Output(add.path, rows, deadRows(add), segments)
     if (outputs.size < adds.size)
@@ -214,11 +202,4 @@ final private[interlock] class RowRebase(
 
   private def deadRows(add: AddFile): RowSet =
     vectors.rowsOf(RowVectors.token(add.deletionVector))
-
-  /** None too where the tag is not what Interlock writes. */
-  private def lineageOf(add: AddFile): Option[Seq[Segment]] =
-    add.getTag(Lineage.Tag).flatMap(text => Try(Lineage.decode(text)).toOption)
-
-  private def recorded(add: AddFile, segments: Seq[Segment]): AddFile =
-    add.copyWithTags(Map(Lineage.Tag -> Lineage.encode(segments)))
 }

@@ -69,6 +69,9 @@ final private[interlock] class RowVectors(deltaLog: DeltaLog, staged: StagedFile
 
 private[interlock] object RowVectors {
 
+  /** Why a job fails that needs a file of vectors which is not there. */
+  val Gone = "a deletion vector it needs is gone (VACUUM must retain more than the longest job)"
+
   /** @param descriptor
     *   null for no vector
     */

@@ -28,6 +28,16 @@ final private[interlock] class StagedFiles(deltaLog: DeltaLog) extends Logging {
   /** The size of the data files, in bytes. */
   def bytes: Long = sizes.values.sum
 
+  /** How many of them are gone.
+    *
+    * @param actions
+    *   what the transaction wants to commit
+    */
+  def missing(actions: Seq[Action]): Int = {
+    val fs = deltaLog.dataPath.getFileSystem(deltaLog.newDeltaHadoopConf())
+    (sizes.keySet ++ newDeletionVectors(actions)).count(!fs.exists(_))
+  }
+
   /** Deletes them, best effort: what cannot be deleted is left to VACUUM.
     *
     * @param actions

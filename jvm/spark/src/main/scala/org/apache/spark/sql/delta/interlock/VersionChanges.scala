@@ -2,8 +2,7 @@ package org.apache.spark.sql.delta.interlock
 
 import scala.collection.mutable
 
-import io.interlock.rules.ChangedScope.Partition
-import org.apache.spark.sql.delta.actions.{AddFile, CommitInfo, Metadata}
+import org.apache.spark.sql.delta.actions.{AddFile, CommitInfo, FileAction, Metadata}
 
 /** A version, and what it changed in the partitions that are asked for. */
 final private[interlock] case class VersionChange(
@@ -21,7 +20,7 @@ final private[interlock] case class VersionChange(
   */
 final private[interlock] class VersionChanges(
     commits: Iterator[Commit],
-    inScope: Partition => Boolean
+    inScope: (FileAction, Option[CommitInfo]) => Boolean
 ) extends Iterator[VersionChange] {
   private val waiting = mutable.Queue.empty[Long]
   private val changes = mutable.LongMap.empty[VersionChange]

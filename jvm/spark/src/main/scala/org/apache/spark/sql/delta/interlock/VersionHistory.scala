@@ -2,10 +2,9 @@ package org.apache.spark.sql.delta.interlock
 
 import java.sql.Timestamp
 
-import io.interlock.rules.ChangedScope.Partition
 import io.interlock.spark.TableProperties
 import org.apache.spark.sql.delta.Snapshot
-import org.apache.spark.sql.delta.actions.CommitInfo
+import org.apache.spark.sql.delta.actions.{CommitInfo, FileAction}
 
 /** The versions of a table, newest first, from its log alone: no data file is opened. Commits are
   * read as the iterators advance; versions whose commit is gone from the log are left out.
@@ -13,11 +12,11 @@ import org.apache.spark.sql.delta.actions.CommitInfo
   * @param snapshot
   *   the table as it is now
   * @param inScope
-  *   whether a partition is asked for; a version that names no file of one is left out
+  *   whether a file of a commit is asked for; a version that names none is left out
   */
 final private[interlock] class VersionHistory(
     snapshot: Snapshot,
-    inScope: Option[Partition => Boolean] = None
+    inScope: Option[(FileAction, Option[CommitInfo]) => Boolean] = None
 ) {
   private val log = new CommitLog(snapshot)
   private val states = new VersionStates(log, changes())
@@ -37,7 +36,7 @@ final private[interlock] class VersionHistory(
     } yield change.version -> new Timestamp(millis)
 
   private def changes(): Iterator[VersionChange] =
-    new VersionChanges(log.newestFirst(snapshot.version), inScope.getOrElse(_ => true))
+    new VersionChanges(log.newestFirst(snapshot.version), inScope.getOrElse((_, _) => true))
 
   /** @param policyBefore
     *   the table's policy before the version, unless that had to be looked up for nothing

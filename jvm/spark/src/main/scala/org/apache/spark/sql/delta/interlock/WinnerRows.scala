@@ -4,8 +4,16 @@ import io.interlock.rules.rebase.RowSet
 import org.apache.spark.sql.delta.WinningCommitSummary
 import org.apache.spark.sql.delta.actions.{AddFile, RemoveFile}
 
-/** The rows that a winner changed, as files to be read. */
-final private[interlock] class WinnerRows(winner: WinningCommitSummary, vectors: RowVectors) {
+/** The rows that a winner changed, as files to be read.
+  *
+  * @param isTold
+  *   whether the log tells the partition of a file that the winner removed
+  */
+final private[interlock] class WinnerRows(
+    winner: WinningCommitSummary,
+    vectors: RowVectors,
+    isTold: RemoveFile => Boolean
+) {
   private val removed =
     winner.removedFiles.filter(_.dataChange).map(file => file.path -> asAdded(file)).toMap
   private val addedAgain = winner.addedFiles.map(add => add.path -> add).toMap
@@ -34,10 +42,10 @@ final private[interlock] class WinnerRows(winner: WinningCommitSummary, vectors:
       ))
   }
 
-  /** Its partition is null where the winner does not tell it. */
+  /** Its partition is null where the log does not tell it. */
   private def asAdded(remove: RemoveFile): AddFile = AddFile(
     path = remove.path,
-    partitionValues = remove.partitionValues,
+    partitionValues = if (isTold(remove)) remove.partitionValues else null,
     size = remove.size.getOrElse(0L),
     modificationTime = 0,
     dataChange = true,

@@ -18,22 +18,16 @@ private[interlock] object Winners {
   )
 
   private val parsed =
-    CacheBuilder.newBuilder().weakKeys().build[CommitBody, Seq[Action]]()
+    CacheBuilder.newBuilder().weakKeys().softValues().build[CommitBody, Seq[Action]]()
 
-  /** Reads commit files, but for those that are known.
-    *
-    * @return
-    *   all of them, in the order of `files`
-    */
-  def read(deltaLog: DeltaLog, files: Seq[FileStatus], known: Seq[CommitBody]): Seq[CommitBody] = {
-    val byVersion = known.map(body => body.version -> body).toMap
+  /** Reads commit files, in their order. */
+  def read(deltaLog: DeltaLog, files: Seq[FileStatus]): Seq[CommitBody] = {
     val conf = deltaLog.newDeltaHadoopConf()
-    val bodies = files.map { file =>
-      val version = FileNames.deltaVersion(file)
-      byVersion.get(version).map(Future.successful).getOrElse(
-        Future(CommitBody(version, file, deltaLog.store.read(file, conf)))(readers)
-      )
-    }
+    val bodies = files.map(file =>
+      Future(
+        CommitBody(FileNames.deltaVersion(file), file, deltaLog.store.read(file, conf))
+      )(readers)
+    )
     Await.result(Future.sequence(bodies)(implicitly, readers), Duration.Inf)
   }
 

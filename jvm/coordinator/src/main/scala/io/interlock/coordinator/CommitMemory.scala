@@ -1,0 +1,51 @@
+package io.interlock.coordinator
+
+import java.lang.ref.WeakReference
+
+import scala.annotation.tailrec
+import scala.collection.mutable
+
+/** How many commits the queues of a process may keep together. The oldest give way, of whichever
+  * table they are.
+  *
+  * @param most
+  *   in characters
+  */
+final private[coordinator] class CommitMemory(most: Long) {
+  import CommitMemory._
+
+  // Both guarded by `this`. What a queue has forgotten since counts until it is the oldest.
+  private val kept = mutable.Queue.empty[Kept]
+  private var size = 0L
+
+  /** Counts what `queue` keeps now, and lets go of what has no room beside it. */
+  def keep(queue: CommitQueue, bodies: Seq[CommitBody]): Unit = {
+    val owner = new WeakReference(queue)
+    val tooMany = synchronized {
+      bodies.foreach { body =>
+        val characters = body.lines.iterator.map(_.length.toLong).sum
+        kept.enqueue(Kept(owner, body.version, characters))
+        size += characters
+      }
+      surplus(Nil)
+    }
+    // Not under this lock: each queue has its own.
+    tooMany.foreach(old => Option(old.owner.get).foreach(_.drop(old.version)))
+  }
+
+  @tailrec private def surplus(found: List[Kept]): List[Kept] =
+    if (size <= most) found
+    else {
+      val oldest = kept.dequeue()
+      size -= oldest.characters
+      surplus(oldest :: found)
+    }
+}
+
+private[coordinator] object CommitMemory {
+
+  /** Shared by all queues: 64 million characters, or a sixteenth of the heap if that is less. */
+  val ofProcess = new CommitMemory((64L << 20).min(Runtime.getRuntime.maxMemory / 16))
+
+  final private case class Kept(owner: WeakReference[CommitQueue], version: Long, characters: Long)
+}

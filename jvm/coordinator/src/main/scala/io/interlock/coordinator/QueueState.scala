@@ -1,0 +1,140 @@
+package io.interlock.coordinator
+
+import scala.collection.immutable.TreeMap
+
+/** What a [[CommitQueue]] knows: a value. Each method is one atomic step of the queue, and decides
+  * without waiting, I/O or a clock.
+  *
+  * @param generation
+  *   counts how often commits on their way turned out not to be made
+  * @param tail
+  *   the last version that was handed in; -1 if none is on its way or known to be the last
+  * @param waiting
+  *   handed in and not sent, in the order of their versions
+  * @param bodies
+  *   commits by version, those on their way included
+  * @tparam E
+  *   a commit that was handed in
+  */
+final private[coordinator] case class QueueState[E](
+    generation: Long,
+    tail: Long,
+    waiting: Vector[QueueState.Waiting[E]],
+    bodies: TreeMap[Long, CommitBody]
+) {
+  import CommitQueue._
+  import QueueState._
+
+  /** The commits from version `from` on, without gaps. */
+  def view(from: Long): View = {
+    val known = Iterator.iterate(from)(_ + 1).map(bodies.get).takeWhile(_.nonEmpty).flatten.toVector
+    View(generation, known, reachesEnd = known.nonEmpty && known.last.version == tail)
+  }
+
+  /** Whether a commit of that version is known, or this process has handed in a later one. */
+  def isTaken(version: Long): Boolean = version <= tail || bodies.contains(version)
+
+  /** Puts a commit behind those that wait, or answers it at once.
+    *
+    * @param body
+    *   the commit as it is seen by those that are judged against it
+    * @param seen
+    *   the generation of the view that it was judged against
+    */
+  def handIn(entry: E, body: CommitBody, seen: Long): Either[Answer, QueueState[E]] =
+    if (seen != generation) Left(Left(Withdrawn))
+    else if (isTaken(body.version)) Left(Right(Taken(Nil)))
+    else
+      Right(copy(
+        tail = body.version,
+        waiting = waiting :+ Waiting(entry, body.version),
+        bodies = bodies + (body.version -> body)
+      ))
+
+  /** What waits, up to the first gap, is sent as one batch. */
+  def nextBatch: (Vector[Waiting[E]], QueueState[E]) = {
+    val isNext = waiting.zipWithIndex.takeWhile { case (next, i) =>
+      i < MostInBatch && next.version == waiting.head.version + i
+    }
+    val (batch, rest) = waiting.splitAt(isNext.size)
+    (batch, copy(waiting = rest))
+  }
+
+  /** What the store's outcomes mean: those behind the first that did not get its version are
+    * withdrawn, whether they were sent or wait, for they were judged against it.
+    */
+  def settle(batch: Vector[Waiting[E]], outcomes: Seq[CommitOutcome]): Settled[E] = {
+    val made = batch.zip(outcomes).takeWhile { case (sent, outcome) => sent.isMadeBy(outcome) }
+    val arrived = copy(bodies = made.foldLeft(bodies) {
+      case (known, (sent, Committed(_, file))) =>
+        known.get(sent.version).fold(known)(body =>
+          known + (sent.version -> body.copy(file = file))
+        )
+      case (known, _) => known
+    })
+    val answers = batch.zip(outcomes).zipWithIndex.map { case ((sent, outcome), i) =>
+      sent.entry -> (outcome match {
+        case Taken(_) if i > made.size => Left(Withdrawn)
+        case own => Right(own)
+      })
+    }
+    if (made.size == batch.size) Settled(answers, arrived)
+    else {
+      val forgotten = arrived.forget
+      val winners = outcomes(made.size) match {
+        case Taken(found) => found
+        case _ => Nil
+      }
+      Settled(
+        answers ++ forgotten.answers,
+        forgotten.next.learn(forgotten.next.generation, winners)
+      )
+    }
+  }
+
+  /** Withdraws what waits and forgets what was on its way: it was not made. */
+  def forget: Settled[E] = Settled(
+    waiting.map(_.entry -> Left(Withdrawn)),
+    QueueState(generation + 1, -1, Vector.empty, bodies.filter { case (_, body) => body.isThere })
+  )
+
+  /** Forgets what was in the log too. */
+  def startOver: Settled[E] = {
+    val forgotten = forget
+    forgotten.copy(next = forgotten.next.copy(bodies = TreeMap.empty[Long, CommitBody]))
+  }
+
+  /** Remembers commits that are in the log, unless it may have been another log then.
+    *
+    * @param seen
+    *   the generation in which they were looked for
+    */
+  def learn(seen: Long, commits: Seq[CommitBody]): QueueState[E] =
+    if (seen != generation) this
+    else copy(bodies = bodies ++ commits.filter(_.isThere).map(body => body.version -> body))
+
+  /** The same, but for the lines of one version: who needs them reads them from the log. */
+  def without(version: Long): QueueState[E] = copy(bodies = bodies - version)
+}
+
+private[coordinator] object QueueState {
+
+  /** The most commits that are sent at a time: a store may hold all of them in memory. */
+  val MostInBatch = 100
+
+  final case class Waiting[E](entry: E, version: Long) {
+
+    /** Not if it was made earlier, at another version. */
+    def isMadeBy(outcome: CommitOutcome): Boolean = outcome match {
+      case Committed(at, _) => at == version
+      case _ => false
+    }
+  }
+
+  /** A commit's answer: each that was handed in gets one. */
+  type Answer = Either[CommitQueue.Withdrawn.type, CommitOutcome]
+
+  final case class Settled[E](answers: Seq[(E, Answer)], next: QueueState[E])
+
+  def empty[E]: QueueState[E] = QueueState(0, -1, Vector.empty, TreeMap.empty)
+}

@@ -1,0 +1,111 @@
+package io.interlock.coordinator
+
+import java.util.UUID
+import java.util.concurrent.atomic.AtomicInteger
+
+import scala.annotation.tailrec
+
+/** Writers of one process: each judges itself as a transaction does, and its commit says of which
+  * transaction it was judged to be the next one.
+  *
+  * @param judgeNanos
+  *   how long it takes to judge against one commit
+  */
+final class JudgingWriters(log: TableLog, store: CommitStore, judgeNanos: Long) {
+  import JudgingWriters._
+
+  private val queue = new CommitQueue(log, store)
+  private val folder = LogFolder.of(log)
+
+  val committed = new AtomicInteger
+  @volatile var longestWaitNanos: Long = 0
+
+  /** Writes until `wanted` says no. */
+  def run(wanted: () => Boolean): Unit = {
+    var base = Base(0, "")
+    while (wanted()) {
+      val start = System.nanoTime
+      base = commit(base, UUID.randomUUID().toString)
+      committed.incrementAndGet()
+      val waited = System.nanoTime - start
+      synchronized { longestWaitNanos = longestWaitNanos.max(waited) }
+    }
+  }
+
+  private def commit(read: Base, txnId: String): Base = {
+    @tailrec def attempt(base: Base, seen: Long): Base =
+      if (queue.isTaken(base.next)) {
+        val (judged, view) = judge(base)
+        attempt(judged, view)
+      } else
+        queue.submit(request(base, txnId), seen) match {
+          case Right(Committed(version, _)) => Base(version + 1, txnId)
+          case Right(_: Taken) =>
+            val (judged, view) = judge(base)
+            attempt(judged, view)
+          case Left(_) =>
+            queue.passTurn()
+            queue.takeTurn()
+            attempt(read, queue.view(read.next).generation)
+          case Right(other) => throw new IllegalStateException(other.toString)
+        }
+    queue.takeTurn()
+    try attempt(read, queue.view(read.next).generation)
+    finally queue.passTurn()
+  }
+
+  private def judge(base: Base): (Base, Long) = {
+    queue.takeTurn()
+    val view = queue.view(base.next)
+    val missed =
+      if (view.reachesEnd) view.commits
+      else {
+        val known = view.commits.filter(_.isThere).map(body => body.version -> body).toMap
+        val read = Iterator.iterate(base.next)(_ + 1)
+          .map(version => known.get(version).orElse(folder.body(version)))
+          .takeWhile(_.nonEmpty).flatten.toVector
+        queue.learn(view.generation, read)
+        read
+      }
+    burn(judgeNanos * missed.size)
+    val before = missed.lastOption.flatMap(body => CommitLines.txnIdOf(body.lines.head))
+    (Base(base.next + missed.size, before.getOrElse(base.before)), view.generation)
+  }
+
+  private def burn(nanos: Long): Unit = {
+    val end = System.nanoTime + nanos
+    while (System.nanoTime < end) Thread.onSpinWait()
+  }
+
+  private def request(base: Base, txnId: String) = CommitRequest(
+    base.next,
+    txnId,
+    "table",
+    "table",
+    Iterator(TestTable.info(txnId), s"""{"before":"${base.before}"}""")
+  )
+}
+
+object JudgingWriters {
+
+  /** @param next
+    *   the version that is wanted
+    * @param before
+    *   the transaction before it
+    */
+  final private case class Base(next: Long, before: String)
+
+  /** The versions of a log, from 1 on, that were judged against another commit than stands there. */
+  def misjudged(log: TableLog): Seq[Long] = {
+    val folder = LogFolder.of(log)
+    val commits =
+      Iterator.iterate(0L)(_ + 1).map(folder.body).takeWhile(_.nonEmpty).flatten.toVector
+    commits.zip(commits.drop(1)).collect {
+      case (before, commit)
+          if commit.lines.last != s"""{"before":"${CommitLines.txnIdOf(
+              before.lines.head
+            ).get}"}""" =>
+        commit.version
+    }
+  }
+}

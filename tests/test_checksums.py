@@ -1,0 +1,193 @@
+"""Checksums of versions that are not those of their commits: row ids stay unique, and nothing of a
+wrong checksum gets into the next.
+
+Each table is a copy, so that this process has made none of its commits.
+"""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pyspark.sql import SparkSession
+
+from tests.log_replay import check_log
+from tests.support import (
+    Table,
+    await_checkpoints,
+    check_row_ids,
+    commit,
+    deltalake_rows,
+    jobs_started,
+    latest_version,
+    make_table,
+    python_job,
+    race,
+    rows,
+    sql_job,
+    warnings_logged,
+)
+
+ROW_TRACKING = "delta.rowTracking"
+
+
+def crc(table: Table, version: int) -> Path:
+    return table.path / "_delta_log" / f"{version:020}.crc"
+
+
+def copy_of(table: Table, name: str) -> Table:
+    return Table(Path(shutil.copytree(table.path, table.path.with_name(name))))
+
+
+def transplant(source: Table, version: int, target: Table) -> None:
+    """Put a commit of one copy of a table, and its data files, into another."""
+    for action in commit(source, version):
+        if "add" in action:
+            shutil.copy(source.path / action["add"]["path"], target.path)
+    name = f"_delta_log/{version:020}.json"
+    shutil.copy(source.path / name, target.path / name)
+
+
+def edit(table: Table, version: int, change: Callable[[dict[str, Any]], object]) -> None:
+    claimed = json.loads(crc(table, version).read_text(encoding="utf-8"))
+    change(claimed)
+    crc(table, version).write_text(json.dumps(claimed) + "\n", encoding="utf-8")
+
+
+def set_mark(mark: int) -> Callable[[dict[str, Any]], None]:
+    def change(claimed: dict[str, Any]) -> None:
+        (domain,) = (d for d in claimed["domainMetadata"] if d["domain"] == ROW_TRACKING)
+        domain["configuration"] = json.dumps({"rowIdHighWaterMark": mark})
+
+    return change
+
+
+def replace_commit(spark: SparkSession, table: Table) -> None:
+    """Another writer has put a commit of more rows in the place of version 2."""
+    other = copy_of(table, "other")
+    for end in ("json", "crc"):
+        (other.path / "_delta_log" / f"{2:020}.{end}").unlink()
+    spark.sql(f"INSERT INTO {other} SELECT CAST(id AS INT), 'x' FROM range(20, 30)")
+    transplant(other, 2, table)
+
+
+WRONG: dict[str, Callable[[SparkSession, Table], object]] = {
+    "of a commit that was replaced": replace_commit,
+    "lower mark": lambda _, table: edit(table, 2, set_mark(0)),
+    "no domains": lambda _, table: edit(
+        table, 2, lambda claimed: claimed.update(domainMetadata=[])
+    ),
+    "of another version": lambda _, table: shutil.copy(crc(table, 1), crc(table, 2)),
+    "of no transaction": lambda _, table: edit(
+        table, 2, lambda claimed: (claimed.pop("txnId"), claimed.pop("inCommitTimestampOpt"))
+    ),
+}
+NOT_WRONG: dict[str, Callable[[SparkSession, Table], object]] = {
+    "right": lambda *_: None,
+    "domains not told": lambda _, table: edit(
+        table, 2, lambda claimed: claimed.pop("domainMetadata")
+    ),
+    "missing": lambda _, table: crc(table, 2).unlink(),
+}
+
+
+@pytest.mark.parametrize("kind", [*WRONG, *NOT_WRONG])
+def test_row_ids_and_the_next_checksums(spark: SparkSession, tmp_path: Path, kind: str) -> None:
+    table = copy_of(make_table(spark, tmp_path / "made"), "table")
+    (WRONG | NOT_WRONG)[kind](spark, table)
+    with warnings_logged(spark, "Checksums") as warnings:
+        spark.sql(f"INSERT INTO {table} VALUES (4, 'd'), (5, 'e')")
+    check_row_ids(spark, table)
+    assert ("is not that of its commit" in warnings.toString()) == (kind in WRONG)
+    spark.sql(f"UPDATE {table} SET v = 'u' WHERE id IN (1, 4)")
+    check_row_ids(spark, table)
+    spark.sql(f"INSERT INTO {table} VALUES (6, 'f')")
+    check_row_ids(spark, table)
+    crc(table, 2).unlink(missing_ok=True)
+    check_log(table)
+    for version in (3, 4, 5):
+        check_mark(table, version)
+    assert rows(spark, table) == deltalake_rows(table)
+
+
+def check_mark(table: Table, version: int) -> None:
+    """The checksum of a version has the highest row id that the commit set."""
+    domains = json.loads(crc(table, version).read_text(encoding="utf-8")).get("domainMetadata")
+    if domains is not None:
+        set_there = [a["domainMetadata"] for a in commit(table, version) if "domainMetadata" in a]
+        found = [json.loads(d["configuration"]) for d in domains if d["domain"] == ROW_TRACKING]
+        assert found == [json.loads(domain["configuration"]) for domain in set_there]
+
+
+@pytest.mark.parametrize("interval", [100, 2], ids=["in the commits", "in the checkpoint"])
+def test_the_highest_row_id_of_an_earlier_commit(
+    spark: SparkSession, tmp_path: Path, interval: int
+) -> None:
+    """A DELETE by vector gives no row id, and its commit tells none."""
+    made = make_table(
+        spark,
+        tmp_path / "made",
+        properties={
+            "delta.checkpointInterval": str(interval),
+            "delta.enableDeletionVectors": "true",
+        },
+        statements=(
+            "INSERT INTO {t} VALUES (1, 'a')",
+            "INSERT INTO {t} SELECT CAST(id AS INT), 'x' FROM range(2, 10)",
+        ),
+    )
+    await_checkpoints(spark)
+    spark.sql(f"DELETE FROM {made} WHERE id = 3")
+    assert not [action for action in commit(made, 3) if "domainMetadata" in action]
+    right, wrong = copy_of(made, "right"), copy_of(made, "wrong")
+    edit(wrong, 3, set_mark(0))
+    for table, count in ((right, 0), (wrong, 1)):
+        with warnings_logged(spark, "Checksums") as warnings:
+            spark.sql(f"INSERT INTO {table} VALUES (10, 'j'), (11, 'k')")
+        assert warnings.toString().count("is not that of its commit") == count
+        check_row_ids(spark, table)
+        crc(table, 3).unlink()
+        check_log(table)
+
+
+@pytest.mark.parametrize("left_over", [False, True])
+def test_the_checksum_of_a_winner(spark: SparkSession, tmp_path: Path, left_over: bool) -> None:
+    """One that is not that of the winner's commit is not derived from; nor is one kept that was
+    left at the version to be made.
+    """
+    table = make_table(spark, tmp_path / "table", policy="maxcompute_transactional")
+    other = copy_of(table, "other")
+    spark.sql(f"INSERT INTO {other} SELECT CAST(id AS INT), 'x' FROM range(20, 30)")
+
+    def win(_: SparkSession) -> None:
+        transplant(other, 3, table)
+        shutil.copy(crc(table, 1), crc(table, 3))
+        if left_over:
+            shutil.copy(crc(table, 1), crc(table, 4))
+
+    job = sql_job(f"INSERT INTO {table} VALUES (4, 'd')")
+    won, passed = race(spark, python_job("winner", win), job)
+    assert (won.error, passed.error, passed.held) == (None, None, True)
+    check_row_ids(spark, table)
+    spark.sql(f"INSERT INTO {table} VALUES (5, 'e')")
+    check_row_ids(spark, table)
+    crc(table, 3).unlink()
+    check_log(table)
+    assert crc(table, 4).exists()
+    assert latest_version(table) == 5
+    assert rows(spark, table) == deltalake_rows(table)
+
+
+def test_a_right_checksum_spares_the_replay_of_the_log(spark: SparkSession, tmp_path: Path) -> None:
+    made = make_table(spark, tmp_path / "made")
+    known, wrong = copy_of(made, "known"), copy_of(made, "wrong")
+    edit(wrong, 2, set_mark(0))
+    insert = "INSERT INTO {t} VALUES (4, 'd')"
+    jobs = jobs_started(spark, insert.format(t=known))
+    assert jobs_started(spark, insert.format(t=known)) == jobs
+    assert jobs_started(spark, insert.format(t=wrong)) > jobs
+    assert jobs_started(spark, insert.format(t=wrong)) == jobs
