@@ -77,6 +77,7 @@ lazy val coordinator = project
       munit
     ),
     Test / parallelExecution := false, // CommitPhases has one observer in a JVM
+    Test / fork := true, // some tests start processes of their own from its class path
     publish / skip := true
   )
 

@@ -221,7 +221,7 @@ class TestRowTracking:
         table = make_table(spark, table_path, policy=None)
         spark.sql(f"ALTER TABLE {table} SET TBLPROPERTIES ('interlock.policy' = 'serializable')")
         first = max(versions(table))
-        with pytest.raises(InterlockError, match=f"turned on with version {first}"):
+        with pytest.raises(InterlockError, match=f"off before version {first}"):
             spark.sql(f"SELECT * FROM {table} VERSION BETWEEN 2 AND {first}")
 
 

@@ -2,6 +2,8 @@ package io.interlock.coordinator
 
 import java.util.concurrent.locks.ReentrantLock
 
+import scala.concurrent.duration._
+import scala.util.Try
 import scala.util.control.NonFatal
 
 import org.apache.hadoop.fs.FileStatus
@@ -12,7 +14,7 @@ import org.apache.hadoop.fs.FileStatus
   * still on their way included, and hands its bytes in; the turn passes on while it waits for the
   * outcome. What has been handed in meanwhile goes to the store as one batch. So within a process
   * nobody races, and each commit is judged against its predecessor; between processes the store
-  * decides.
+  * decides, and a [[HandOver]] sees to it that each gets its share.
   *
   * [[QueueState]] has the rules; here are the locks, and the threads that wait.
   */
@@ -25,19 +27,78 @@ final class CommitQueue private[coordinator] (
 
   def this(log: TableLog, store: CommitStore) = this(log, store, CommitMemory.ofProcess)
 
-  private val turn = new ReentrantLock(true)
+  private val line = new Line
+  private val handOver = new HandOver(store.processLock(log))
   private val sending = new ReentrantLock(true)
+
+  /** Who has the turn: the first in line, once the process has it. */
+  @volatile private var holder: Option[Thread] = None
 
   /** Guarded by `this`. */
   private var state = QueueState.empty[Entry]
 
-  /** Waits until all transactions before have handed in their commits, or given up. */
-  def takeTurn(): Unit = if (!hasTurn) turn.lockInterruptibly()
+  /** Waits until all transactions before have handed in their commits, or given up, and other
+    * processes have let this one commit.
+    *
+    * @param meanwhile
+    *   what there is to do until then, some of it at a time: says whether there was anything
+    */
+  def takeTurn(meanwhile: () => Boolean = () => false): Unit = if (!hasTurn) {
+    line.join()
+    try {
+      while (!hasProcessTurn)
+        if (!meanwhile()) line.await(if (line.isFirst) AskNanos else LookNanos)
+      holder = Some(Thread.currentThread())
+    } catch {
+      case e: Throwable =>
+        leaveLine()
+        throw e
+    }
+  }
 
-  def hasTurn: Boolean = turn.isHeldByCurrentThread
+  private def hasProcessTurn: Boolean = line.isFirst && {
+    if (handOver.isOver) {
+      sending.lock()
+      try sendAll()
+      finally sending.unlock()
+      handOver.pass()
+    }
+    handOver.mayCommit() || {
+      readOn()
+      false
+    }
+  }
+
+  /** Looks for what other processes commit meanwhile. */
+  private def readOn(): Unit = if (LogFolder.isLocal(log)) {
+    val known = synchronized(state.bodies.lastOption.map { case (last, _) =>
+      (state.generation, last)
+    })
+    known.foreach { case (seen, last) =>
+      Try(LogFolder.of(log).body(last + 1)).toOption.flatten
+        .foreach(body => learn(seen, Seq(body)))
+    }
+  }
+
+  /** Whether processes wait for each other, so that nobody needs to stand back. */
+  def isTakingTurns: Boolean = handOver.isInForce
+
+  def hasTurn: Boolean = holder.contains(Thread.currentThread())
 
   /** Lets the next one have its turn; [[submit]] does it too. */
-  def passTurn(): Unit = if (hasTurn) turn.unlock()
+  def passTurn(): Unit = if (hasTurn) {
+    holder = None
+    leaveLine()
+  }
+
+  private def leaveLine(): Unit = {
+    line.leave()
+    rest()
+  }
+
+  /** A process in which nobody wants to commit does not keep the turn. */
+  private def rest(): Unit =
+    if (line.isEmpty && synchronized(state.waiting.isEmpty)) handOver.pass()
 
   /** What is known of the commits from version `from` on, without gaps. Waits for those on their way
     * that are not kept: afterwards the log has them.
@@ -51,6 +112,9 @@ final class CommitQueue private[coordinator] (
       now
     }
   }
+
+  /** Those of the commits from version `from` on that are in the log, as far as they are known. */
+  def settled(from: Long): Seq[CommitBody] = synchronized(state.settled(from))
 
   /** The commit of one version, if it is known. */
   def at(version: Long): Option[CommitBody] = synchronized(state.bodies.get(version))
@@ -123,6 +187,7 @@ final class CommitQueue private[coordinator] (
     sending.lock()
     try while (entry.answer.isEmpty) send()
     finally sending.unlock()
+    rest()
     entry.answer.get
   }
 
@@ -137,9 +202,12 @@ final class CommitQueue private[coordinator] (
     val found = outcomes(batch.map(_.entry.request))
     synchronized(answer(state.settle(batch, found)))
     found.foreach {
-      case Taken(winners) => memory.keep(this, winners)
+      case Taken(winners) =>
+        handOver.lost()
+        memory.keep(this, winners)
       case _ =>
     }
+    line.wake(MostAhead)
   }
 
   /** A thread that is interrupted must not stop half-way what others wait for. */
@@ -168,6 +236,15 @@ final class CommitQueue private[coordinator] (
 }
 
 object CommitQueue {
+
+  /** How often who is first in line asks whether the process has its turn. */
+  private val AskNanos = 1.milli.toNanos
+
+  /** How often the others look what there is to do. */
+  private val LookNanos = 20.millis.toNanos
+
+  /** How many of those who wait are told at once that there are new commits. */
+  private val MostAhead = 4
 
   /** Not sent: the commit before it, which it was judged against, was not made. It starts again. */
   case object Withdrawn

@@ -106,4 +106,7 @@ trait CommitStore extends AutoCloseable {
     * whatever became of earlier ones.
     */
   def forget(log: TableLog): Unit
+
+  /** By which the processes that commit to a table agree whose turn it is. */
+  private[coordinator] def processLock(log: TableLog): ProcessLock = ProcessLock.None
 }

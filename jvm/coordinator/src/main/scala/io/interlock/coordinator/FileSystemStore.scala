@@ -28,6 +28,10 @@ final class FileSystemStore(logStores: TableLog => LogStore) extends CommitStore
 
   override def forget(log: TableLog): Unit = lastCommits.forget(log)
 
+  /** Only on a disk of this machine, or one that is mounted like it. */
+  override private[coordinator] def processLock(log: TableLog): ProcessLock =
+    if (LogFolder.isLocal(log)) new FileProcessLock(new LocalFolder(log).path) else ProcessLock.None
+
   override def close(): Unit = ()
 
   /** A version is made only on top of the one before it. */

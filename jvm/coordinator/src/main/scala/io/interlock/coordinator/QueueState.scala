@@ -27,9 +27,15 @@ final private[coordinator] case class QueueState[E](
 
   /** The commits from version `from` on, without gaps. */
   def view(from: Long): View = {
-    val known = Iterator.iterate(from)(_ + 1).map(bodies.get).takeWhile(_.nonEmpty).flatten.toVector
+    val known = knownFrom(from)
     View(generation, known, reachesEnd = known.nonEmpty && known.last.version == tail)
   }
+
+  /** Those of them that are in the log. */
+  def settled(from: Long): Seq[CommitBody] = knownFrom(from).takeWhile(_.isThere)
+
+  private def knownFrom(from: Long): Seq[CommitBody] =
+    Iterator.iterate(from)(_ + 1).map(bodies.get).takeWhile(_.nonEmpty).flatten.toVector
 
   /** Whether a commit of that version is known, or this process has handed in a later one. */
   def isTaken(version: Long): Boolean = version <= tail || bodies.contains(version)

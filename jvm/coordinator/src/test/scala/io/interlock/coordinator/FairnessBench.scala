@@ -2,27 +2,32 @@ package io.interlock.coordinator
 
 import java.nio.file.Files
 
+import scala.concurrent.duration._
+
 /** What each of several processes gets of one table's commits, and the longest wait of any.
   *
-  * Arguments: how many processes, writers of each, microseconds to judge one commit, seconds.
+  * Arguments: how many processes, writers of each, microseconds to judge one commit, seconds; then, for
+  * Postgres, its settings as `key=value`.
   */
 object FairnessBench {
   def main(arguments: Array[String]): Unit = {
-    val numbers = arguments.map(_.toInt)
+    val numbers = arguments.take(4).map(_.toInt)
     val (processes, writers, micros, seconds) = (numbers(0), numbers(1), numbers(2), numbers(3))
-    val table = new TestTable(Files.createTempDirectory("interlock-fairness"))
-    val all = Seq.fill(processes)(new JudgingWriters(table.log, table.newStore, micros * 1000L))
-    val end = System.nanoTime + seconds * 1000000000L
-    val threads = all.flatMap(process =>
-      Seq.fill(writers)(new Thread(() => process.run(() => System.nanoTime < end)))
+    val root = Files.createTempDirectory("interlock-fairness")
+    val results = JudgingProcess.run(
+      root,
+      processes,
+      writers,
+      micros.micros,
+      JudgingProcess.For(seconds.seconds),
+      arguments.drop(4).toSeq
     )
-    threads.foreach(_.start())
-    threads.foreach(_.join())
-    val each = all.map(process =>
-      f"${process.committed.get} (longest wait ${process.longestWaitNanos / 1e9}%.1f s)"
+    val commits = results.map(_.commits)
+    println(
+      f"$processes x $writers writers, $micros us: ${commits.mkString(" ")}; sum ${commits.sum}, " +
+        f"smallest share ${commits.min * processes.toDouble / commits.sum}%.2f of the mean, " +
+        f"longest wait ${results.map(_.longestWait.toMillis).max / 1e3}%.1f s, " +
+        s"misjudged ${JudgingWriters.misjudged(new TestTable(root).log).size}"
     )
-    val sum = all.map(_.committed.get).sum
-    println(s"$processes x $writers writers, $micros us: ${each.mkString(", ")}; sum $sum, " +
-      s"misjudged ${JudgingWriters.misjudged(table.log).size}")
   }
 }

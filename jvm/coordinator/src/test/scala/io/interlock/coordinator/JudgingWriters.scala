@@ -20,10 +20,10 @@ final class JudgingWriters(log: TableLog, store: CommitStore, judgeNanos: Long) 
   val committed = new AtomicInteger
   @volatile var longestWaitNanos: Long = 0
 
-  /** Writes until `wanted` says no. */
-  def run(wanted: () => Boolean): Unit = {
+  /** Writes as long as the next version is wanted. */
+  def run(isWanted: Long => Boolean): Unit = {
     var base = Base(0, "")
-    while (wanted()) {
+    while (isWanted(base.next)) {
       val start = System.nanoTime
       base = commit(base, UUID.randomUUID().toString)
       committed.incrementAndGet()
@@ -33,31 +33,45 @@ final class JudgingWriters(log: TableLog, store: CommitStore, judgeNanos: Long) 
   }
 
   private def commit(read: Base, txnId: String): Base = {
+    // Against what is in the log: that stays, whatever is withdrawn.
+    var settled = read
+    def against(base: Base, missed: Seq[CommitBody]): Base = {
+      val there = missed.takeWhile(_.isThere)
+      val judged = judge(base, there)
+      if (base == settled) settled = judged
+      judge(judged, missed.drop(there.size))
+    }
+    def ahead(): Boolean = {
+      val found = queue.settled(settled.next)
+      against(settled, found): Unit
+      found.nonEmpty
+    }
     @tailrec def attempt(base: Base, seen: Long): Base =
       if (queue.isTaken(base.next)) {
-        val (judged, view) = judge(base)
-        attempt(judged, view)
+        val (view, missed) = look(base)
+        attempt(against(base, missed), view)
       } else
         queue.submit(request(base, txnId), seen) match {
           case Right(Committed(version, _)) => Base(version + 1, txnId)
           case Right(_: Taken) =>
-            val (judged, view) = judge(base)
-            attempt(judged, view)
+            queue.takeTurn(() => ahead())
+            val from = if (settled.next > base.next) settled else base
+            val (view, missed) = look(from)
+            attempt(against(from, missed), view)
           case Left(_) =>
             queue.passTurn()
-            queue.takeTurn()
-            attempt(read, queue.view(read.next).generation)
+            queue.takeTurn(() => ahead())
+            attempt(settled, queue.view(settled.next).generation)
           case Right(other) => throw new IllegalStateException(other.toString)
         }
-    queue.takeTurn()
-    try attempt(read, queue.view(read.next).generation)
+    queue.takeTurn(() => ahead())
+    try attempt(settled, queue.view(settled.next).generation)
     finally queue.passTurn()
   }
 
-  private def judge(base: Base): (Base, Long) = {
-    queue.takeTurn()
+  private def look(base: Base): (Long, Seq[CommitBody]) = {
     val view = queue.view(base.next)
-    val missed =
+    view.generation -> {
       if (view.reachesEnd) view.commits
       else {
         val known = view.commits.filter(_.isThere).map(body => body.version -> body).toMap
@@ -67,9 +81,13 @@ final class JudgingWriters(log: TableLog, store: CommitStore, judgeNanos: Long) 
         queue.learn(view.generation, read)
         read
       }
+    }
+  }
+
+  private def judge(base: Base, missed: Seq[CommitBody]): Base = {
     burn(judgeNanos * missed.size)
     val before = missed.lastOption.flatMap(body => CommitLines.txnIdOf(body.lines.head))
-    (Base(base.next + missed.size, before.getOrElse(base.before)), view.generation)
+    Base(base.next + missed.size, before.getOrElse(base.before))
   }
 
   private def burn(nanos: Long): Unit = {

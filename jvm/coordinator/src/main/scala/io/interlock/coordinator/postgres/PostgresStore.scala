@@ -52,6 +52,9 @@ final class PostgresStore(settings: PostgresSettings, logStores: TableLog => Log
     val _ = context.states.remove(LogPaths.resolved(log).path)
   }
 
+  override private[coordinator] def processLock(log: TableLog): ProcessLock =
+    new AdvisoryLock(pool, LogPaths.resolved(log))
+
   /** Also tells the database what of this process is published, if it can be told. */
   override def close(): Unit = {
     new JHashMap(context.states).asScala.foreach { case (path, state) =>

@@ -14,13 +14,17 @@ private[interlock] object Attempts {
 
   /** Waits before attempt `number` + 1, longer after each, and by chance: those that met part.
     *
+    * @param isRace
+    *   not so where processes take turns, and no wait is needed
     * @throws InterlockException
     *   INTERLOCK_TOO_MANY_ATTEMPTS
     */
-  def pause(spark: SparkSession, table: String, number: Int): Unit = {
+  def pause(spark: SparkSession, table: String, number: Int, isRace: Boolean): Unit = {
     val most = spark.conf.get(MostConf, DefaultMost.toString).toInt
     if (number >= most) throw InterlockException.tooManyAttempts(table, most, MostConf)
-    val longest = math.min(LongestPauseMillis.toLong, 1L << math.min(number, 16))
-    Thread.sleep(ThreadLocalRandom.current().nextLong(longest + 1))
+    if (isRace) {
+      val longest = math.min(LongestPauseMillis.toLong, 1L << math.min(number, 16))
+      Thread.sleep(ThreadLocalRandom.current().nextLong(longest + 1))
+    }
   }
 }

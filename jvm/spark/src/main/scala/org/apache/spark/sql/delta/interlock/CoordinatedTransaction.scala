@@ -24,6 +24,7 @@ abstract private[interlock] class CoordinatedTransaction(
     catalogTable: Option[CatalogTable],
     snapshot: Snapshot
 ) extends OptimisticTransaction(deltaLog, catalogTable, snapshot) {
+  import CoordinatedTransaction._
 
   /** Whether [[winner]] is what conflicts are judged by; else Delta reads the log by itself. */
   protected def judgesWinners: Boolean
@@ -43,11 +44,6 @@ abstract private[interlock] class CoordinatedTransaction(
 
   /** What the attempt was judged against; none where it goes alone. */
   private var generation: Option[Long] = None
-
-  private def isQueued: Boolean = queue.nonEmpty && judgesWinners
-
-  /** Not so where only the check for conflicts is run, for a commit that makes no version. */
-  private var isCommitting = false
 
   // Delta evaluates it first when it commits, and takes any that is there for a coordinator.
   override private[delta] lazy val readSnapshotTableCommitCoordinatorClientOpt
@@ -79,29 +75,112 @@ abstract private[interlock] class CoordinatedTransaction(
       level: IsolationLevel
   ): (Long, Snapshot, CurrentTransactionInfo) = {
     queue.foreach(ForeignWriters.look(tableName, snapshot, _))
-    val segment = preCommitLogSegment
 
-    /** From the snapshot that was read, whatever was withdrawn before. */
+    /** From the last commit that is in the log, whatever was withdrawn behind it. */
     @tailrec
-    def attempt(): (Long, Snapshot, CurrentTransactionInfo) = {
-      preCommitLogSegment = segment
-      queue.foreach(_.takeTurn())
-      generation = queue.map(_.view(attemptVersion).generation)
+    def attempt(own: CommitQueue): (Long, Snapshot, CurrentTransactionInfo) = {
+      takeUp(judgement.get)
+      own.takeTurn(() => judgeAhead(own, level))
+      val Judgement(next, judged, _, _) = judgement.get
+      generation = Some(own.view(next).generation)
       val result =
-        try Some(super.doCommitRetryIteratively(attemptVersion, info, level))
+        try Some(super.doCommitRetryIteratively(next, judged, level))
         catch {
           case _: CommitWithdrawnException => None
           case _: DeltaConcurrentModificationException if !isJudgedByLog => None
-        } finally queue.foreach(_.passTurn())
+        } finally own.passTurn()
       result match {
         case Some(committed) => committed
         case None =>
-          standBack()
-          attempt()
+          timesLost += 1
+          Attempts.pause(spark, tableName, timesLost, isRace = !own.isTakingTurns)
+          attempt(own)
       }
     }
-    isCommitting = isQueued
-    if (isCommitting) attempt() else super.doCommitRetryIteratively(attemptVersion, info, level)
+    queue.filter(_ => judgesWinners) match {
+      case Some(own) =>
+        judgement = Some(Judgement(attemptVersion, info, preCommitLogSegment, passedAppends))
+        attempt(own)
+      case None => super.doCommitRetryIteratively(attemptVersion, info, level)
+    }
+  }
+
+  /** The appends that the attempt has passed so far. */
+  protected var passedAppends: PassedAppends = PassedAppends.none
+
+  /** As far as nothing can be withdrawn. None where nothing is committed, but only checked. */
+  private var judgement: Option[Judgement] = None
+
+  private def isCommitting = judgement.nonEmpty
+
+  private def takeUp(judged: Judgement): Unit = {
+    preCommitLogSegment = judged.segment
+    passedAppends = judged.passedAppends
+  }
+
+  /** Judges the attempt, while it waits for its turn, against what has come into the log.
+    *
+    * @return
+    *   whether there was anything
+    */
+  private def judgeAhead(own: CommitQueue, level: IsolationLevel): Boolean = {
+    val Judgement(next, info, _, _) = judgement.get
+    val found = own.settled(next)
+    found.headOption.foreach { first =>
+      if (isLost(first)) own.startOver()
+      else {
+        meet(new MissedCommits(deltaLog, found), found.map(_.file))
+        resolveConflicts(info, first.version, found.last.version, found.map(_.file), level): Unit
+      }
+    }
+    found.nonEmpty
+  }
+
+  /** Judges an attempt against commits, one behind the other. */
+  protected def judge(
+      info: CurrentTransactionInfo,
+      firstWinningVersion: Long,
+      winners: Seq[FileStatus],
+      level: IsolationLevel
+  ): CurrentTransactionInfo
+
+  override protected def resolveConflicts(
+      info: CurrentTransactionInfo,
+      firstWinningVersion: Long,
+      lastWinningVersion: Long,
+      conflictingCommitFiles: Seq[FileStatus],
+      level: IsolationLevel
+  ): CurrentTransactionInfo =
+    if (!judgesWinners)
+      super.resolveConflicts(
+        info,
+        firstWinningVersion,
+        lastWinningVersion,
+        conflictingCommitFiles,
+        level
+      )
+    else {
+      val (there, onTheirWay) = conflictingCommitFiles.span(_.getLen > 0)
+      val judged = judge(info, firstWinningVersion, there, level)
+      judgement = judgement.map(before =>
+        if (before.next != firstWinningVersion) before
+        else
+          Judgement(
+            firstWinningVersion + there.size,
+            judged,
+            there.foldLeft(before.segment)(appended),
+            passedAppends
+          )
+      )
+      judge(judged, firstWinningVersion, onTheirWay, level)
+    }
+
+  private def appended(segment: LogSegment, file: FileStatus): LogSegment =
+    SnapshotManagement.appendCommitToLogSegment(segment, file, FileNames.deltaVersion(file))
+
+  private def meet(commits: MissedCommits, files: Seq[FileStatus]): Unit = {
+    missed = commits
+    preCommitLogSegment = files.foldLeft(preCommitLogSegment)(appended)
   }
 
   /** Whether all that the attempt was judged against was made. Waits for what is on its way. */
@@ -111,29 +190,19 @@ abstract private[interlock] class CoordinatedTransaction(
 
   private var timesLost = 0
 
-  private def standBack(): Unit = {
-    timesLost += 1
-    Attempts.pause(spark, tableName, timesLost)
-  }
-
   /** The commits since the attempt, from memory where this process made the last of them. */
   override protected def getConflictingVersions(previousAttempt: Long): Seq[FileStatus] =
     if (!isCommitting) super.getConflictingVersions(previousAttempt)
     else {
       val own = queue.get
-      if (!own.hasTurn) {
-        standBack() // the version went to another process
-        own.takeTurn()
-      }
+      // The version went to another process.
+      if (!own.hasTurn) throw new CommitWithdrawnException(previousAttempt)
       if (own.at(previousAttempt).exists(isLost)) own.startOver()
       val view = own.view(previousAttempt)
       generation = Some(view.generation)
       if (view.reachesEnd) {
-        missed = new MissedCommits(deltaLog, view.commits)
         val files = view.commits.map(_.file)
-        preCommitLogSegment = files.foldLeft(preCommitLogSegment)((segment, file) =>
-          SnapshotManagement.appendCommitToLogSegment(segment, file, FileNames.deltaVersion(file))
-        )
+        meet(new MissedCommits(deltaLog, view.commits), files)
         files
       } else {
         val files = super.getConflictingVersions(previousAttempt)
@@ -278,4 +347,15 @@ abstract private[interlock] class CoordinatedTransaction(
       BackgroundCheckpoints.write(session, after, catalogTable)
       after
     }
+}
+
+private object CoordinatedTransaction {
+
+  /** What an attempt is, judged against all commits before version `next`, which are in the log. */
+  final case class Judgement(
+      next: Long,
+      info: CurrentTransactionInfo,
+      segment: LogSegment,
+      passedAppends: PassedAppends
+  )
 }

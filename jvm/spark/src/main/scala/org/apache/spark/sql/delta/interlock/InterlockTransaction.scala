@@ -27,7 +27,7 @@ import org.apache.spark.sql.{Dataset, SparkSession}
   *
   * From statement to `N.json`: the statement writes its files (`writeFiles`), `commitImpl` decides
   * its class, Delta prepares the actions, and if another commit took the version,
-  * `resolveConflicts` judges the attempt against each winner in order.
+  * `judge` judges the attempt against each winner in order.
   */
 class InterlockTransaction(
     deltaLog: DeltaLog,
@@ -37,8 +37,6 @@ class InterlockTransaction(
 
   private val vectors = new RowVectors(deltaLog, staged)
   protected var attempt: Option[PolicedAttempt] = None
-
-  private val passedAppends = new PassedAppends
 
   /** The policy that the table had when this transaction began to read it. */
   private lazy val policy: Option[Policy] =
@@ -305,53 +303,36 @@ class InterlockTransaction(
 
   // ---- conflicts ----
 
-  override protected def resolveConflicts(
+  override protected def judge(
       info: CurrentTransactionInfo,
       firstWinningVersion: Long,
-      lastWinningVersion: Long,
-      conflictingCommitFiles: Seq[FileStatus],
+      winners: Seq[FileStatus],
       level: IsolationLevel
-  ): CurrentTransactionInfo =
-    attempt.filter(_ => judgesWinners).fold(
-      super.resolveConflicts(
-        info,
-        firstWinningVersion,
-        lastWinningVersion,
-        conflictingCommitFiles,
-        level
-      )
-    ) { current =>
-      audited {
-        val passed = mutable.ArrayBuffer.empty[PassedWinner]
-        val resolved =
-          try
-            conflictingCommitFiles.foldLeft(info) { (before, file) =>
-              def against(winner: WinningCommitSummary) = {
-                judging = Some(winner)
-                new InterlockConflictChecker(
-                  spark,
-                  before,
-                  winner,
-                  level,
-                  current,
-                  vectors,
-                  tableName
-                )
-              }
-              val winner = this.winner(file)
-              refuseIfVacuumed(winner, before)
-              resolveAgainstWinningCommit(winner, firstWinningVersion, before).getOrElse {
-                passedAppends.readBy(winner).foreach(against(_).failIfReadBy(winner.commitVersion))
-                val checker = against(winner)
-                val after = checker.checkConflictsAndValidateActions()
-                passed ++= checker.passed
-                after
-              }
-            }
-          finally vectors.finish()
-        resolved -> passed.toSeq
-      }
-    }
+  ): CurrentTransactionInfo = audited {
+    val current = attempt.get
+    val passed = mutable.ArrayBuffer.empty[PassedWinner]
+    val resolved =
+      try
+        winners.foldLeft(info) { (before, file) =>
+          def against(winner: WinningCommitSummary) = {
+            judging = Some(winner)
+            new InterlockConflictChecker(spark, before, winner, level, current, vectors, tableName)
+          }
+          val winner = this.winner(file)
+          refuseIfVacuumed(winner, before)
+          resolveAgainstWinningCommit(winner, firstWinningVersion, before).getOrElse {
+            val (read, left) = passedAppends.readBy(winner)
+            read.foreach(against(_).failIfReadBy(winner.commitVersion))
+            passedAppends = left
+            val checker = against(winner)
+            val after = checker.checkConflictsAndValidateActions()
+            passed ++= checker.passed
+            after
+          }
+        }
+      finally vectors.finish()
+    resolved -> passed.toSeq
+  }
 
   /** A VACUUM that retains less than a job takes deletes files which that job has yet to commit. */
   private def refuseIfVacuumed(winner: WinningCommitSummary, info: CurrentTransactionInfo): Unit =

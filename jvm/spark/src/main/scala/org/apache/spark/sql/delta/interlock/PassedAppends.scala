@@ -1,6 +1,6 @@
 package org.apache.spark.sql.delta.interlock
 
-import scala.collection.mutable
+import scala.collection.immutable.SortedMap
 
 import org.apache.spark.sql.delta.WinningCommitSummary
 
@@ -10,35 +10,24 @@ import org.apache.spark.sql.delta.WinningCommitSummary
   * That ends with a winner that has read rows of such an append and comes before the attempt: no order
   * is left in which only blind appends move, unless the attempt would not have read these rows either.
   */
-final private[interlock] class PassedAppends {
+final private[interlock] class PassedAppends private (
+    passed: SortedMap[Long, PassedAppends.Passed]
+) {
+  import PassedAppends._
 
-  /** @param files
-    *   that hold its rows now
-    */
-  private case class Passed(append: WinningCommitSummary, files: Set[String])
-
-  private val passed = mutable.SortedMap.empty[Long, Passed]
-
-  /** Takes note of a winner.
+  /** Takes note of the next winner.
     *
     * @return
-    *   the appends of which it has read rows, each once
+    *   the appends of which it has read rows, each once, and what is left
     */
-  def readBy(winner: WinningCommitSummary): Seq[WinningCommitSummary] = {
-    val version = winner.commitVersion
-    passed.remove(version) // of a commit that was withdrawn
+  def readBy(winner: WinningCommitSummary): (Seq[WinningCommitSummary], PassedAppends) =
     if (winner.isBlindAppendOption.contains(true)) {
-      passed += version -> Passed(winner, winner.addedFiles.map(_.path).toSet)
-      Nil
+      val append = Passed(winner, winner.addedFiles.map(_.path).toSet)
+      Nil -> new PassedAppends(passed + (winner.commitVersion -> append))
     } else if (changesData(winner)) {
-      val read = passed.rangeUntil(version).values.filter(hasRead(winner, _)).map(_.append).toSeq
-      passed --= read.map(_.commitVersion)
-      read
-    } else {
-      follow(winner)
-      Nil
-    }
-  }
+      val read = passed.values.filter(hasRead(winner, _)).map(_.append).toSeq
+      read -> new PassedAppends(passed -- read.map(_.commitVersion))
+    } else Nil -> new PassedAppends(follow(winner))
 
   private def changesData(winner: WinningCommitSummary): Boolean =
     winner.addedFiles.exists(_.dataChange) || winner.removedFiles.exists(_.dataChange)
@@ -57,12 +46,25 @@ final private[interlock] class PassedAppends {
       )
     )
 
-  /** Notes where a compaction has put the rows. */
-  private def follow(compaction: WinningCommitSummary): Unit = {
+  /** Where a compaction has put the rows. */
+  private def follow(compaction: WinningCommitSummary): SortedMap[Long, Passed] = {
     val removed = compaction.removedFiles.map(_.path).toSet
-    passed.mapValuesInPlace { (version, earlier) =>
-      if (version > compaction.commitVersion || !earlier.files.exists(removed)) earlier
-      else earlier.copy(files = earlier.files -- removed ++ compaction.addedFiles.map(_.path))
+    def isMoved(earlier: Passed) = earlier.files.exists(removed)
+    val moved = passed.collect {
+      case (version, earlier) if isMoved(earlier) =>
+        version -> earlier.copy(files =
+          earlier.files -- removed ++ compaction.addedFiles.map(_.path)
+        )
     }
+    passed ++ moved
   }
+}
+
+private[interlock] object PassedAppends {
+  val none: PassedAppends = new PassedAppends(SortedMap.empty[Long, Passed])
+
+  /** @param files
+    *   that hold its rows now
+    */
+  final private[interlock] case class Passed(append: WinningCommitSummary, files: Set[String])
 }
