@@ -54,6 +54,8 @@ def classic_session(warehouse: Path, **settings: str) -> Iterator[SparkSession]:
     try:
         yield session
     finally:
+        # The JVM goes on to the next module: Delta would keep the tables of this one for an hour.
+        session._jvm.org.apache.spark.sql.delta.DeltaLog.clearCache()
         session.stop()
 
 
