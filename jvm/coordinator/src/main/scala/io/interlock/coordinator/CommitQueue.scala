@@ -28,7 +28,7 @@ final class CommitQueue private[coordinator] (
   def this(log: TableLog, store: CommitStore) = this(log, store, CommitMemory.ofProcess)
 
   private val line = new Line
-  private val handOver = new HandOver(store.processLock(log))
+  private lazy val handOver = new HandOver(store.processLock(log))
   private val sending = new ReentrantLock(true)
 
   /** Who has the turn: the first in line, once the process has it. */

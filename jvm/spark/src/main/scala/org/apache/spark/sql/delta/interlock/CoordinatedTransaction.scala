@@ -80,6 +80,7 @@ abstract private[interlock] class CoordinatedTransaction(
     @tailrec
     def attempt(own: CommitQueue): (Long, Snapshot, CurrentTransactionInfo) = {
       takeUp(judgement.get)
+      startOverIfLost(own, judgement.get.next)
       own.takeTurn(() => judgeAhead(own, level))
       val Judgement(next, judged, _, _) = judgement.get
       generation = Some(own.view(next).generation)
@@ -126,12 +127,10 @@ abstract private[interlock] class CoordinatedTransaction(
   private def judgeAhead(own: CommitQueue, level: IsolationLevel): Boolean = {
     val Judgement(next, info, _, _) = judgement.get
     val found = own.settled(next)
-    found.headOption.foreach { first =>
-      if (isLost(first)) own.startOver()
-      else {
-        meet(new MissedCommits(deltaLog, found), found.map(_.file))
-        resolveConflicts(info, first.version, found.last.version, found.map(_.file), level): Unit
-      }
+    found.lastOption.foreach { last =>
+      val files = found.map(_.file)
+      meet(new MissedCommits(deltaLog, found), files)
+      resolveConflicts(info, next, last.version, files, level): Unit
     }
     found.nonEmpty
   }
@@ -160,8 +159,10 @@ abstract private[interlock] class CoordinatedTransaction(
         level
       )
     else {
+      def behind(judged: CurrentTransactionInfo, winners: Seq[FileStatus]) =
+        if (winners.isEmpty) judged else judge(judged, firstWinningVersion, winners, level)
       val (there, onTheirWay) = conflictingCommitFiles.span(_.getLen > 0)
-      val judged = judge(info, firstWinningVersion, there, level)
+      val judged = behind(info, there)
       judgement = judgement.map(before =>
         if (before.next != firstWinningVersion) before
         else
@@ -172,7 +173,7 @@ abstract private[interlock] class CoordinatedTransaction(
             passedAppends
           )
       )
-      judge(judged, firstWinningVersion, onTheirWay, level)
+      behind(judged, onTheirWay)
     }
 
   private def appended(segment: LogSegment, file: FileStatus): LogSegment =
@@ -197,7 +198,7 @@ abstract private[interlock] class CoordinatedTransaction(
       val own = queue.get
       // The version went to another process.
       if (!own.hasTurn) throw new CommitWithdrawnException(previousAttempt)
-      if (own.at(previousAttempt).exists(isLost)) own.startOver()
+      startOverIfLost(own, previousAttempt)
       val view = own.view(previousAttempt)
       generation = Some(view.generation)
       if (view.reachesEnd) {
@@ -221,11 +222,13 @@ abstract private[interlock] class CoordinatedTransaction(
       }
     }
 
-  /** Whether a commit is no longer where it was: the log was put back to an earlier state. */
-  private def isLost(commit: CommitBody): Boolean = commit.isThere && {
-    val file = commit.file.getPath
-    !file.getFileSystem(deltaLog.newDeltaHadoopConf()).exists(file)
-  }
+  /** Forgets what the queue knows where the next commit to be judged against is no longer where it was:
+    * the log was put back to an earlier state.
+    */
+  private def startOverIfLost(own: CommitQueue, next: Long): Unit =
+    own.at(next).filter(_.isThere).map(_.file.getPath).foreach { file =>
+      if (!file.getFileSystem(deltaLog.newDeltaHadoopConf()).exists(file)) own.startOver()
+    }
 
   /** What the attempt is judged against now, as it was when that was decided. */
   private var missed = new MissedCommits(deltaLog, Nil)
