@@ -10,8 +10,12 @@ import json
 from collections import Counter
 from collections.abc import Collection
 from dataclasses import dataclass, fields
+from typing import Any
 
-from tests.support import Table, commit, deltalake_rows, versions
+from tests.support import Table, commit, commit_info, deltalake_rows, versions
+
+# Of the versions that a commit has passed, its tags name so many.
+MOST_NAMED = 100
 
 
 @dataclass(frozen=True)
@@ -24,6 +28,8 @@ class Found:
         unasked: ids that are there although their commit was refused
         gaps: versions that are missing
         broken_files: files of the log that are missing or have another size
+        misjudged: versions of which the commit says that it passed others than those that lie
+            between what it read and itself
 
     """
 
@@ -32,6 +38,7 @@ class Found:
     unasked: tuple[int, ...] = ()
     gaps: tuple[int, ...] = ()
     broken_files: tuple[str, ...] = ()
+    misjudged: tuple[int, ...] = ()
 
     def __str__(self) -> str:
         named = {f.name: getattr(self, f.name) for f in fields(self)}
@@ -64,4 +71,15 @@ def check(table: Table, acknowledged: Collection[int], *, unknown: Collection[in
             if not (table.path / add["path"]).exists()
             or (table.path / add["path"]).stat().st_size != add["size"]
         ),
+        misjudged=tuple(v for v in found if _is_misjudged(v, commit_info(table, v))),
     )
+
+
+def _is_misjudged(version: int, info: dict[str, Any]) -> bool:
+    """Tell whether a commit under a policy has not passed just the newest of what it missed."""
+    tags = info.get("tags", {})
+    if tags.get("interlock.class") != "APPEND":
+        return False
+    passed = [int(v) for v in tags.get("interlock.rebasedOver", "").split(",") if v]
+    missed = list(range(info["readVersion"] + 1, version))
+    return passed != missed[-MOST_NAMED:]

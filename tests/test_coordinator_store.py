@@ -596,3 +596,98 @@ def test_a_path_is_one_table_however_it_is_spelt(open_store: Open, log: Path) ->
     open_store().commit(log, 0, "a")
     other = f"{log.parent.parent}/x/../table/./_delta_log"
     assert open_store().commit(other, 0, "b") == [taken("a")]
+
+
+class TestTurns:
+    """The advisory lock by which the processes that have met at a table take turns."""
+
+    @pytest.fixture
+    def turn(self, open_store: Open, log: Path) -> Callable[..., Any]:
+        """Make the lock of a process of its own."""
+
+        def make(port: int | None = None) -> Any:
+            store = open_store(port) if port else open_store()
+            return store.java.processLock(store.log(log))
+
+        return make
+
+    def test_one_has_it_at_a_time_in_the_order_of_asking(
+        self, turn: Callable[..., Any], server: postgres.Server
+    ) -> None:
+        first, second, third = turn(), turn(), turn()
+        assert not first.isWanted()
+        take(first)
+        assert not second.tryTake()
+        await_asking(server, 1)
+        assert not third.tryTake()
+        await_asking(server, 2)
+        assert turn().isWanted()
+        first.release()
+        take(second)
+        assert not third.tryTake()
+        second.release()
+        take(third)
+        third.release()
+
+    def test_a_session_that_has_died_has_lost_it(
+        self, turn: Callable[..., Any], server: postgres.Server
+    ) -> None:
+        dead, other = turn(), turn()
+        take(dead)
+        assert not other.tryTake()
+        await_asking(server, 1)
+        with server.superuser() as connection:
+            connection.execute(
+                "SELECT pg_terminate_backend(pid) FROM pg_locks"
+                " WHERE locktype = 'advisory' AND granted"
+            )
+        take(other)
+        other.release()
+        dead.release()
+
+    def test_a_process_that_is_stopped_loses_it(self, turn: Callable[..., Any]) -> None:
+        stopped, other = turn(), turn()
+        take(stopped)
+        take(other)  # which is not released before
+        other.release()
+        stopped.release()
+
+    def test_one_that_gave_up_waiting_does_not_get_it(
+        self, turn: Callable[..., Any], server: postgres.Server
+    ) -> None:
+        first, gone, third = turn(), turn(), turn()
+        take(first)
+        assert not gone.tryTake()
+        await_asking(server, 1)
+        gone.release()
+        first.release()
+        take(third)
+        third.release()
+
+    def test_without_a_database_nobody_has_it(
+        self, turn: Callable[..., Any], proxy: Proxy
+    ) -> None:
+        lock = turn(proxy.port)
+        proxy.close()
+        assert not lock.tryTake()
+        assert not lock.isWanted()
+        assert not lock.tryTake()
+        lock.release()
+
+
+def take(lock: Any) -> None:
+    """Ask until it is had, which the tests that ask for it bring about."""
+    end = time.monotonic() + 20
+    while not lock.tryTake():
+        assert time.monotonic() < end, "nobody gave it up"
+        time.sleep(0.005)
+
+
+def await_asking(server: postgres.Server, sessions: int) -> None:
+    """Wait until so many sessions wait for an advisory lock."""
+    with server.superuser() as connection:
+        wait_for(
+            connection,
+            "SELECT count(*) = " + str(sessions) + " FROM pg_locks"
+            " WHERE locktype = 'advisory' AND NOT granted",
+        )

@@ -1,6 +1,6 @@
 package io.interlock.coordinator
 
-import java.nio.file.Files
+import java.nio.file.{Files, Paths}
 
 import scala.concurrent.duration._
 
@@ -85,6 +85,24 @@ class HandOverSuite extends Tables {
     assert(new FileProcessLock(table.folder).tryTake(), "it holds nothing")
   }
 
+  table.test("a process that is killed has given its turn up") { table =>
+    val java = Paths.get(System.getProperty("java.home"), "bin", "java").toString
+    val other = new ProcessBuilder(
+      java,
+      "-cp",
+      System.getProperty("java.class.path"),
+      HolderOfATurn.getClass.getName.stripSuffix("$"),
+      table.folder.toString
+    ).redirectError(ProcessBuilder.Redirect.INHERIT).start()
+    try {
+      assertEquals(other.getInputStream.read(), '+'.toInt)
+      val own = new FileProcessLock(table.folder)
+      assert(own.isWanted && !own.tryTake())
+      other.destroyForcibly().waitFor(): Unit
+      assert(own.tryTake())
+    } finally other.destroyForcibly().waitFor(): Unit
+  }
+
   table.test("a lock on a file that was deleted since keeps nobody out") { table =>
     val (one, other) = (new FileProcessLock(table.folder), new FileProcessLock(table.folder))
     assert(one.tryTake() && !other.tryTake())
@@ -99,5 +117,15 @@ class HandOverSuite extends Tables {
     assert(lock.tryTake() && !lock.isWanted)
     lock.release()
     assert(!Files.exists(table.root.resolve("no such folder")))
+  }
+}
+
+/** A process that has its turn, and keeps it. */
+object HolderOfATurn {
+  def main(arguments: Array[String]): Unit = {
+    val lock = new FileProcessLock(Paths.get(arguments.head))
+    print(if (lock.tryTake()) '+' else '-')
+    System.out.flush()
+    while (System.in.read() >= 0) {}
   }
 }
