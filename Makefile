@@ -99,11 +99,12 @@ test: setup ## checks and all tests but the soak
 soak: setup ## the full product of cells and settings
 	$(RUN) -m pytest -m soak --timeout 0 tests integration
 
-bench: setup ## side by side: overhead, rebases, compactions, ranges, commits per second, a busy table
+bench: setup ## side by side: overhead, rebases, compactions, ranges, commits per second, fairness, a busy table
 	$(RUN) integration/bench_overhead.py
 	$(RUN) integration/bench_rebase.py
 	$(RUN) integration/bench_ranges.py
 	$(RUN) integration/bench_commits.py
+	$(RUN) integration/bench_fairness.py
 	$(RUN) integration/bench_busy_table.py
 
 docs: ## write the generated pages of the documentation
