@@ -22,12 +22,22 @@ from pathlib import Path
 from typing import Any
 
 import interlock
-from delta.exceptions import DeltaConcurrentModificationException
+from delta.exceptions import (
+    ConcurrentAppendException,
+    ConcurrentDeleteDeleteException,
+    ConcurrentDeleteReadException,
+)
 from interlock.lab.session import SMALL_SESSION
 from pyspark.sql import SparkSession
 
 from tests.sessions import stock
 
+# In Python Delta's conflicts have no class in common.
+CONFLICTS = (
+    ConcurrentAppendException,
+    ConcurrentDeleteDeleteException,
+    ConcurrentDeleteReadException,
+)
 ATTEMPTS = 12
 EVENTS = 400_000
 USERS = 1_000  # an event's user is its number modulo this
@@ -189,7 +199,7 @@ class Table:
         """Return None if it succeeded, else what it lost for."""
         try:
             self.execute(statement)
-        except DeltaConcurrentModificationException as error:
+        except CONFLICTS as error:
             return str(getattr(error, "why", type(error).__name__))
         return None
 
