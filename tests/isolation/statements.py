@@ -70,11 +70,11 @@ def append_count(where: Predicate, counted: Predicate) -> Statement:
 
 
 def merge_count(identifier: int, counted: Predicate, p: int) -> Statement:
-    """MERGE by id: how many rows there are of another kind, as a new value or in a new row."""
+    """MERGE by partition and id: how many rows there are of a kind, as a value or in a new row."""
 
     def change(read: Rows, now: Rows) -> Change:
         count = str(sum(map(counted.holds, now)))
-        found = [row for row in now if row.id == identifier]
+        found = [row for row in now if row.p == p and row.id == identifier]
         return Change(
             updated=tuple((row, replace(row, v=count)) for row in found),
             inserted=() if found else (Row(identifier, count, p),),
@@ -82,7 +82,8 @@ def merge_count(identifier: int, counted: Predicate, p: int) -> Statement:
 
     return Statement(
         Heading.UPDATE,
-        f"MERGE INTO {{t}} t USING (SELECT {identifier} AS id, {p} AS p) s ON t.id = s.id "
+        f"MERGE INTO {{t}} t USING (SELECT {identifier} AS id, {p} AS p) s "
+        f"ON t.p = {p} AND t.id = s.id "
         f"WHEN MATCHED THEN UPDATE SET v = {_count(counted)} "
         f"WHEN NOT MATCHED THEN INSERT (id, v, p) VALUES (s.id, {_count(counted)}, s.p)",
         change,
