@@ -611,81 +611,74 @@ class TestTurns:
 
         return make
 
-    def test_one_has_it_at_a_time_in_the_order_of_asking(
-        self, turn: Callable[..., Any], server: postgres.Server
-    ) -> None:
+    def test_one_has_it_at_a_time(self, turn: Callable[..., Any]) -> None:
         first, second, third = turn(), turn(), turn()
         assert not first.isWanted()
-        take(first)
-        assert not second.tryTake()
-        await_asking(server, 1)
-        assert not third.tryTake()
-        await_asking(server, 2)
-        assert turn().isWanted()
+        assert ask(first) == "Mine"
+        assert ask(second) == ask(third) == "Theirs"
+        assert second.isWanted()
         first.release()
-        take(second)
-        assert not third.tryTake()
-        second.release()
-        take(third)
+        assert ask(third) == "Mine"
+        assert ask(second) == ask(first) == "Theirs"
         third.release()
+        assert not second.isWanted()
 
     def test_a_session_that_has_died_has_lost_it(
         self, turn: Callable[..., Any], server: postgres.Server
     ) -> None:
         dead, other = turn(), turn()
-        take(dead)
-        assert not other.tryTake()
-        await_asking(server, 1)
+        assert ask(dead) == "Mine"
+        assert ask(other) == "Theirs"
         with server.superuser() as connection:
             connection.execute(
-                "SELECT pg_terminate_backend(pid) FROM pg_locks"
-                " WHERE locktype = 'advisory' AND granted"
+                "SELECT pg_terminate_backend(pid, 5000) FROM pg_locks WHERE locktype = 'advisory'"
             )
-        take(other)
+        assert ask(other) == "Mine"
+        dead.release()
+        assert ask(dead) == "Theirs"
         other.release()
+        assert ask(dead) == "Mine"
         dead.release()
 
     def test_a_process_that_is_stopped_loses_it(self, turn: Callable[..., Any]) -> None:
         stopped, other = turn(), turn()
-        take(stopped)
-        take(other)  # which is not released before
+        assert ask(stopped) == "Mine"
+        end = time.monotonic() + 20
+        while ask(other) != "Mine":
+            assert time.monotonic() < end, "the server has not taken it back"
         other.release()
         stopped.release()
 
-    def test_one_that_gave_up_waiting_does_not_get_it(
+    def test_a_lock_keeps_one_session(
         self, turn: Callable[..., Any], server: postgres.Server
     ) -> None:
-        first, gone, third = turn(), turn(), turn()
-        take(first)
-        assert not gone.tryTake()
-        await_asking(server, 1)
-        gone.release()
-        first.release()
-        take(third)
-        third.release()
+        lock, other = turn(), turn()
+        assert ask(lock) == "Mine"
+        for _ in range(20):
+            assert ask(other) == "Theirs"
+        with server.superuser() as connection:
+            sessions = connection.execute(
+                "SELECT count(*) FROM pg_stat_activity WHERE usename = 'writer'"
+                " AND query LIKE '%%pg_try_advisory_xact_lock%%' OR query = 'COMMIT'"
+            ).fetchone()
+        assert sessions == (2,)
+        lock.release()
 
-    def test_without_a_database_nobody_has_it(self, turn: Callable[..., Any], proxy: Proxy) -> None:
+    def test_without_a_database_there_is_none_and_it_is_not_asked_again_at_once(
+        self, turn: Callable[..., Any], proxy: Proxy
+    ) -> None:
         lock = turn(proxy.port)
         proxy.close()
-        assert not lock.tryTake()
+        assert ask(lock) == "Missing"
         assert not lock.isWanted()
-        assert not lock.tryTake()
+        begun = time.monotonic()
+        assert [ask(lock) for _ in range(20)] == ["Missing"] * 20
+        assert time.monotonic() - begun < 4
         lock.release()
 
 
-def take(lock: Any) -> None:
-    """Ask until it is had, which the tests that ask for it bring about."""
-    end = time.monotonic() + 20
-    while not lock.tryTake():
-        assert time.monotonic() < end, "nobody gave it up"
-        time.sleep(0.005)
-
-
-def await_asking(server: postgres.Server, sessions: int) -> None:
-    """Wait until so many sessions wait for an advisory lock."""
-    with server.superuser() as connection:
-        wait_for(
-            connection,
-            "SELECT count(*) = " + str(sessions) + " FROM pg_locks"
-            " WHERE locktype = 'advisory' AND NOT granted",
-        )
+def ask(lock: Any) -> str:
+    """Ask for a lock; who asks again at once is not sent to the server."""
+    time.sleep(0.01)
+    name: str = lock.ask().toString()
+    return name.partition("(")[0]

@@ -2,6 +2,7 @@ package io.interlock.coordinator
 
 import java.util.concurrent.locks.ReentrantLock
 
+import scala.annotation.tailrec
 import scala.concurrent.duration._
 import scala.util.Try
 import scala.util.control.NonFatal
@@ -46,8 +47,8 @@ final class CommitQueue private[coordinator] (
   def takeTurn(meanwhile: () => Boolean = () => false): Unit = if (!hasTurn) {
     line.join()
     try {
-      while (!hasProcessTurn)
-        if (!meanwhile()) line.await(if (line.isFirst) AskNanos else LookNanos)
+      while (!isReady(meanwhile)) line.await(if (line.isFirst) AskNanos else LookNanos)
+      Line.throwIfInterrupted()
       holder = Some(Thread.currentThread())
     } catch {
       case e: Throwable =>
@@ -56,28 +57,40 @@ final class CommitQueue private[coordinator] (
     }
   }
 
-  private def hasProcessTurn: Boolean = line.isFirst && {
+  /** Whether the thread has its turn. Who has much to do asks for nothing until it is done: others
+    * could have the turn. And what others have committed until now is to be judged first.
+    */
+  @tailrec private def isReady(meanwhile: () => Boolean): Boolean = {
+    while (meanwhile()) {}
+    line.isFirst && {
+      val mayCommit = hasProcessTurn
+      if (handOver.isInForce && readOn()) isReady(meanwhile) else mayCommit
+    }
+  }
+
+  private def hasProcessTurn: Boolean = {
     if (handOver.isOver) {
-      sending.lock()
+      sending.lockInterruptibly()
       try sendAll()
       finally sending.unlock()
       handOver.pass()
     }
-    handOver.mayCommit() || {
-      readOn()
-      false
-    }
+    handOver.mayCommit()
   }
 
-  /** Looks for what other processes commit meanwhile. */
-  private def readOn(): Unit = if (LogFolder.isLocal(log)) {
+  /** Looks for the next commit of another process, and says whether there is one. */
+  private def readOn(): Boolean = LogFolder.isLocal(log) && {
     val known = synchronized(state.bodies.lastOption.map { case (last, _) =>
       (state.generation, last)
     })
-    known.foreach { case (seen, last) =>
-      Try(LogFolder.of(log).body(last + 1)).toOption.flatten
-        .foreach(body => learn(seen, Seq(body)))
+    val found = known.flatMap { case (seen, last) =>
+      Try(LogFolder.of(log).body(last + 1)).toOption.flatten.map(seen -> _)
     }
+    found.foreach { case (seen, body) =>
+      learn(seen, Seq(body))
+      line.wake(MostAhead)
+    }
+    found.nonEmpty
   }
 
   /** Whether processes wait for each other, so that nobody needs to stand back. */
@@ -201,7 +214,7 @@ final class CommitQueue private[coordinator] (
     }
     val found = outcomes(batch.map(_.entry.request))
     synchronized(answer(state.settle(batch, found)))
-    found.foreach {
+    found.find(!_.isInstanceOf[Committed]).foreach {
       case Taken(winners) =>
         handOver.lost()
         memory.keep(this, winners)
@@ -238,7 +251,7 @@ final class CommitQueue private[coordinator] (
 object CommitQueue {
 
   /** How often who is first in line asks whether the process has its turn. */
-  private val AskNanos = 1.milli.toNanos
+  private val AskNanos = 2.millis.toNanos
 
   /** How often the others look what there is to do. */
   private val LookNanos = 20.millis.toNanos

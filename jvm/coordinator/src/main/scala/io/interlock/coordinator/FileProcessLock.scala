@@ -1,97 +1,84 @@
 package io.interlock.coordinator
 
-import java.nio.channels.{FileChannel, FileLock, OverlappingFileLockException}
+import java.io.IOException
+import java.nio.ByteBuffer
+import java.nio.channels.{ClosedByInterruptException, FileChannel, FileLock}
 import java.nio.file.StandardOpenOption.{CREATE, READ, WRITE}
-import java.nio.file.attribute.{BasicFileAttributes, PosixFilePermission}
 import java.nio.file.{Files, LinkOption, Path => LocalPath}
+import java.util.concurrent.ConcurrentHashMap
 
-import scala.jdk.CollectionConverters._
 import scala.util.Try
 
-/** A lock on a file in the log, made when two processes first meet, and left there. The operating
-  * system releases it when its process ends.
+/** A lock on a file in the log, which is made when two processes first meet, and left there. The
+  * operating system releases it when its process ends. The file counts the turns.
   *
-  * Who is about to hold it stands at a second lock meanwhile, so that the one who gives the first up
-  * cannot have it again at once.
+  * The file is open as long as the lock is held, and closed by the queue that has opened it before
+  * another queue of this JVM opens it: whoever closes a file gives up all locks of the process on it.
   */
 final private[coordinator] class FileProcessLock(folder: LocalPath) extends ProcessLock {
   import FileProcessLock._
+  import ProcessLock._
 
-  private val file = folder.resolve(Name)
-  private var opened: Option[Opened] = None
-  private var turn: Option[FileLock] = None
-  private var place: Option[FileLock] = None
+  private val file = Try(folder.toRealPath()).getOrElse(folder).resolve(Name)
+  private var held: Option[FileLock] = scala.None
+  private var isUsable = true
 
-  override def isWanted: Boolean = Files.exists(file) && {
-    val isFree = tryTake()
-    release()
-    !isFree
-  }
-
-  /** True where the file cannot be used. */
-  override def tryTake(): Boolean = turn.nonEmpty || channel().forall { lock =>
-    if (place.isEmpty) place = locked(lock, Place)
-    if (place.nonEmpty) turn = locked(lock, Turn)
-    if (turn.nonEmpty) place = released(place)
-    turn.nonEmpty
-  }
-
-  override def release(): Unit = {
-    place = released(place)
-    turn = released(turn)
-  }
-
-  private def released(lock: Option[FileLock]): Option[FileLock] = {
-    lock.foreach(held => Try(held.release()))
-    None
-  }
-
-  /** Also None where another queue of this JVM has it. */
-  private def locked(channel: FileChannel, at: Long): Option[FileLock] =
-    try Option(channel.tryLock(at, 1, false))
-    catch {
-      case _: OverlappingFileLockException => None
-      case _: java.io.IOException => None
-    }
-
-  /** The file that is there now: a lock on one that was deleted keeps nobody out. */
-  private def channel(): Option[FileChannel] = {
-    if (opened.exists(was => !was.channel.isOpen || !key().contains(was.key))) {
+  override def isWanted: Boolean =
+    held.isEmpty && Files.exists(file, LinkOption.NOFOLLOW_LINKS) && {
+      val answer = ask()
       release()
-      opened.foreach(was => Try(was.channel.close()))
-      opened = None
+      answer.isInstanceOf[Theirs]
     }
-    if (opened.isEmpty) opened = open()
-    opened.map(_.channel)
+
+  override def ask(): Answer =
+    if (held.nonEmpty) Mine
+    else if (!isUsable) Missing
+    else if (!inUse.add(file)) Theirs(System.nanoTime)
+    else
+      try {
+        val answer = taken()
+        if (held.isEmpty) inUse.remove(file): Unit
+        answer
+      } catch {
+        case _: ClosedByInterruptException =>
+          inUse.remove(file): Unit
+          Theirs(System.nanoTime)
+        // It may be another user's, or the file system may have no locks.
+        case _: IOException | _: UnsupportedOperationException =>
+          isUsable = false
+          inUse.remove(file): Unit
+          Missing
+      }
+
+  private def taken(): Answer = {
+    val channel = FileChannel.open(file, CREATE, READ, WRITE, LinkOption.NOFOLLOW_LINKS)
+    try {
+      val lock = Option(channel.tryLock(0, 1, false))
+      val turn = turnOf(channel)
+      lock.fold[Answer](Theirs(turn)) { _ =>
+        channel.write(ByteBuffer.allocate(java.lang.Long.BYTES).putLong(turn + 1).flip(), 0): Unit
+        held = lock
+        Mine
+      }
+    } finally if (held.isEmpty) channel.close()
   }
 
-  private def open(): Option[Opened] = Try {
-    val isNew = !Files.exists(file)
-    val channel = FileChannel.open(file, CREATE, READ, WRITE)
-    if (isNew) Try(Files.setPosixFilePermissions(file, permissions()))
-    key().map(Opened(channel, _))
-  }.toOption.flatten
+  private def turnOf(channel: FileChannel): Long = {
+    val read = ByteBuffer.allocate(java.lang.Long.BYTES)
+    channel.read(read, 0): Unit
+    if (read.hasRemaining) 0 else read.flip().getLong
+  }
 
-  /** Who may write to the folder may lock it. */
-  private def permissions() =
-    Files.getPosixFilePermissions(folder).asScala.filterNot(Executing).asJava
-
-  private def key(): Option[AnyRef] = Try(
-    Files.readAttributes(file, classOf[BasicFileAttributes], LinkOption.NOFOLLOW_LINKS).fileKey
-  ).toOption
+  override def release(): Unit = held.foreach { lock =>
+    held = scala.None
+    Try(lock.channel.close())
+    inUse.remove(file): Unit
+  }
 }
 
 private[coordinator] object FileProcessLock {
   val Name = "_interlock.turn"
 
-  private val Turn = 0L
-  private val Place = 1L
-
-  final private case class Opened(channel: FileChannel, key: AnyRef)
-
-  private val Executing = Set(
-    PosixFilePermission.OWNER_EXECUTE,
-    PosixFilePermission.GROUP_EXECUTE,
-    PosixFilePermission.OTHERS_EXECUTE
-  )
+  /** Those that a queue of this JVM has open. */
+  private val inUse = ConcurrentHashMap.newKeySet[LocalPath]()
 }

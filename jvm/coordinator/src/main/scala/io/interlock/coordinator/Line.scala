@@ -31,6 +31,12 @@ final private[coordinator] class Line {
     */
   def await(nanos: Long): Unit = {
     LockSupport.parkNanos(this, nanos)
-    if (Thread.interrupted()) throw new InterruptedException
+    Line.throwIfInterrupted()
   }
+}
+
+private[coordinator] object Line {
+
+  /** Raises InterruptedException where the thread was interrupted. */
+  def throwIfInterrupted(): Unit = if (Thread.interrupted()) throw new InterruptedException
 }

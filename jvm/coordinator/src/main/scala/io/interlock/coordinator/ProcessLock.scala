@@ -3,26 +3,42 @@ package io.interlock.coordinator
 /** What one process at a time holds while it commits to a table. Advisory: a store is right without
   * it, and who cannot have it in time commits all the same.
   *
-  * Used by one thread at a time. No method throws, or waits for another process.
+  * Used by one thread at a time. No method throws.
   */
 private[coordinator] trait ProcessLock {
+  import ProcessLock._
 
-  /** Whether another process holds it, or has asked for it. */
+  /** Whether another process holds it. */
   def isWanted: Boolean
 
-  /** Asks for it, in the order of those who ask, and says whether it is held now. */
-  def tryTake(): Boolean
+  /** Takes it, if nobody holds it. */
+  def ask(): Answer
 
-  /** Gives it up, or the place among those who ask. */
+  /** Gives it up. */
   def release(): Unit
 }
 
 private[coordinator] object ProcessLock {
 
-  /** Where processes have no way to agree: each holds it, always. */
+  sealed trait Answer
+
+  /** This process holds it. */
+  case object Mine extends Answer
+
+  /** Another process holds it.
+    *
+    * @param turn
+    *   another number for each turn that somebody has
+    */
+  final case class Theirs(turn: Long) extends Answer
+
+  /** There is none, or it cannot be used. */
+  case object Missing extends Answer
+
+  /** Where processes have no way to agree. */
   object None extends ProcessLock {
     override def isWanted: Boolean = false
-    override def tryTake(): Boolean = true
+    override def ask(): Answer = Missing
     override def release(): Unit = ()
   }
 }

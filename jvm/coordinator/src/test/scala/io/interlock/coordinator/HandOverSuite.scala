@@ -23,56 +23,73 @@ class HandOverSuite extends Tables {
     assert(!Files.exists(file(table)))
   }
 
-  table.test("who has lost a version takes turns, and who has not notices it") { table =>
+  table.test("who has lost a version takes turns, and who commits often notices it") { table =>
     val (ahead, behind) = (process(table), process(table))
     assert(ahead.mayCommit())
     behind.lost()
     assert(behind.mayCommit() && behind.isInForce)
-    pass(60.millis)
-    assert(!ahead.mayCommit(), "it is busy, and sees that the other has the turn")
+    val noticed = (1 to 4).map { _ =>
+      pass(50.millis)
+      !ahead.mayCommit()
+    }
+    assert(noticed.last, "the other has the turn")
     behind.pass()
-    assert(ahead.mayCommit())
+    assert(ahead.mayCommit() && ahead.isInForce)
     assert(!behind.mayCommit())
   }
 
-  table.test(
-    "a process has its turn for 200 ms, and gets the next one when the others had theirs"
-  ) {
-    table =>
-      val all = Vector.fill(3)(process(table))
-      all.foreach(_.lost())
-      assertEquals(all.map(_.mayCommit()), Vector(true, false, false))
-      val turns = (1 to 6).map { _ =>
-        pass(200.millis)
-        val before = all.indexWhere(_.isOver)
-        all(before).pass()
-        // The one before asks first each time, and all the same does not have it again.
-        val inOrder = before +: all.indices.filter(_ != before)
-        (1 to 6).foreach { _ =>
-          inOrder.foreach(all(_).mayCommit())
-          pass(1.milli)
-        }
-        inOrder.filter(all(_).mayCommit())
-      }
-      assert(turns.forall(_.size == 1), turns)
-      assert(turns.sliding(2).forall(pair => pair.head != pair.last), turns)
-      assertEquals(turns.flatten.toSet, Set(0, 1, 2))
+  table.test("a turn ends after 100 ms, and the next one is another process's") { table =>
+    val all = Vector.fill(3)(process(table))
+    all.foreach(_.lost())
+    assertEquals(all.map(_.mayCommit()), Vector(true, false, false))
+    pass(10.millis)
+    val turns = (1 to 6).map { _ =>
+      pass(89.millis)
+      assert(!all.exists(_.isOver))
+      pass(1.milli)
+      val before = all.indexWhere(_.isOver)
+      all(before).pass()
+      // The one before asks first, and all the same does not have it again.
+      val next = (before +: all.indices.filter(_ != before)).filter(all(_).mayCommit())
+      pass(10.millis)
+      assertEquals(all.count(_.mayCommit()), 1)
+      before -> next
+    }
+    assert(turns.forall { case (before, next) => next.size == 1 && next.head != before }, turns)
   }
 
-  table.test("one that keeps its turn is waited for once, for two seconds") { table =>
-    val (stopped, other) = (process(table), process(table))
-    stopped.lost()
-    other.lost()
-    assert(stopped.mayCommit() && !other.mayCommit())
+  /** Answers as other processes let it. */
+  final private class Answered(var answer: ProcessLock.Answer) extends ProcessLock {
+    override def isWanted: Boolean = answer != ProcessLock.Mine
+    override def ask(): ProcessLock.Answer = answer
+    override def release(): Unit = ()
+  }
+
+  test("a turn that does not end is waited for once, for two seconds") {
+    val lock = new Answered(ProcessLock.Theirs(7))
+    val waiting = new HandOver(lock, () => time)
+    waiting.lost()
+    assert(!waiting.mayCommit() && waiting.isInForce)
     pass(1999.millis)
-    assert(!other.mayCommit())
+    assert(!waiting.mayCommit())
     pass(1.milli)
-    assert(other.mayCommit() && !other.isInForce)
-    other.pass()
-    assert(other.mayCommit(), "not for each commit anew")
-    stopped.pass()
-    assert(other.mayCommit() && other.isInForce)
-    assert(!stopped.mayCommit())
+    assert(waiting.mayCommit() && !waiting.isInForce)
+    assert(waiting.mayCommit(), "not for each commit anew")
+    lock.answer = ProcessLock.Theirs(8)
+    assert(!waiting.mayCommit() && waiting.isInForce, "the next turn is")
+    lock.answer = ProcessLock.Mine
+    assert(waiting.mayCommit() && waiting.isInForce)
+  }
+
+  test("turns of others that end are waited for, however many there are") {
+    val lock = new Answered(ProcessLock.Theirs(0))
+    val waiting = new HandOver(lock, () => time)
+    waiting.lost()
+    (1 to 20).foreach { turn =>
+      lock.answer = ProcessLock.Theirs(turn.toLong)
+      assert(!waiting.mayCommit() && waiting.isInForce)
+      pass(500.millis)
+    }
   }
 
   table.test("five seconds after the last meeting they go without again") { table =>
@@ -82,7 +99,15 @@ class HandOverSuite extends Tables {
     met.pass()
     pass(5.seconds)
     assert(met.mayCommit() && !met.isInForce)
-    assert(new FileProcessLock(table.folder).tryTake(), "it holds nothing")
+    assertEquals(new FileProcessLock(table.folder).isWanted, false, "it holds nothing")
+  }
+
+  test("where there is no lock, nobody waits, and all race") {
+    val racing = new HandOver(ProcessLock.None, () => time)
+    racing.lost()
+    assert(racing.mayCommit() && !racing.isInForce)
+    pass(1.second)
+    assert(!racing.isOver)
   }
 
   table.test("a process that is killed has given its turn up") { table =>
@@ -97,26 +122,58 @@ class HandOverSuite extends Tables {
     try {
       assertEquals(other.getInputStream.read(), '+'.toInt)
       val own = new FileProcessLock(table.folder)
-      assert(own.isWanted && !own.tryTake())
+      assert(own.isWanted && own.ask() == ProcessLock.Theirs(1))
       other.destroyForcibly().waitFor(): Unit
-      assert(own.tryTake())
+      assertEquals(own.ask(), ProcessLock.Mine)
+      own.release()
     } finally other.destroyForcibly().waitFor(): Unit
   }
 
-  table.test("a lock on a file that was deleted since keeps nobody out") { table =>
+  table.test("of two queues of one process that have a log in common one has the turn") { table =>
     val (one, other) = (new FileProcessLock(table.folder), new FileProcessLock(table.folder))
-    assert(one.tryTake() && !other.tryTake())
-    Files.delete(file(table))
-    assert(other.tryTake())
+    assertEquals(one.ask(), ProcessLock.Mine)
+    assert(other.ask().isInstanceOf[ProcessLock.Theirs])
+    other.release()
+    assert(other.isWanted)
     one.release()
-    assert(!one.tryTake(), "it looks at the file that is there")
+    assertEquals(other.ask(), ProcessLock.Mine)
+    other.release()
   }
 
-  table.test("where the file cannot be made, commits are made without") { table =>
+  table.test("a link in the place of the file is not followed") { table =>
+    val target = table.root.resolve("elsewhere")
+    Files.createSymbolicLink(file(table), target)
+    val lock = new FileProcessLock(table.folder)
+    assertEquals(lock.ask(), ProcessLock.Missing)
+    assert(!lock.isWanted)
+    assert(!Files.exists(target))
+  }
+
+  table.test("where the file cannot be made, there is no lock, and no folder is made") { table =>
     val lock = new FileProcessLock(table.root.resolve("no such folder"))
-    assert(lock.tryTake() && !lock.isWanted)
+    assertEquals(lock.ask(), ProcessLock.Missing)
     lock.release()
     assert(!Files.exists(table.root.resolve("no such folder")))
+  }
+
+  table.test("an interrupted thread does not commit, and an interrupt does not end the lock") {
+    table =>
+      val queue = new CommitQueue(table.log, table.store)
+      Thread.currentThread().interrupt()
+      val isRefused =
+        try {
+          queue.takeTurn()
+          false
+        } catch { case _: InterruptedException => true }
+      assert(isRefused)
+      queue.takeTurn()
+      queue.passTurn()
+      val lock = new FileProcessLock(table.folder)
+      Thread.currentThread().interrupt()
+      assert(lock.ask().isInstanceOf[ProcessLock.Theirs])
+      assert(Thread.interrupted())
+      assertEquals(lock.ask(), ProcessLock.Mine)
+      lock.release()
   }
 }
 
@@ -124,7 +181,7 @@ class HandOverSuite extends Tables {
 object HolderOfATurn {
   def main(arguments: Array[String]): Unit = {
     val lock = new FileProcessLock(Paths.get(arguments.head))
-    print(if (lock.tryTake()) '+' else '-')
+    print(if (lock.ask() == ProcessLock.Mine) '+' else '-')
     System.out.flush()
     while (System.in.read() >= 0) {}
   }

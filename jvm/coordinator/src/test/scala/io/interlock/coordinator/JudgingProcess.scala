@@ -10,6 +10,10 @@ import io.interlock.coordinator.postgres.{PostgresSettings, PostgresStore}
 /** [[JudgingWriters]] in JVMs of their own. */
 object JudgingProcess {
 
+  /** Compiles less: a process of some seconds would do little else. */
+  private val Quick = "-XX:TieredStopAtLevel=1"
+  private val ClassPath = System.getProperty("java.class.path")
+
   sealed trait Until
   final case class For(time: FiniteDuration) extends Until
 
@@ -40,7 +44,7 @@ object JudgingProcess {
       case For(time) => (time.toNanos, Long.MaxValue)
       case Versions(count) => (Long.MaxValue, count)
     }
-    val command = Seq(java, "-Xmx512m", "-cp", System.getProperty("java.class.path")) ++
+    val command = Seq(java, "-Xmx512m", Quick, "-cp", ClassPath) ++
       Seq(getClass.getName.stripSuffix("$"), root.toString) ++
       Seq(writers.toLong, judging.toNanos, nanos, versions).map(_.toString) ++ coordinator
     val children = Seq.fill(processes)(

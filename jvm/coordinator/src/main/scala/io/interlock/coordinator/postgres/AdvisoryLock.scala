@@ -1,82 +1,102 @@
 package io.interlock.coordinator.postgres
 
 import java.sql.Connection
-import java.util.concurrent.CountDownLatch
 
+import scala.concurrent.duration._
 import scala.util.control.NonFatal
 import scala.util.{Try, Using}
 
 import io.interlock.coordinator.{ProcessLock, TableLog}
 
-/** An advisory lock of the database, to the end of a transaction: the server hands it out in the order
-  * of asking, and takes it back from a session that is dead, or idle for too long.
+/** An advisory lock of the database, held by a transaction that does nothing else: the server takes it
+  * back from a session that is dead, or idle for two seconds.
+  *
+  * Its session is opened when processes first meet, and closed by the server when it is not used.
   */
 final private[postgres] class AdvisoryLock(pool: ConnectionPool, log: TableLog)
     extends ProcessLock {
   import AdvisoryLock._
+  import ProcessLock._
 
-  private var asked: Option[Asked] = None
+  private var session: Option[Connection] = scala.None
+  private var isHeld = false
+  private var askedAt = System.nanoTime - BetweenAsks
+  private var failedAt = System.nanoTime - BackOff
 
   override def isWanted: Boolean =
-    Try(pool.use(granted(_, "pg_try_advisory_xact_lock"))).toOption.contains(false)
+    !isHeld && Try(pool.use(isGranted)).toOption.contains(false)
 
-  override def tryTake(): Boolean = {
-    if (asked.forall(_.isOver)) asked = Some(new Asked)
-    asked.exists(_.isGranted)
-  }
-
-  override def release(): Unit = {
-    asked.foreach(_.end())
-    asked = None
-  }
-
-  /** Waits for the lock on a thread and a connection of its own, and holds it there: those of the pool
-    * are for commits.
-    */
-  final private class Asked extends Thread("interlock-turn") {
-    @volatile var isGranted = false
-    @volatile var isOver = false
-    private val ended = new CountDownLatch(1)
-
-    setDaemon(true)
-    start()
-
-    def end(): Unit = ended.countDown()
-
-    override def run(): Unit =
-      try pool.fresh(hold)
-      catch { case NonFatal(_) => }
-      finally isOver = true
-
-    private def hold(connection: Connection): Unit = {
-      connection.setAutoCommit(false)
-      try {
-        Using.resource(connection.createStatement())(_.execute(Limits)): Unit
-        granted(connection, "pg_advisory_xact_lock"): Unit
-        isGranted = true
-        ended.await()
-      } finally connection.rollback()
+  override def ask(): Answer = {
+    val now = System.nanoTime
+    if (isHeld) Mine
+    else if (now - failedAt < BackOff) Missing
+    else if (now - askedAt < BetweenAsks) Theirs(now)
+    else {
+      askedAt = now
+      // One that the server has closed is opened anew.
+      Try(session.map(asked)).toOption.flatten.orElse {
+        close()
+        Try(asked(opened())).toOption
+      }.getOrElse {
+        close()
+        failedAt = now
+        Missing
+      }
     }
   }
 
-  private def granted(connection: Connection, function: String): Boolean =
-    Using.resource(connection.prepareStatement(s"SELECT $function(hashtextextended(?, ?))")) {
-      statement =>
-        statement.setString(1, log.path.toString)
-        statement.setLong(2, Seed)
-        Using.resource(statement.executeQuery()) { row =>
-          row.next()
-          row.getObject(1) != java.lang.Boolean.FALSE
-        }
+  override def release(): Unit = if (isHeld) {
+    isHeld = false
+    try session.foreach(_.commit())
+    catch { case NonFatal(_) => close() }
+  }
+
+  private def asked(connection: Connection): Answer = {
+    isHeld = isGranted(connection)
+    if (isHeld) Mine
+    else {
+      connection.rollback()
+      Theirs(System.nanoTime)
+    }
+  }
+
+  private def opened(): Connection = {
+    val connection = pool.open()
+    session = Some(connection)
+    connection.setNetworkTimeout((work: Runnable) => work.run(), Patience.toMillis.toInt)
+    Using.resource(connection.createStatement())(_.execute(Limits)): Unit
+    connection.setAutoCommit(false)
+    connection
+  }
+
+  private def close(): Unit = {
+    session.foreach(open => Try(open.close()))
+    session = scala.None
+    isHeld = false
+  }
+
+  private def isGranted(connection: Connection): Boolean =
+    Using.resource(connection.prepareStatement(Granted)) { statement =>
+      statement.setString(1, log.path.toString)
+      statement.setLong(2, Seed)
+      Using.resource(statement.executeQuery()) { row =>
+        row.next()
+        row.getBoolean(1)
+      }
     }
 }
 
 private object AdvisoryLock {
+  private val Granted = "SELECT pg_try_advisory_xact_lock(hashtextextended(?, ?))"
 
   /** Tells these locks from those of others in the database. */
   private val Seed = 0x696e7465726cL
 
-  /** In milliseconds: more than anybody waits for, and as long as a turn may take at most. */
+  private val Patience = 2.seconds
   private val Limits =
-    "SET LOCAL lock_timeout = 5000; SET LOCAL idle_in_transaction_session_timeout = 2000"
+    s"SET idle_in_transaction_session_timeout = ${Patience.toMillis}; " +
+      s"SET idle_session_timeout = ${1.minute.toMillis}"
+
+  private val BetweenAsks = 5.millis.toNanos
+  private val BackOff = 5.seconds.toNanos
 }

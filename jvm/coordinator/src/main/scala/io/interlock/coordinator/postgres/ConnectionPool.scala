@@ -30,7 +30,10 @@ final private[postgres] class ConnectionPool(settings: PostgresSettings) extends
   def use[A](work: Connection => A): A = Using.resource(connected(opened().getConnection))(work)
 
   /** Runs `work` on a connection of its own, opened for it. */
-  def fresh[A](work: Connection => A): A = Using.resource(connected(source.getConnection))(work)
+  def fresh[A](work: Connection => A): A = Using.resource(open())(work)
+
+  /** A connection of one's own, to be closed. */
+  def open(): Connection = connected(source.getConnection)
 
   override def close(): Unit = synchronized {
     pool.foreach(_.close())

@@ -1,6 +1,7 @@
 package org.apache.spark.sql.delta.interlock
 
 import scala.annotation.tailrec
+import scala.util.Try
 
 import io.delta.storage.commit.{Commit, CommitFailedException}
 import io.interlock.coordinator._
@@ -8,6 +9,7 @@ import org.apache.hadoop.fs.FileStatus
 import org.apache.spark.sql.SparkSession
 import org.apache.spark.sql.catalyst.catalog.CatalogTable
 import org.apache.spark.sql.delta._
+import org.apache.spark.sql.delta.catalog.DeltaTableV2
 import org.apache.spark.sql.delta.coordinatedcommits.{
   CatalogOwnedTableUtils,
   TableCommitCoordinatorClient
@@ -76,17 +78,24 @@ abstract private[interlock] class CoordinatedTransaction(
   ): (Long, Snapshot, CurrentTransactionInfo) = {
     queue.foreach(ForeignWriters.look(tableName, snapshot, _))
 
+    val unjudged = Judgement(attemptVersion, info, preCommitLogSegment, passedAppends)
+
     /** From the last commit that is in the log, whatever was withdrawn behind it. */
     @tailrec
     def attempt(own: CommitQueue): (Long, Snapshot, CurrentTransactionInfo) = {
-      takeUp(judgement.get)
-      startOverIfLost(own, judgement.get.next)
+      takeUp(judgement.getOrElse(unjudged))
+      startOverIfLost(own, attemptVersion)
       own.takeTurn(() => judgeAhead(own, level))
-      val Judgement(next, judged, _, _) = judgement.get
-      generation = Some(own.view(next).generation)
       val result =
-        try Some(super.doCommitRetryIteratively(next, judged, level))
-        catch {
+        try {
+          if (judgement.exists(isLost)) {
+            own.startOver()
+            takeUp(unjudged)
+          }
+          val Judgement(next, judged, _, _) = judgement.get
+          generation = Some(own.view(next).generation)
+          Some(super.doCommitRetryIteratively(next, judged, level))
+        } catch {
           case _: CommitWithdrawnException => None
           case _: DeltaConcurrentModificationException if !isJudgedByLog => None
         } finally own.passTurn()
@@ -99,9 +108,7 @@ abstract private[interlock] class CoordinatedTransaction(
       }
     }
     queue.filter(_ => judgesWinners) match {
-      case Some(own) =>
-        judgement = Some(Judgement(attemptVersion, info, preCommitLogSegment, passedAppends))
-        attempt(own)
+      case Some(own) => attempt(own)
       case None => super.doCommitRetryIteratively(attemptVersion, info, level)
     }
   }
@@ -115,8 +122,21 @@ abstract private[interlock] class CoordinatedTransaction(
   private def isCommitting = judgement.nonEmpty
 
   private def takeUp(judged: Judgement): Unit = {
+    judgement = Some(judged)
     preCommitLogSegment = judged.segment
     passedAppends = judged.passedAppends
+  }
+
+  /** Whether the last commit that was judged is no longer there: the log was put back to an earlier
+    * state, whatever it has at that version now.
+    */
+  private def isLost(judged: Judgement): Boolean = judged.next > snapshot.version + 1 && {
+    val last = judged.segment.deltas.last
+    val fs = last.getPath.getFileSystem(deltaLog.newDeltaHadoopConf())
+    !Try(fs.getFileStatus(last.getPath)).toOption
+      .exists(now =>
+        now.getModificationTime == last.getModificationTime && now.getLen == last.getLen
+      )
   }
 
   /** Judges the attempt, while it waits for its turn, against what has come into the log.
@@ -124,16 +144,17 @@ abstract private[interlock] class CoordinatedTransaction(
     * @return
     *   whether there was anything
     */
-  private def judgeAhead(own: CommitQueue, level: IsolationLevel): Boolean = {
-    val Judgement(next, info, _, _) = judgement.get
-    val found = own.settled(next)
-    found.lastOption.foreach { last =>
-      val files = found.map(_.file)
-      meet(new MissedCommits(deltaLog, found), files)
-      resolveConflicts(info, next, last.version, files, level): Unit
+  private def judgeAhead(own: CommitQueue, level: IsolationLevel): Boolean =
+    DeltaTableV2.withEnrichedUnsupportedTableException(catalogTable) {
+      val Judgement(next, info, _, _) = judgement.get
+      val found = own.settled(next)
+      found.lastOption.foreach { last =>
+        val files = found.map(_.file)
+        meet(new MissedCommits(deltaLog, found), files)
+        resolveConflicts(info, next, last.version, files, level): Unit
+      }
+      judgement.exists(_.next > next)
     }
-    found.nonEmpty
-  }
 
   /** Judges an attempt against commits, one behind the other. */
   protected def judge(
@@ -164,7 +185,8 @@ abstract private[interlock] class CoordinatedTransaction(
       val (there, onTheirWay) = conflictingCommitFiles.span(_.getLen > 0)
       val judged = behind(info, there)
       judgement = judgement.map(before =>
-        if (before.next != firstWinningVersion) before
+        if (before.next != firstWinningVersion || judged.idempotentCommitAlreadyLandedAt.nonEmpty)
+          before
         else
           Judgement(
             firstWinningVersion + there.size,
