@@ -664,9 +664,7 @@ class TestTurns:
         take(third)
         third.release()
 
-    def test_without_a_database_nobody_has_it(
-        self, turn: Callable[..., Any], proxy: Proxy
-    ) -> None:
+    def test_without_a_database_nobody_has_it(self, turn: Callable[..., Any], proxy: Proxy) -> None:
         lock = turn(proxy.port)
         proxy.close()
         assert not lock.tryTake()

@@ -6,8 +6,11 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 from tests.histories import jobs
+from tests.histories.columns import Columns
 from tests.histories.documents import Heading
 from tests.histories.model import Change, Job, Predicate, Row, Rows
+
+COLUMNS = Columns("INT")
 
 
 @dataclass(frozen=True)
@@ -29,7 +32,7 @@ class Statement(Job):
 
 
 def insert(row: Row) -> Statement:
-    return _of(jobs.insert(jobs.values((row,), partitioned=True)), blind=True)
+    return _of(jobs.insert(jobs.values((row,), COLUMNS)), blind=True)
 
 
 def insert_count(identifier: int, p: int, where: Predicate) -> Statement:
@@ -43,7 +46,7 @@ def insert_count(identifier: int, p: int, where: Predicate) -> Statement:
 
 
 def insert_copies(where: Predicate, plus: int, p: int) -> Statement:
-    return _of(jobs.insert(jobs.from_itself(where, plus, partitioned=True, moved_to=p)))
+    return _of(jobs.insert(jobs.from_itself(where, plus, COLUMNS, moved_to=p)))
 
 
 def append(where: Predicate, digit: int) -> Statement:
@@ -94,11 +97,11 @@ def _count(where: Predicate) -> str:
 
 
 def truncate() -> Statement:
-    return _of(jobs.truncate(None))
+    return _of(jobs.truncate(None, COLUMNS))
 
 
 def overwrite(row: Row) -> Statement:
-    return _of(jobs.overwrite(jobs.values((row,), partitioned=True)))
+    return _of(jobs.overwrite(jobs.values((row,), COLUMNS)))
 
 
 def move(where: Predicate, p: int) -> Statement:
@@ -156,7 +159,7 @@ def leave(identifier: int, p: int) -> Statement:
 
 def compaction(heading: Heading | None, p: int | None) -> Statement:
     """COMPACT of that heading, or OPTIMIZE."""
-    return _of(jobs.optimize(p) if heading is None else jobs.compact(heading, p))
+    return _of(jobs.optimize(p, COLUMNS) if heading is None else jobs.compact(heading, p, COLUMNS))
 
 
 def _update(what: str, where: Predicate, after: Callable[[Row], Row]) -> Statement:
