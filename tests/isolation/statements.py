@@ -6,11 +6,11 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 from tests.histories import jobs
-from tests.histories.columns import Columns
+from tests.histories.columns import Columns, nested_value
 from tests.histories.documents import Heading
 from tests.histories.model import Change, Job, Predicate, Row, Rows
 
-COLUMNS = Columns("INT")
+COLUMNS = Columns("INT", nested=True)
 
 
 @dataclass(frozen=True)
@@ -39,8 +39,8 @@ def insert_count(identifier: int, p: int, where: Predicate) -> Statement:
     """INSERT of how many rows there are: every row that comes or goes makes a difference."""
     return Statement(
         Heading.INSERT,
-        f"INSERT INTO {{t}} SELECT {identifier}, CAST(count(*) AS STRING), {p} FROM {{t}} "
-        f"WHERE {where.sql}",
+        f"INSERT INTO {{t}} SELECT {identifier}, CAST(count(*) AS STRING), "
+        f"{nested_value(identifier)}, {p} FROM {{t}} WHERE {where.sql}",
         lambda read, now: Change(inserted=(Row(identifier, str(sum(map(where.holds, read))), p),)),
     )
 
@@ -85,9 +85,9 @@ def merge_count(identifier: int, counted: Predicate, p: int) -> Statement:
 
     return Statement(
         Heading.UPDATE,
-        f"MERGE INTO {{t}} t USING (SELECT {identifier} AS id, {p} AS p) s ON t.id = s.id "
-        f"WHEN MATCHED THEN UPDATE SET v = {_count(counted)} "
-        f"WHEN NOT MATCHED THEN INSERT (id, v, p) VALUES (s.id, {_count(counted)}, s.p)",
+        f"MERGE INTO {{t}} t USING (SELECT {identifier} AS id, {nested_value(identifier)} AS s, "
+        f"{p} AS p) s ON t.id = s.id WHEN MATCHED THEN UPDATE SET v = {_count(counted)} "
+        f"WHEN NOT MATCHED THEN INSERT (id, v, s, p) VALUES (s.id, {_count(counted)}, s.s, s.p)",
         change,
     )
 
@@ -134,9 +134,10 @@ def merge(identifier: int, digit: int, p: int) -> Statement:
 
     return Statement(
         Heading.UPDATE,
-        f"MERGE INTO {{t}} t USING (SELECT {identifier} AS id, '{digit}' AS v, {p} AS p) s "
+        f"MERGE INTO {{t}} t USING (SELECT {identifier} AS id, '{digit}' AS v, "
+        f"{nested_value(identifier)} AS s, {p} AS p) s "
         "ON t.id = s.id WHEN MATCHED THEN UPDATE SET v = concat(t.v, s.v) "
-        "WHEN NOT MATCHED THEN INSERT (id, v, p) VALUES (s.id, s.v, s.p)",
+        "WHEN NOT MATCHED THEN INSERT (id, v, s, p) VALUES (s.id, s.v, s.s, s.p)",
         change,
     )
 
