@@ -3,8 +3,8 @@
     python -m integration.bench_fairness [--seconds 20] [--store filesystem --store "postgres 18"]
 
 Writers commit as fast as they can; to judge themselves against one other commit takes half a
-millisecond, or three. They are those of `FairnessBench` (coordinator, tests), which uses the queue and
-the stores without Spark: what is measured is who waits for whom.
+millisecond, or three. They are those of `FairnessBench` (coordinator, tests), which uses the queue
+and the stores without Spark: what is measured is who waits for whom.
 """
 
 from __future__ import annotations
@@ -50,8 +50,10 @@ def _java() -> Sequence[str]:
     """Return the command that runs the writers, compiled by the build."""
     launcher = next((ROOT / ".build").glob("sbt-launch-*.jar"))
     exported = subprocess.run(
-        ["java", "-Xss4m", "-Dsbt.ci=true", "-Dsbt.color=false", "-jar", str(launcher)]
-        + ["--error", "export coordinator/Test/fullClasspath"],
+        [
+            *["java", "-Xss4m", "-Dsbt.ci=true", "-Dsbt.color=false", "-jar", str(launcher)],
+            *["--error", "export coordinator/Test/fullClasspath"],
+        ],
         cwd=ROOT,
         stdin=subprocess.DEVNULL,
         check=True,

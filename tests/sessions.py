@@ -9,7 +9,7 @@ import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import cast
+from typing import Any, cast
 
 import interlock
 from interlock.artifacts import DELTA_COORDINATES
@@ -55,7 +55,8 @@ def classic_session(warehouse: Path, **settings: str) -> Iterator[SparkSession]:
         yield session
     finally:
         # The JVM goes on to the next module: Delta would keep the tables of this one for an hour.
-        session._jvm.org.apache.spark.sql.delta.DeltaLog.clearCache()
+        jvm: Any = session._jvm
+        jvm.org.apache.spark.sql.delta.DeltaLog.clearCache()
         session.stop()
 
 
