@@ -2,7 +2,9 @@
 
 documents   the two matrices, read by hand, and the verdict that follows from them
 model       rows, and what a job does to them
+columns     the columns of a table, in SQL and as readers give them
 jobs        the statements, each with what it means in plain Python
+foreign     commits of another writer, put into the log
 templates   the tables that histories begin with
 generate    a history from a seed
 run         lets a history happen, commits in its order

@@ -6,8 +6,10 @@ from collections import Counter
 from collections.abc import Sequence
 
 from interlock.errors import ConflictError
+from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
+from tests.histories.columns import plain
 from tests.histories.documents import Heading, Page
 from tests.histories.generate import History, Planned
 from tests.histories.model import Change, Row, Rows
@@ -15,7 +17,7 @@ from tests.histories.oracle import Expected, Replay, replay
 from tests.histories.physical import Version, replayed, unknown_files
 from tests.histories.ranges import check_ranges
 from tests.histories.run import Ended
-from tests.histories.templates import Start, Template, values
+from tests.histories.templates import Start, Template
 from tests.histories.times import check_time_versions
 from tests.log_replay import check_log
 from tests.support import Table, deltalake_rows
@@ -31,6 +33,10 @@ def check(
     log = replayed(table)
     expected = replay(history, start, ends, log)
     for planned, ended, wanted in zip(history.jobs, ends, expected.jobs, strict=True):
+        if planned.job.refused_as is not None:
+            assert isinstance(ended.error, PySparkException), f"{planned.job.sql} is refused"
+            assert ended.error.getCondition() == planned.job.refused_as, planned.job.sql
+            continue
         _check_end(planned, ended, wanted)
         if planned.job.compacts:
             _check_compaction(history.template.page, planned, ended, wanted, log)
@@ -113,14 +119,13 @@ def _check_rows(
     versions = sorted(expected.states)
     for version in versions:
         wanted = _counted(expected.states[version], template)
-        assert Counter(deltalake_rows(table, version=version)) == wanted, (
+        assert Counter(map(plain, deltalake_rows(table, version=version))) == wanted, (
             f"rows of version {version}, as deltalake reads them"
         )
-    p = "p" if template.partitioned else "CAST(NULL AS INT)"
     found = spark.sql(
         " UNION ALL ".join(
-            f"SELECT {version}, id, v, {p}, _metadata.row_id, _metadata.row_commit_version "
-            f"FROM {table} VERSION AS OF {version}"
+            f"SELECT {version}, id, v, {template.columns.number}, "
+            f"_metadata.row_id, _metadata.row_commit_version FROM {table} VERSION AS OF {version}"
             for version in versions
         )
     ).collect()
@@ -142,7 +147,7 @@ def _traced(row: Row, known: set[int | None]) -> Row:
 
 
 def _counted(rows: Sequence[Row], template: Template) -> Counter[tuple[object, ...]]:
-    return Counter(values(row, template) for row in rows)
+    return Counter(map(template.columns.of, rows))
 
 
 def _check_changes(
@@ -151,19 +156,18 @@ def _check_changes(
     """The change data feed has each change once, and nothing of a compaction."""
     if max(expected.states) == start.version:
         return
-    p = ", p" if template.partitioned else ""
     feed = spark.read.option("readChangeFeed", True).option("startingVersion", start.version + 1)
     found = feed.format("delta").load(str(table.path))
-    columns = ("_commit_version", "_change_type", "id", "v", *p.split(", ")[1:])
-    read = Counter(tuple(row) for row in found.select(*columns).collect())
+    columns = ("_commit_version", "_change_type", *template.columns.names)
+    read = Counter(plain(row) for row in found.select(*columns).collect())
     wanted = Counter(
-        (job.version, kind, *values(row, template))
+        (job.version, kind, *template.columns.of(row))
         for job in expected.jobs
         if job.version is not None
         for kind, rows in _feed(job.change).items()
         for row in rows
     )
-    assert read == wanted, "change data feed"
+    assert read == wanted, f"change data feed: {read - wanted} for {wanted - read}"
 
 
 def _feed(change: Change) -> dict[str, Rows]:

@@ -2,32 +2,39 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import re
 from dataclasses import replace
+from typing import TypeVar
 
+from tests.histories.columns import Columns
 from tests.histories.documents import Heading
-from tests.histories.model import Change, Job, Predicate, Row, Rows, Source
+from tests.histories.model import NOWHERE, Change, Job, Predicate, Row, Rows, Source
 
 EVERY_ROW = Predicate("true", lambda row: True)
-_NO_PARTITION: Callable[[int | None], bool] = lambda p: False  # noqa: E731
+OF_NO_PARTITION = (
+    "TRUNCATE TABLE {t} PARTITION (p = 'none')",
+    "ALTER TABLE {t} PARTITION (p = 'none') COMPACT MAJOR",
+)
+AnyJob = TypeVar("AnyJob", bound=Job)
+DYNAMIC = ("spark.sql.sources.partitionOverwriteMode", "dynamic")
 
 
 # ---- what a statement reads or brings ----
 
 
-def values(rows: Rows, *, partitioned: bool) -> tuple[str, Source]:
+def values(rows: Rows, columns: Columns) -> tuple[str, Source]:
     """Rows that the statement brings itself, perhaps none."""
     if rows:
-        return f"VALUES {_listed(rows, partitioned)}", lambda read: rows
-    columns = "1, 'x', 1" if partitioned else "1, 'x'"
-    return f"SELECT {columns} WHERE 1 = 0", lambda read: ()
+        return f"VALUES {_listed(rows, columns)}", lambda read: rows
+    return f"SELECT {columns.fields(Row(1, 'x', 1))} WHERE 1 = 0", lambda read: ()
 
 
 def from_itself(
-    where: Predicate, plus: int, *, partitioned: bool, moved_to: int | None = None
+    where: Predicate, plus: int, columns: Columns, *, moved_to: int | None = None
 ) -> tuple[str, Source]:
     """Copies of the table's own rows, with other ids and perhaps in another partition."""
-    p = "" if not partitioned else ", p" if moved_to is None else f", {moved_to}"
+    new = {"id": f"id + {plus}"} | ({"p": columns.value(moved_to)} if moved_to is not None else {})
+    selected = ", ".join(new.get(name, name) for name in columns.names)
 
     def copies(read: Rows) -> Rows:
         return tuple(
@@ -36,7 +43,7 @@ def from_itself(
             if where.holds(row)
         )
 
-    return f"SELECT id + {plus}, v{p} FROM {{t}} WHERE {where.sql}", copies
+    return f"SELECT {selected} FROM {{t}} WHERE {where.sql}", copies
 
 
 # ---- statements ----
@@ -48,7 +55,7 @@ def insert(source: tuple[str, Source]) -> Job:
         Heading.INSERT,
         f"INSERT INTO {{t}} {query}",
         lambda read, now: Change(inserted=rows(read)),
-        _NO_PARTITION,
+        NOWHERE,
     )
 
 
@@ -62,11 +69,11 @@ def overwrite(source: tuple[str, Source]) -> Job:
     )
 
 
-def overwrite_partition(p: int, rows: Rows) -> Job:
-    query, _ = values(rows, partitioned=False)
+def overwrite_partition(p: int, rows: Rows, columns: Columns) -> Job:
+    query, _ = values(rows, replace(columns, p=None))
     return Job(
         Heading.OVERWRITE,
-        f"INSERT OVERWRITE {{t}} PARTITION (p = {p}) {query}",
+        f"INSERT OVERWRITE {{t}} PARTITION (p = {columns.value(p)}) {query}",
         lambda read, now: Change(deleted=_of({p}, now), inserted=rows),
         lambda partition: partition == p,
     )
@@ -80,25 +87,60 @@ def overwrite_dynamically(source: tuple[str, Source]) -> Job:
         new = rows(read)
         return Change(deleted=_of({row.p for row in new}, now), inserted=new)
 
+    sql = f"INSERT OVERWRITE {{t}} {query}"
+    return Job(Heading.OVERWRITE, sql, change, NOWHERE, settings=(DYNAMIC,))
+
+
+def replace_where(p: int | None, field: int | None, rows: Rows, columns: Columns) -> Job:
+    """INSERT INTO ... REPLACE WHERE a partition, a field of the nested column, or both.
+
+    Of a partition alone it is an overwrite; else it deletes rows and adds some.
+
+    Args:
+        p: the partition
+        field: what `s.p` is in the rows
+        rows: what it adds, to all of which the condition applies
+        columns: of the table
+
+    """
+
+    def selects(partition: int | None) -> bool:
+        return p is None or partition == p
+
+    def gone(now: Rows) -> Rows:
+        return tuple(row for row in now if selects(row.p) and field in (None, row.s[0]))
+
+    condition = [f"p = {columns.value(p)}"] * (p is not None)
+    condition += [f"s.p = {field}"] * (field is not None)
     return Job(
-        Heading.OVERWRITE, f"INSERT OVERWRITE {{t}} {query}", change, _NO_PARTITION, dynamic=True
+        Heading.OVERWRITE if field is None else Heading.UPDATE,
+        f"INSERT INTO {{t}} REPLACE WHERE {' AND '.join(condition)} {values(rows, columns)[0]}",
+        lambda read, now: Change(deleted=gone(now), inserted=rows),
+        selects,
     )
 
 
-def truncate(p: int | None) -> Job:
+def truncate(p: int | None, columns: Columns) -> Job:
     if p is None:
         return Job(Heading.OVERWRITE, "TRUNCATE TABLE {t}", lambda read, now: Change(deleted=now))
     return Job(
         Heading.OVERWRITE,
-        f"TRUNCATE TABLE {{t}} PARTITION (p = {p})",
+        f"TRUNCATE TABLE {{t}} PARTITION (p = {columns.value(p)})",
         lambda read, now: Change(deleted=_of({p}, now)),
         lambda partition: partition == p,
     )
 
 
-def update(where: Predicate, *, v: str | None = None, p: int | None = None) -> Job:
+def of_no_partition(statement: str) -> Job:
+    """TRUNCATE or a compaction of a partition whose value is none of its column's type."""
+    return Job(Heading.OVERWRITE, statement, refused_as="CAST_INVALID_INPUT")
+
+
+def update(
+    where: Predicate, columns: Columns, *, v: str | None = None, p: int | None = None
+) -> Job:
     """UPDATE of the value, of the partition, or of both."""
-    new = [f"v = '{v}'"] * (v is not None) + [f"p = {p}"] * (p is not None)
+    new = [f"v = '{v}'"] * (v is not None) + [f"p = {columns.value(p)}"] * (p is not None)
 
     def changed(row: Row) -> Row:
         return replace(row, v=v or row.v, p=row.p if p is None else p)
@@ -123,16 +165,16 @@ def delete(where: Predicate) -> Job:
 
 
 def merge(
-    rows: Rows, *, partition: int | None, matched: str, inserts: bool, partitioned: bool
+    rows: Rows, columns: Columns, *, partition: int | None, matched: str, inserts: bool
 ) -> Job:
     """MERGE of `rows` by id.
 
     Args:
         rows: the source, no id twice
+        columns: of the table
         partition: the only partition whose rows can match, None for any
         matched: "UPDATE", "DELETE", or "" to leave rows that match
         inserts: whether rows that match none are added
-        partitioned: whether the table is
 
     """
     by_id = {row.id: row for row in rows}
@@ -151,25 +193,26 @@ def merge(
             inserted=tuple(row for row in rows if row.id not in known) if inserts else (),
         )
 
-    columns = "id, v, p" if partitioned else "id, v"
-    condition = "t.id = s.id" + (f" AND t.p = {partition}" if partition is not None else "")
+    names = ", ".join(columns.names)
+    condition = "t.id = s.id"
+    condition += f" AND t.p = {columns.value(partition)}" if partition is not None else ""
     clauses = {"UPDATE": " WHEN MATCHED THEN UPDATE SET v = s.v", "": ""}
     clauses["DELETE"] = " WHEN MATCHED THEN DELETE"
-    added = ", ".join(f"s.{column}" for column in columns.split(", "))
-    source = f"SELECT * FROM VALUES {_listed(rows, partitioned)} AS x({columns})"
+    added = ", ".join(f"s.{name}" for name in columns.names)
+    source = f"SELECT * FROM VALUES {_listed(rows, columns)} AS x({names})"
     return Job(
         Heading.UPDATE,
         f"MERGE INTO {{t}} t USING ({source}) s "
         f"ON {condition}{clauses[matched]}"
-        + (f" WHEN NOT MATCHED THEN INSERT ({columns}) VALUES ({added})" if inserts else ""),
+        + (f" WHEN NOT MATCHED THEN INSERT ({names}) VALUES ({added})" if inserts else ""),
         change,
         lambda p: partition is None or p == partition,
     )
 
 
-def compact(heading: Heading, p: int | None) -> Job:
+def compact(heading: Heading, p: int | None, columns: Columns) -> Job:
     """ALTER TABLE ... COMPACT or MERGE SMALLFILES, of one partition or of all."""
-    scope = "" if p is None else f" PARTITION (p = {p})"
+    scope = "" if p is None else f" PARTITION (p = {columns.value(p)})"
     what = {
         Heading.MINOR: "COMPACT MINOR",
         Heading.MAJOR: "COMPACT MAJOR",
@@ -182,9 +225,9 @@ def compact(heading: Heading, p: int | None) -> Job:
     )
 
 
-def optimize(p: int | None) -> Job:
+def optimize(p: int | None, columns: Columns) -> Job:
     """OPTIMIZE, which the documents' pages know as a minor compaction."""
-    where = "" if p is None else f" WHERE p = {p}"
+    where = "" if p is None else f" WHERE p = {columns.value(p)}"
     return Job(
         Heading.MINOR,
         f"OPTIMIZE {{t}}{where}",
@@ -192,13 +235,25 @@ def optimize(p: int | None) -> Job:
     )
 
 
+# ---- how a statement is written, and where it runs ----
+
+
+def in_capitals(job: AnyJob) -> AnyJob:
+    """The same with the names of all columns written in another case than the table's."""
+    return replace(job, sql=_NAMES.sub(lambda name: name[0].upper(), job.sql))
+
+
+def under(job: Job, *settings: tuple[str, str]) -> Job:
+    """The same in a session with these settings too."""
+    return replace(job, settings=(*job.settings, *settings))
+
+
+_NAMES = re.compile(r"(?<!')\b(id|v|s|p)\b(?!')")
+
+
 def _of(partitions: set[int | None], rows: Rows) -> Rows:
     return tuple(row for row in rows if row.p in partitions)
 
 
-def _listed(rows: Rows, partitioned: bool) -> str:
-    def text(row: Row) -> str:
-        p = "" if not partitioned else ", CAST(NULL AS INT)" if row.p is None else f", {row.p}"
-        return f"({row.id}, '{row.v}'{p})"
-
-    return ", ".join(map(text, rows))
+def _listed(rows: Rows, columns: Columns) -> str:
+    return ", ".join(f"({columns.fields(row)})" for row in rows)

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 from tests.histories.documents import Heading
+from tests.support import Table
 
 
 @dataclass(frozen=True)
@@ -25,9 +26,15 @@ class Row:
     number: int | None = None
     since: int | None = None
 
+    @property
+    def s(self) -> tuple[int, int]:
+        """What is in the nested column, where there is one: a copy with id + 100 has the same."""
+        return self.id % 4, self.id % 5
+
 
 Rows = tuple[Row, ...]
 Source = Callable[[Rows], Rows]
+NOWHERE: Callable[[int | None], bool] = lambda p: False  # noqa: E731
 
 
 @dataclass(frozen=True)
@@ -84,7 +91,10 @@ class Job:
         sql: the statement; `{t}` stands for the table
         change: what it does, from the rows it read and the rows that are there when it commits
         covers: the partitions that it replaces or can select, besides those it writes
-        dynamic: whether its session overwrites partitions dynamically
+        settings: those of its session
+        refused_as: the condition of the error with which it must be refused, whoever else commits
+        by_hand: writes the commit of a writer without Interlock, None where a session runs `sql`
+        tells: whether its commit tells the partitions that it changes
 
     """
 
@@ -92,7 +102,10 @@ class Job:
     sql: str
     change: Callable[[Rows, Rows], Change] = lambda read, now: Change()
     covers: Callable[[int | None], bool] = lambda p: True
-    dynamic: bool = False
+    settings: tuple[tuple[str, str], ...] = ()
+    refused_as: str | None = None
+    by_hand: Callable[[Table], None] | None = None
+    tells: bool = True
 
     @property
     def compacts(self) -> bool:

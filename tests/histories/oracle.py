@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 
 from tests.histories.documents import Heading, Met, Verdict, verdict
 from tests.histories.generate import History
-from tests.histories.model import Change, Job, Rows
+from tests.histories.model import NOWHERE, Change, Job, Rows
 from tests.histories.physical import Version
 from tests.histories.run import Ended
 from tests.histories.templates import Start
@@ -22,12 +22,14 @@ class Expected:
         verdict: the documents' word
         change: what it did to rows, nothing where it failed
         version: the version that it must have made, if any
+        by_hand: whether another writer made it
 
     """
 
     verdict: Verdict
     change: Change
     version: int | None
+    by_hand: bool = False
 
 
 @dataclass(frozen=True)
@@ -46,8 +48,16 @@ class Replay:
 
 @dataclass(frozen=True)
 class _Winner:
+    """A job that has made a version.
+
+    Attributes:
+        met: as the documents see it
+        changed: the partitions that it changed, None if nobody tells
+
+    """
+
     met: Met
-    changed: frozenset[int | None]
+    changed: frozenset[int | None] | None
 
 
 def replay(history: History, start: Start, ends: Sequence[Ended], log: Sequence[Version]) -> Replay:
@@ -60,6 +70,9 @@ def replay(history: History, start: Start, ends: Sequence[Ended], log: Sequence[
     expected, latest = [], start.version
     for planned, ended in zip(history.jobs, ends, strict=True):
         job, read, now = planned.job, states[ended.read], states[latest]
+        if job.refused_as is not None:
+            expected.append(Expected(Verdict(), Change(), None))
+            continue
         missed = [winner for winner in winners if winner.met.version > ended.read]
         met = [w.met for w in missed if _meets(history, job, read, w.changed)]
         ruling = verdict(history.template.page, met, job.heading)
@@ -71,17 +84,20 @@ def replay(history: History, start: Start, ends: Sequence[Ended], log: Sequence[
         if version is not None and version < len(log):
             states[version] = change.on(now, version)
             changed = log[version].changed if job.compacts else change.partitions
-            winners.append(_Winner(Met(version, job.heading), changed))
+            met_as = Met(version, job.heading)
+            winners.append(_Winner(met_as, changed if job.tells else None))
             latest = version
-        expected.append(Expected(ruling, change, version))
+        expected.append(Expected(ruling, change, version, job.by_hand is not None))
     return Replay(tuple(expected), states)
 
 
-def _meets(history: History, job: Job, read: Rows, changed: frozenset[int | None]) -> bool:
+def _meets(history: History, job: Job, read: Rows, changed: frozenset[int | None] | None) -> bool:
     """Tell whether a job writes, replaces or can select anything in partitions that changed."""
     if not history.template.partitioned:
         return bool(changed)
     written = job.change(read, read).partitions
+    if changed is None:
+        return job.covers is not NOWHERE or bool(written)
     return any(job.covers(p) or p in written for p in changed)
 
 

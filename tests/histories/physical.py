@@ -6,6 +6,7 @@ import json
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
+from urllib.parse import unquote
 
 from tests.support import Table, commit, versions
 
@@ -32,7 +33,7 @@ class Version:
 
     Attributes:
         files: all live files
-        changed: the partitions of the files it added or removed
+        changed: the partitions of the files it added or removed, as far as it tells them
         info: its commitInfo
 
     """
@@ -56,25 +57,26 @@ def _steps(table: Table) -> Iterator[Version]:
         for remove in removes:
             live.pop(remove["path"], None)
         live |= {add["path"]: _file(add) for add in adds}
-        changed = frozenset(_partition(action) for action in (*removes, *adds))
+        changed = frozenset(partition(action) for action in (*removes, *adds))
         info = next(action["commitInfo"] for action in actions if "commitInfo" in action)
         yield Version(tuple(live.values()), changed, info)
 
 
 def _file(add: dict[str, Any]) -> File:
     vector = add.get("deletionVector") or {"cardinality": 0}
-    return File(_partition(add), json.loads(add["stats"])["numRecords"], vector["cardinality"])
+    return File(partition(add), json.loads(add["stats"])["numRecords"], vector["cardinality"])
 
 
-def _partition(action: dict[str, Any]) -> int | None:
-    value = action["partitionValues"].get("p")
-    return None if value is None else int(value)
+def partition(action: dict[str, Any]) -> int | None:
+    """Return the partition of a file: a number, or the day of a timestamp in any spelling."""
+    value = action.get("partitionValues", {}).get("p")
+    return None if value is None else int(value[8:10] if "-" in value else value)
 
 
 def unknown_files(table: Table) -> list[str]:
     """Return the data files that no version has added."""
     actions = (action for version in versions(table) for action in commit(table, version))
-    added = {action["add"]["path"] for action in actions if "add" in action}
+    added = {unquote(action["add"]["path"]) for action in actions if "add" in action}
     found = (file.relative_to(table.path) for file in table.path.rglob("*.parquet"))
     return [
         str(file) for file in found if str(file) not in added and not file.parts[0].startswith("_")

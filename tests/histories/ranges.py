@@ -76,7 +76,7 @@ def _check(
     for number in range(SAMPLES):
         until = chance.choice(sorted(states))
         ranges.append(Range(chance.randint(-1, until), until, by_time=number == 0))
-    p = "p" if history.template.partitioned else "CAST(NULL AS INT)"
+    p = history.template.columns.number
     legs = [
         f"SELECT {number}, id, v, {p}, _metadata.row_id, _metadata.row_commit_version "
         f"FROM {table} {wanted.clause(table)}"

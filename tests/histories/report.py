@@ -22,12 +22,12 @@ def told(history: History) -> str:
     lines = [f"-- INTERLOCK_HISTORY_SEED={history.seed}", "-- Every session, first:"]
     lines += ["SET spark.sql.leafNodeDefaultParallelism = 1;", "-- The table:"]
     lines += [f"{statement.format(t=table)};" for statement in history.template.statements]
-    for turn, _ in enumerate(history.jobs):
+    for turn, committing in enumerate(history.jobs):
         for index, planned in enumerate(history.jobs):
-            if planned.pin == turn:
+            if planned.pin == turn and planned.job.by_hand is None:
                 lines.append(f"-- Session {index + 1} runs, and stands before its commit:")
-                if planned.job.dynamic:
-                    lines.append("SET spark.sql.sources.partitionOverwriteMode = dynamic;")
+                lines += [f"SET {key} = {value};" for key, value in planned.job.settings]
                 lines.append(f"{planned.job.sql.format(t=table)};")
-        lines.append(f"-- Session {turn + 1} commits.")
+        by_hand = committing.job.by_hand is not None
+        lines.append(committing.job.sql if by_hand else f"-- Session {turn + 1} commits.")
     return "\n".join(lines)

@@ -39,12 +39,10 @@ class Ended:
 
 
 class Runner:
-    """Runs histories in a session and in a second one, which overwrites dynamically."""
+    """Runs histories in a session, and in others for jobs with settings of their own."""
 
     def __init__(self, spark: SparkSession) -> None:
-        self._spark = spark
-        self._dynamic = spark.newSession()
-        self._dynamic.conf.set("spark.sql.sources.partitionOverwriteMode", "dynamic")
+        self._sessions: dict[tuple[tuple[str, str], ...], SparkSession] = {(): spark}
 
     def run(self, jobs: Sequence[Planned], table: Table) -> tuple[Ended, ...]:
         """Return how each job ended, in the order of their commits."""
@@ -56,16 +54,34 @@ class Runner:
                 for turn in range(count):
                     latest = latest_version(table)
                     for index, planned in enumerate(jobs):
-                        if planned.pin == turn:
-                            session = self._dynamic if planned.job.dynamic else self._spark
+                        if planned.pin == turn and planned.job.by_hand is None:
+                            session = self._session(planned.job)
                             held[index] = _Held(threads, session, planned.job, table)
                             held[index].await_arrival()
                     assert latest_version(table) == latest, "a held job made a version"
-                    ends.append(held[turn].end(table))
+                    by_hand = jobs[turn].job.by_hand
+                    if by_hand is None:
+                        ends.append(held[turn].end(table))
+                    else:
+                        by_hand(table)
+                        ends.append(_ended_by_hand(latest, table))
             finally:
                 for job in held.values():
                     job.gate.open()
         return tuple(ends)
+
+    def _session(self, job: Job) -> SparkSession:
+        if job.settings not in self._sessions:
+            session = self._sessions[()].newSession()
+            for key, value in job.settings:
+                session.conf.set(key, value)
+            self._sessions[job.settings] = session
+        return self._sessions[job.settings]
+
+
+def _ended_by_hand(read: int, table: Table) -> Ended:
+    version = latest_version(table)
+    return Ended(read, None, version if version > read else None, held=False, result={})
 
 
 class _Held:

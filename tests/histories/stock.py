@@ -17,10 +17,11 @@ import sys
 from dataclasses import dataclass
 from pathlib import Path
 
-from interlock.lab.model import Rows
+from interlock.lab.model import Rows, in_order
 from interlock.lab.session import SMALL_SESSION
 from pyspark.sql import SparkSession
 
+from tests.histories.columns import plain
 from tests.sessions import stock
 from tests.support import Table, latest_version, rows
 
@@ -75,7 +76,7 @@ def observe(spark: SparkSession, table: Table, first: int) -> Observed:
 
 
 def _json(found: Rows) -> JsonRows:
-    return [list(row) for row in found]
+    return [list(row) for row in in_order(tuple(map(plain, found)))]
 
 
 def main(folder: Path, first: list[int]) -> None:

@@ -5,12 +5,13 @@ from __future__ import annotations
 import random
 import shutil
 from collections import Counter
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
 
 from pyspark.sql import SparkSession
 
+from tests.histories.columns import Columns, plain
 from tests.histories.documents import PAGES, Page
 from tests.histories.model import Row, Rows
 from tests.support import Table, deltalake_rows, latest_version
@@ -19,6 +20,12 @@ POLICIES = ("maxcompute_delta", "maxcompute_delta", "maxcompute_transactional")
 VECTORS = ("on", "off", "left over")  # left over: files have some, new ones are not made
 LAYOUTS = 2
 COUNT = len(POLICIES) * len(VECTORS) * 2 * LAYOUTS
+SHAPES = (
+    Columns("INT", nested=True),
+    Columns("TIMESTAMP"),
+    Columns("INT"),
+    Columns("TIMESTAMP", nested=True),
+)
 PARTITIONS: tuple[int | None, ...] = (1, 2, 3, None)
 
 
@@ -28,7 +35,7 @@ class Template:
 
     Attributes:
         policy: its conflict policy
-        partitioned: whether it is, by p
+        columns: its columns
         vectors: what it does with deletion vectors, one of `VECTORS`
         changes: whether it records a change data feed
         statements: what makes it; `{t}` stands for the table
@@ -37,7 +44,7 @@ class Template:
     """
 
     policy: str
-    partitioned: bool
+    columns: Columns
     vectors: str
     changes: bool
     statements: tuple[str, ...]
@@ -47,6 +54,10 @@ class Template:
     def page(self) -> Page:
         return PAGES[self.policy]
 
+    @property
+    def partitioned(self) -> bool:
+        return self.columns.p is not None
+
 
 @cache
 def template(index: int) -> Template:
@@ -55,6 +66,8 @@ def template(index: int) -> Template:
     rest, partitioned = divmod(rest, 2)
     layout, vectors = divmod(rest, len(VECTORS))
     chance = random.Random(index)
+    shape = SHAPES[(policy + vectors + 2 * layout) % len(SHAPES)]
+    columns = shape if partitioned else replace(shape, p=None)
     changes = (index + layout) % 4 == 1
     properties = {
         "interlock.policy": POLICIES[policy],
@@ -66,10 +79,10 @@ def template(index: int) -> Template:
         properties |= _SEVERAL_OUTPUTS
     ids = iter(range(1, 100))
     files = [
-        [_row(next(ids), chance, bool(partitioned)) for _ in range(chance.randint(2, 6))]
+        [_row(next(ids), chance, columns) for _ in range(chance.randint(2, 6))]
         for _ in range(chance.randint(2, 3 if partitioned else 4))
     ]
-    statements = [_create(properties, partitioned=bool(partitioned))]
+    statements = [_create(properties, columns)]
     statements += [f"INSERT INTO {{t}} VALUES {', '.join(file)}" for file in files]
     if VECTORS[vectors] != "off":
         statements.append(f"DELETE FROM {{t}} WHERE id % {chance.randint(3, 4)} = 1")
@@ -79,7 +92,7 @@ def template(index: int) -> Template:
         )
     return Template(
         POLICIES[policy],
-        bool(partitioned),
+        columns,
         VECTORS[vectors],
         changes,
         tuple(statements),
@@ -91,18 +104,15 @@ def template(index: int) -> Template:
 _SEVERAL_OUTPUTS = {"interlock.compaction.targetFileSize": "2000"}
 
 
-def _row(identifier: int, chance: random.Random, partitioned: bool) -> str:
-    if not partitioned:
-        return f"({identifier}, 'a{identifier}')"
-    p = chance.choices(PARTITIONS, (4, 4, 2, 1))[0]
-    return f"({identifier}, 'a{identifier}', {'CAST(NULL AS INT)' if p is None else p})"
+def _row(identifier: int, chance: random.Random, columns: Columns) -> str:
+    p = chance.choices(PARTITIONS, (4, 4, 2, 1))[0] if columns.p else None
+    return f"({columns.fields(Row(identifier, f'a{identifier}', p))})"
 
 
-def _create(properties: dict[str, str], *, partitioned: bool) -> str:
-    columns = "(id INT, v STRING, p INT)" if partitioned else "(id INT, v STRING)"
-    by = " PARTITIONED BY (p)" if partitioned else ""
+def _create(properties: dict[str, str], columns: Columns) -> str:
+    by = " PARTITIONED BY (p)" if columns.p else ""
     listed = ", ".join(f"'{key}' = '{value}'" for key, value in properties.items())
-    return f"CREATE TABLE {{t}} {columns} USING delta{by} TBLPROPERTIES ({listed})"
+    return f"CREATE TABLE {{t}} ({columns.declared}) USING delta{by} TBLPROPERTIES ({listed})"
 
 
 @dataclass(frozen=True)
@@ -142,15 +152,10 @@ class Templates:
         table = Table(self._folder / f"template-{len(self._made)}")
         for statement in wanted.statements:
             self._spark.sql(statement.format(t=table))
-        p = "p" if wanted.partitioned else "CAST(NULL AS INT)"
         found = self._spark.sql(
-            f"SELECT id, v, {p}, _metadata.row_id, _metadata.row_commit_version FROM {table}"
+            f"SELECT id, v, {wanted.columns.number}, "
+            f"_metadata.row_id, _metadata.row_commit_version FROM {table}"
         ).collect()
         rows = tuple(Row(*row) for row in found)
-        assert Counter(values(row, wanted) for row in rows) == Counter(deltalake_rows(table))
+        assert Counter(map(wanted.columns.of, rows)) == Counter(map(plain, deltalake_rows(table)))
         return table.path, Start(latest_version(table), rows)
-
-
-def values(row: Row, of: Template) -> tuple[object, ...]:
-    """Return a row's values as a reader gives them."""
-    return (row.id, row.v, row.p) if of.partitioned else (row.id, row.v)

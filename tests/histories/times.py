@@ -8,9 +8,10 @@ from itertools import pairwise
 
 from pyspark.sql import SparkSession
 
+from tests.histories.columns import plain
 from tests.histories.model import Change
 from tests.histories.oracle import Replay
-from tests.histories.templates import Template, values
+from tests.histories.templates import Template
 from tests.support import Table, rows
 
 
@@ -26,15 +27,15 @@ def check_time_versions(
             counted = (row["rows_in"], row["rows_out"], row["time_version"] is not None)
             wanted = (*_counts(job.change), not job.change.is_empty)
             assert counted == wanted, f"rows in and out of version {job.version}: {counted}"
-            assert tuple(row["rebased_over"]) == job.verdict.passed
-            assert row["foreign"] is False
+            assert tuple(row["rebased_over"] or ()) == job.verdict.passed
+            assert row["foreign"] is job.by_hand
     times = [(row["time_version"], v) for v, row in shown.items() if row["time_version"]][::-1]
     assert all(earlier < later for earlier, later in pairwise(times)), "time versions"
     at, version = random.Random(len(times)).choice(times)
     found = rows(spark, f"{table} TIMESTAMP AS OF '{at:%Y-%m-%d %H:%M:%S.%f}'")
     if version in expected.states:
-        state = Counter(values(row, template) for row in expected.states[version])
-        assert Counter(found) == state, f"rows at the time of version {version}"
+        state = Counter(map(template.columns.of, expected.states[version]))
+        assert Counter(map(plain, found)) == state, f"rows at the time of version {version}"
     else:
         assert found == rows(spark, table, version=version), f"rows at the time of {version}"
 

@@ -8,15 +8,16 @@ from pathlib import Path
 
 from pyspark.sql import SparkSession
 
+from tests.histories import jobs
 from tests.histories.generate import Planned
-from tests.isolation.statements import Statement
+from tests.isolation.statements import COLUMNS, Statement
 from tests.isolation.workloads import START, WORKLOADS, Workload
 from tests.support import Table, make_table
 
-_COLUMNS = "(id INT, v STRING, p INT) USING delta"
-_VALUES = ", ".join(f"({row.id}, '{row.v}', {'NULL' if row.p is None else row.p})" for row in START)
+_COLUMNS = f"({COLUMNS.declared}) USING delta"
+_VALUES = ", ".join(f"({COLUMNS.fields(row)})" for row in START)
 _TWO_FILES = "SELECT /*+ REPARTITION_BY_RANGE(2, id) */ * FROM VALUES"
-_INSERT = f"INSERT INTO {{t}} {_TWO_FILES} {_VALUES} x(id, v, p)"
+_INSERT = f"INSERT INTO {{t}} {_TWO_FILES} {_VALUES} x({', '.join(COLUMNS.names)})"
 
 
 @dataclass(frozen=True)
@@ -74,8 +75,11 @@ def history(policy: str, name: str, seed: int, *, vectors: bool) -> History:
     """Return the history of a seed, always the same."""
     chance = random.Random(seed)
     count = chance.randint(2, 4)
-    jobs = tuple(
+    drawn = tuple(
         (WORKLOADS[name].draw(chance, number), chance.choice((0, 0, chance.randint(0, number - 1))))
         for number in range(1, count + 1)
     )
-    return History(policy, name, seed, seed % 2 == 0, vectors, jobs)
+    spelt = tuple(
+        (jobs.in_capitals(job) if chance.random() < 0.2 else job, pin) for job, pin in drawn
+    )
+    return History(policy, name, seed, seed % 2 == 0, vectors, spelt)

@@ -6,8 +6,11 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 from tests.histories import jobs
+from tests.histories.columns import Columns, nested_value
 from tests.histories.documents import Heading
 from tests.histories.model import Change, Job, Predicate, Row, Rows
+
+COLUMNS = Columns("INT", nested=True)
 
 
 @dataclass(frozen=True)
@@ -29,21 +32,21 @@ class Statement(Job):
 
 
 def insert(row: Row) -> Statement:
-    return _of(jobs.insert(jobs.values((row,), partitioned=True)), blind=True)
+    return _of(jobs.insert(jobs.values((row,), COLUMNS)), blind=True)
 
 
 def insert_count(identifier: int, p: int, where: Predicate) -> Statement:
     """INSERT of how many rows there are: every row that comes or goes makes a difference."""
     return Statement(
         Heading.INSERT,
-        f"INSERT INTO {{t}} SELECT {identifier}, CAST(count(*) AS STRING), {p} FROM {{t}} "
-        f"WHERE {where.sql}",
+        f"INSERT INTO {{t}} SELECT {identifier}, CAST(count(*) AS STRING), "
+        f"{nested_value(identifier)}, {p} FROM {{t}} WHERE {where.sql}",
         lambda read, now: Change(inserted=(Row(identifier, str(sum(map(where.holds, read))), p),)),
     )
 
 
 def insert_copies(where: Predicate, plus: int, p: int) -> Statement:
-    return _of(jobs.insert(jobs.from_itself(where, plus, partitioned=True, moved_to=p)))
+    return _of(jobs.insert(jobs.from_itself(where, plus, COLUMNS, moved_to=p)))
 
 
 def append(where: Predicate, digit: int) -> Statement:
@@ -82,10 +85,10 @@ def merge_count(identifier: int, counted: Predicate, p: int) -> Statement:
 
     return Statement(
         Heading.UPDATE,
-        f"MERGE INTO {{t}} t USING (SELECT {identifier} AS id, {p} AS p) s "
-        f"ON t.p = {p} AND t.id = s.id "
+        f"MERGE INTO {{t}} t USING (SELECT {identifier} AS id, {nested_value(identifier)} AS s, "
+        f"{p} AS p) s ON t.p = {p} AND t.id = s.id "
         f"WHEN MATCHED THEN UPDATE SET v = {_count(counted)} "
-        f"WHEN NOT MATCHED THEN INSERT (id, v, p) VALUES (s.id, {_count(counted)}, s.p)",
+        f"WHEN NOT MATCHED THEN INSERT (id, v, s, p) VALUES (s.id, {_count(counted)}, s.s, s.p)",
         change,
     )
 
@@ -95,11 +98,11 @@ def _count(where: Predicate) -> str:
 
 
 def truncate() -> Statement:
-    return _of(jobs.truncate(None))
+    return _of(jobs.truncate(None, COLUMNS))
 
 
 def overwrite(row: Row) -> Statement:
-    return _of(jobs.overwrite(jobs.values((row,), partitioned=True)))
+    return _of(jobs.overwrite(jobs.values((row,), COLUMNS)))
 
 
 def move(where: Predicate, p: int) -> Statement:
@@ -132,9 +135,10 @@ def merge(identifier: int, digit: int, p: int) -> Statement:
 
     return Statement(
         Heading.UPDATE,
-        f"MERGE INTO {{t}} t USING (SELECT {identifier} AS id, '{digit}' AS v, {p} AS p) s "
+        f"MERGE INTO {{t}} t USING (SELECT {identifier} AS id, '{digit}' AS v, "
+        f"{nested_value(identifier)} AS s, {p} AS p) s "
         "ON t.id = s.id WHEN MATCHED THEN UPDATE SET v = concat(t.v, s.v) "
-        "WHEN NOT MATCHED THEN INSERT (id, v, p) VALUES (s.id, s.v, s.p)",
+        "WHEN NOT MATCHED THEN INSERT (id, v, s, p) VALUES (s.id, s.v, s.s, s.p)",
         change,
     )
 
@@ -157,7 +161,7 @@ def leave(identifier: int, p: int) -> Statement:
 
 def compaction(heading: Heading | None, p: int | None) -> Statement:
     """COMPACT of that heading, or OPTIMIZE."""
-    return _of(jobs.optimize(p) if heading is None else jobs.compact(heading, p))
+    return _of(jobs.optimize(p, COLUMNS) if heading is None else jobs.compact(heading, p, COLUMNS))
 
 
 def _update(what: str, where: Predicate, after: Callable[[Row], Row]) -> Statement:

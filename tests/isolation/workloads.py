@@ -180,6 +180,7 @@ def _simple(chance: random.Random) -> Predicate:
             Predicate(f"id <= {identifier}", lambda row: row.id <= identifier),
             Predicate(f"id % 2 = {rest}", lambda row: row.id % 2 == rest),
             Predicate(f"p <> {p}", lambda row: row.p is not None and row.p != p),
+            Predicate(f"s.p = {p}", lambda row: row.s[0] == p),
             Predicate("p IS NULL", lambda row: row.p is None),
             Predicate("length(v) > 2", lambda row: len(row.v) > 2),
         )
