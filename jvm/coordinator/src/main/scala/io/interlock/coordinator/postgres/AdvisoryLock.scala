@@ -14,7 +14,7 @@ import io.interlock.coordinator.{ProcessLock, TableLog}
   * Its session is opened when processes first meet, and closed by the server when it is not used.
   */
 final private[postgres] class AdvisoryLock(pool: ConnectionPool, log: TableLog)
-    extends ProcessLock {
+    extends ProcessLock with AutoCloseable {
   import AdvisoryLock._
   import ProcessLock._
 
@@ -69,7 +69,7 @@ final private[postgres] class AdvisoryLock(pool: ConnectionPool, log: TableLog)
     connection
   }
 
-  private def close(): Unit = {
+  override def close(): Unit = {
     session.foreach(open => Try(open.close()))
     session = scala.None
     isHeld = false

@@ -1,6 +1,6 @@
 package io.interlock.coordinator.postgres
 
-import java.util.{HashMap => JHashMap, Map => JMap}
+import java.util.{Collections, HashMap => JHashMap, Map => JMap, WeakHashMap}
 
 import scala.jdk.CollectionConverters._
 import scala.util.Try
@@ -52,8 +52,14 @@ final class PostgresStore(settings: PostgresSettings, logStores: TableLog => Log
     val _ = context.states.remove(LogPaths.resolved(log).path)
   }
 
-  override private[coordinator] def processLock(log: TableLog): ProcessLock =
-    new AdvisoryLock(pool, LogPaths.resolved(log))
+  private val locks =
+    Collections.synchronizedMap(new WeakHashMap[AdvisoryLock, java.lang.Boolean])
+
+  override private[coordinator] def processLock(log: TableLog): ProcessLock = {
+    val lock = new AdvisoryLock(pool, LogPaths.resolved(log))
+    locks.put(lock, true): Unit
+    lock
+  }
 
   /** Also tells the database what of this process is published, if it can be told. */
   override def close(): Unit = {
@@ -62,6 +68,7 @@ final class PostgresStore(settings: PostgresSettings, logStores: TableLog => Log
         Try(context.database.published(path, state.epoch, state.head, own.txnId))
       )
     }
+    new JHashMap(locks).keySet.forEach(_.close())
     pool.close()
   }
 }
