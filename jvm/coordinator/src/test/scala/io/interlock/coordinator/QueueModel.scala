@@ -22,6 +22,8 @@ object QueueModel {
     *   how often a queue lets go of a commit that it remembers
     * @param handsInAtOnce
     *   whether nothing can come between the look at the generation and the handing in
+    * @param keepsSettledOnly
+    *   whether who starts again forgets what it was judged against while that was on its way
     */
   final case class Setting(
       transactions: Vector[Int],
@@ -29,18 +31,16 @@ object QueueModel {
       foreign: Int = 1,
       faults: Int = 1,
       drops: Int = 0,
-      handsInAtOnce: Boolean = true
+      handsInAtOnce: Boolean = true,
+      keepsSettledOnly: Boolean = true
   ) {
     val processes: Int = transactions.max + 1
   }
 
   sealed trait Phase
 
-  /** Without the turn: before an attempt, which starts from the table that was read. */
+  /** Without the turn: before an attempt, which starts from what is settled. */
   case object Idle extends Phase
-
-  /** Has lost its version to a commit of the log, and goes on from there. */
-  case object Lost extends Phase
 
   /** Has the turn; is judged against all that it knows of. */
   final case class Ready(seen: Long) extends Phase
@@ -70,8 +70,21 @@ object QueueModel {
 
   /** @param judged
     *   the log that the transaction was judged against
+    * @param settled
+    *   the part of it that was in the log then, from which it starts again
     */
-  final case class Txn(phase: Phase, judged: Vector[String])
+  final case class Txn(phase: Phase, judged: Vector[String], settled: Vector[String]) {
+
+    /** As it is once it was judged against more. */
+    def judgedBy(commits: Seq[CommitBody], next: Phase, keepsSettledOnly: Boolean): Txn = {
+      val kept = commits.takeWhile(_.isThere || !keepsSettledOnly).map(_.lines.head)
+      Txn(
+        next,
+        judged ++ commits.map(_.lines.head),
+        if (settled == judged) settled ++ kept else settled
+      )
+    }
+  }
 
   /** A batch at the store, and what became of those before. */
   final case class Batch(
@@ -102,7 +115,7 @@ object QueueModel {
 
   def start(setting: Setting): State = State(
     log = Vector("read"),
-    txns = setting.transactions.map(_ => Txn(Idle, Vector("read"))),
+    txns = setting.transactions.map(_ => Txn(Idle, Vector("read"), Vector("read"))),
     queues = Vector.fill(setting.processes)(QueueState.empty[Int]),
     turns = Vector.fill(setting.processes)(None),
     sending = Vector.fill(setting.processes)(None),
@@ -131,27 +144,30 @@ object QueueModel {
     val p = setting.transactions(i)
     val queue = state.queues(p)
     val version = txn.judged.size.toLong
-    def to(what: String, phase: Phase, judged: Vector[String] = txn.judged) =
-      Seq(s"$i $what" -> state.txn(i, Txn(phase, judged)))
+    def to(what: String, phase: Phase, judgedBy: Seq[CommitBody] = Nil) =
+      Seq(s"$i $what" -> state.txn(i, txn.judgedBy(judgedBy, phase, setting.keepsSettledOnly)))
     def turn(phase: Phase) =
       if (state.turns(p).nonEmpty) Nil
       else Seq(s"$i takes its turn" -> state.turn(p, Some(i)).txn(i, txn.copy(phase = phase)))
     txn.phase match {
-      case Idle | Lost if setting.alone(i) => to("reads the log", Outside, state.log)
+      case Idle if setting.alone(i) =>
+        Seq(s"$i reads the log" -> state.txn(i, Txn(Outside, state.log, state.log)))
       case Outside =>
         if (state.sending(p).nonEmpty || queue.waiting.nonEmpty) Nil
         else
           stored(state, i, version).map { case (what, after, outcome) =>
             // The queue's sender waits while a commit goes past it.
-            s"$i goes alone, $what" -> after.txn(i, Txn(Answered(outcome), txn.judged))
+            s"$i goes alone, $what" -> after.txn(i, txn.copy(phase = Answered(outcome)))
               .sender(p, Some(Batch(Vector.empty, Vector.empty)))
           }
       case Answered(outcome) =>
         val settled = queue.forget
         val told = answered(state.txn(i, txn.copy(phase = Waiting)), i, Right(outcome))
         Seq(s"$i is told" -> apply(told.sender(p, None), p, settled))
-      case Idle => turn(Ready(queue.generation))
-      case Lost => turn(Judging)
+      case Idle =>
+        val ahead = queue.settled(version)
+        (if (ahead.isEmpty) Nil else to("is judged while it waits", Idle, ahead)) ++
+          turn(Ready(queue.generation))
       case Ready(_) if queue.isTaken(version) => to("sees its version taken", Judging)
       case Ready(seen) if setting.handsInAtOnce => handIn(setting, state, i, seen)
       case Ready(seen) if queue.generation != seen =>
@@ -162,13 +178,13 @@ object QueueModel {
       case Judging =>
         val view = queue.view(version)
         if (view.reachesEnd)
-          to("is judged", Ready(view.generation), txn.judged ++ view.commits.map(_.lines.head))
+          to("is judged", Ready(view.generation), view.commits)
         else to("looks", Reading(view.generation, view.commits.filter(_.isThere)))
       case Reading(seen, known) =>
         val read = (version until state.log.size.toLong).map(v =>
           known.find(_.version == v).getOrElse(body(v, state.log(v.toInt), isThere = true))
         )
-        to("reads", Learning(seen, read), txn.judged ++ read.map(_.lines.head))
+        to("reads", Learning(seen, read), read)
       case Learning(seen, read) =>
         val next = state.queue(p, queue.learn(seen, read))
         Seq(s"$i tells what it read" -> next.txn(i, txn.copy(phase = Ready(seen))))
@@ -270,8 +286,7 @@ object QueueModel {
           case Right(_: Failed) =>
             check(state.faulty(i), "is told of another's failure")
             state.txn(i, txn.copy(phase = Done("failed")))
-          case Right(_) => state.txn(i, txn.copy(phase = Lost))
-          case Left(_) => state.txn(i, Txn(Idle, Vector("read")))
+          case _ => state.txn(i, Txn(Idle, txn.settled, txn.settled))
         }
     }
   }
@@ -296,7 +311,7 @@ object QueueModel {
         case Answered(outcome) => ("answered", text(outcome))
         case other => other
       }
-      (phase, txn.judged)
+      (phase, txn.judged, txn.settled)
     }
     val queues = state.queues.map(queue => (queue.tail, queue.waiting, bodies(queue.bodies.values)))
     val sending = state.sending.map(_.map(batch => (batch.entries, batch.outcomes.map(text))))

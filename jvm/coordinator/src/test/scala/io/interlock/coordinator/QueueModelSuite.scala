@@ -75,4 +75,13 @@ class QueueModelSuite extends munit.FunSuite {
     )
     assert(found.getMessage.contains("published on"), found.getMessage)
   }
+
+  test(
+    "a transaction that starts again from what was on its way is sent behind a gap"
+  ) {
+    val found = intercept[AssertionError](
+      walk(Setting(Vector(0, 0), foreign = 1, faults = 1, keepsSettledOnly = false))
+    )
+    assert(found.getMessage.contains("sent behind a gap"), found.getMessage)
+  }
 }
