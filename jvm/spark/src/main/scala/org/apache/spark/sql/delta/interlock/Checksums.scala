@@ -4,10 +4,11 @@ import java.nio.charset.StandardCharsets.UTF_8
 import java.nio.file.{Files, Path => LocalPath, Paths, StandardCopyOption}
 import java.util.{Collections, UUID, WeakHashMap}
 
+import scala.util.Try
 import scala.util.control.NonFatal
 
 import com.google.common.cache.CacheBuilder
-import io.interlock.coordinator.CommitQueue
+import io.interlock.coordinator.{CommitBody, CommitQueue}
 import org.apache.hadoop.fs.FileStatus
 import org.apache.spark.internal.Logging
 import org.apache.spark.sql.SparkSession
@@ -32,6 +33,10 @@ private[interlock] object Checksums extends PostCommitHook with Logging {
   /** Those of the last commits that were made, or proved, here: by the files of the commits. */
   private val proved =
     CacheBuilder.newBuilder().maximumSize(500).build[(String, Long, Long), VersionChecksum]()
+
+  /** The most commits that a checksum is carried over, and the length of each, in bytes. */
+  private val MostCarried = 50
+  private val MostBytes = 1L << 20
 
   private def key(file: FileStatus) = (file.getPath.toString, file.getLen, file.getModificationTime)
 
@@ -58,19 +63,64 @@ private[interlock] object Checksums extends PostCommitHook with Logging {
   /** The checksum of a snapshot, if the log proves it. One that was made here may be missing in the
     * snapshot: Delta may have listed the log before it was there.
     */
-  def of(snapshot: Snapshot): Option[VersionChecksum] = {
-    val file = snapshot.logSegment.deltas.lastOption
-    file.flatMap(known).orElse(snapshot.checksumOpt.filter(isProved(snapshot, _)).map { checksum =>
-      file.foreach(of => proved.put(key(of), checksum))
-      checksum
-    })
+  def of(snapshot: Snapshot): Option[VersionChecksum] =
+    of(snapshot.deltaLog, snapshot.logSegment, snapshot.checksumOpt, MostCarried)
+
+  /** The checksum of the last version of a segment, if the log proves it. */
+  def read(log: DeltaLog, segment: LogSegment): Option[VersionChecksum] =
+    read(log, segment, MostCarried)
+
+  private def read(log: DeltaLog, segment: LogSegment, most: Int): Option[VersionChecksum] =
+    of(log, segment, log.readChecksum(segment.version), most)
+
+  private def of(
+      log: DeltaLog,
+      segment: LogSegment,
+      onDisk: => Option[VersionChecksum],
+      most: Int
+  ): Option[VersionChecksum] = {
+    val file = segment.deltas.lastOption
+    file.flatMap(known).orElse {
+      val found = onDisk.filter(checksum =>
+        isProved(new Snapshot(log.logPath, segment.version, segment, log, Some(checksum)), checksum)
+      ).orElse(file.filter(_ => most > 0).flatMap(carried(log, segment, _, most - 1)))
+      for (checksum <- found; commit <- file) proved.put(key(commit), checksum)
+      found
+    }
   }
 
-  /** The checksum of the last version of a segment, as it is on disk. */
-  def read(log: DeltaLog, segment: LogSegment): Option[VersionChecksum] =
-    log.readChecksum(segment.version).flatMap(found =>
-      of(new Snapshot(log.logPath, segment.version, segment, log, Some(found)))
+  /** That of the version before, carried over the last commit: a commit is seen before its checksum is
+    * written. Not over those of other writers, who may add a file again that is there.
+    */
+  private def carried(
+      log: DeltaLog,
+      segment: LogSegment,
+      file: FileStatus,
+      most: Int
+  ): Option[VersionChecksum] = {
+    def commit = Try(log.store.read(file, log.newDeltaHadoopConf())).toOption.map(lines =>
+      Winners.summary(CommitBody(segment.version, file, lines))
     )
+    for {
+      made <- Some(file).filter(of => of.getLen > 0 && of.getLen <= MostBytes).flatMap(_ => commit)
+      info <- made.commitInfo if CommitTags.areOurs(info.tags.getOrElse(Map.empty))
+      before <- read(log, segment.copy(version = segment.version - 1, deltas = segment.deltas.init), most)
+      session = SparkSession.active
+      checksum <- new Writer(session, log).incrementallyDeriveChecksum(
+        session,
+        log,
+        segment.version,
+        made.actions,
+        metadataOpt = None,
+        protocolOpt = None,
+        info.operation,
+        info.txnId,
+        Right(before),
+        mustIncludeFileSizeHistogram = false,
+        includeAddFilesInCrc = before.allFiles.nonEmpty
+      ).toOption
+    } yield checksum
+  }
 
   private def isProved(snapshot: Snapshot, checksum: VersionChecksum): Boolean = {
     val isProved =
@@ -82,7 +132,7 @@ private[interlock] object Checksums extends PostCommitHook with Logging {
       }
     if (!isProved) logWarning(
       s"The checksum of version ${snapshot.version} of ${snapshot.path} is not that of its commit, " +
-        "or wrong: it is not used, and the next commit replays the log."
+        "or wrong: it is not used."
     )
     isProved
   }
