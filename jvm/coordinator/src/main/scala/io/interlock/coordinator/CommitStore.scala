@@ -27,6 +27,9 @@ final case class TableLog(path: Path, conf: Configuration) {
   * @param isSameTable
   *   whether the log is still that of the table which the transaction read: asked next to the
   *   publication, by stores that know the table by its path alone
+  * @param whenSeen
+  *   called once, where the log is on a local disk and this process publishes the commit: as soon as
+  *   others can see it, maybe before it is durable; does not fail
   */
 final case class CommitRequest(
     version: Long,
@@ -34,7 +37,8 @@ final case class CommitRequest(
     tableId: String,
     newTableId: String,
     lines: Iterator[String],
-    isSameTable: () => Boolean
+    isSameTable: () => Boolean,
+    whenSeen: () => Unit = () => ()
 ) {
   def this(
       version: Long,

@@ -73,7 +73,7 @@ final class FileSystemStore(logStores: TableLog => LogStore) extends CommitStore
     try {
       if (!request.isSameTable())
         throw new FileNotFoundException(s"${log.path} is the log of another table now.")
-      publisher.publish(log, request.version, content) match {
+      publisher.publish(log, request.version, content, request.whenSeen) match {
         case Published(file) => committed(log, request, file)
         case Foreign(file) =>
           publisher.discard(log, content)

@@ -20,6 +20,8 @@ import org.apache.hadoop.fs.Path
   *   the log only, and goes alone
   * @param isSameTable
   *   as in [[CommitRequest]]
+  * @param whenSeen
+  *   as in [[CommitRequest]]
   * @param whenCommitted
   *   called after each commit, on its thread
   */
@@ -27,6 +29,7 @@ final class InterlockCommitCoordinatorClient(
     private val queue: CommitQueue,
     judgedAgainst: () => Option[Long] = () => None,
     isSameTable: () => Boolean = () => true,
+    whenSeen: () => Unit = () => (),
     whenCommitted: () => Unit = () => ()
 ) extends CommitCoordinatorClient {
 
@@ -54,7 +57,8 @@ final class InterlockCommitCoordinatorClient(
       if (version == 0) "" else updated.getOldMetadata.getId,
       updated.getNewMetadata.getId,
       lines,
-      isSameTable
+      isSameTable,
+      whenSeen
     )
     val outcome = judgedAgainst().fold[Either[CommitQueue.Withdrawn.type, CommitOutcome]](
       Right(queue.submitAlone(request))

@@ -9,7 +9,11 @@ import scala.util.control.NonFatal
 /** Publishes one version on a local disk: a complete, synced file gets `N.json` as its second name,
   * which the file system refuses where there is one, and then loses its first.
   */
-final private[coordinator] class LinkPublication(log: TableLog, version: Long) {
+final private[coordinator] class LinkPublication(
+    log: TableLog,
+    version: Long,
+    whenSeen: () => Unit
+) {
   private val folder = new LocalFolder(log)
   private val target = LogFolder.commitName(version)
 
@@ -59,6 +63,7 @@ final private[coordinator] class LinkPublication(log: TableLog, version: Long) {
     try {
       Try(folder.delete(name))
       CommitPhases.reached(CommitPhase.Linked, log, version)
+      whenSeen()
       folder.sync()
       val found = folder.status(target).getOrElse(throw new NoSuchFileException(target))
       if (isOwn(found, own, content)) {

@@ -56,13 +56,20 @@ final class Publisher private (
   /** Publishes what was staged, here or elsewhere, and says what is there now. After a success the
     * staged file is gone.
     *
+    * @param whenSeen
+    *   as in [[CommitRequest]]
     * @throws PublishUnknown
     *   where nobody can say whether the file is there, or is durable
     * @throws java.io.IOException
     *   where nothing became visible
     */
-  def publish(log: TableLog, version: Long, content: CommitContent): Publication =
-    if (LogFolder.isLocal(log)) new LinkPublication(log, version).publish(content)
+  def publish(
+      log: TableLog,
+      version: Long,
+      content: CommitContent,
+      whenSeen: () => Unit = () => ()
+  ): Publication =
+    if (LogFolder.isLocal(log)) new LinkPublication(log, version, whenSeen).publish(content)
     else new LogStorePublication(log, version, logStores(log)).publish(content)
 
   /** Deletes the staged file of a commit that will not be published, best effort. */

@@ -55,7 +55,7 @@ final private[postgres] class Publishing(
       tries: Int
   ): Publication = {
     val publication =
-      try Right(context.publisher.publish(log, request.version, content))
+      try Right(context.publisher.publish(log, request.version, content, request.whenSeen))
       catch { case e: IOException if tries > 1 => Left(e) }
     publication match {
       case Right(found) => found

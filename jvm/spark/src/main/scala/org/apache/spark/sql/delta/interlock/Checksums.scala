@@ -104,7 +104,8 @@ private[interlock] object Checksums extends PostCommitHook with Logging {
     for {
       made <- Some(file).filter(of => of.getLen > 0 && of.getLen <= MostBytes).flatMap(_ => commit)
       info <- made.commitInfo if CommitTags.areOurs(info.tags.getOrElse(Map.empty))
-      before <- read(log, segment.copy(version = segment.version - 1, deltas = segment.deltas.init), most)
+      before <-
+        read(log, segment.copy(version = segment.version - 1, deltas = segment.deltas.init), most)
       session = SparkSession.active
       checksum <- new Writer(session, log).incrementallyDeriveChecksum(
         session,
@@ -137,17 +138,24 @@ private[interlock] object Checksums extends PostCommitHook with Logging {
     isProved
   }
 
-  /** Remembers and writes the checksum of a commit that was made. */
-  def keep(
+  /** Writes the checksum of a version, when it is called first. */
+  def writer(
       session: SparkSession,
       log: DeltaLog,
-      file: FileStatus,
+      version: Long,
       checksum: VersionChecksum
-  ): Unit = {
-    proved.put(key(file), checksum)
-    try new Writer(session, log).write(FileNames.deltaVersion(file), checksum)
-    catch { case NonFatal(error) => logWarning(s"No checksum beside ${file.getPath}.", error) }
+  ): () => Unit = {
+    lazy val written =
+      try new Writer(session, log).write(version, checksum)
+      catch {
+        case NonFatal(error) =>
+          logWarning(s"No checksum of version $version of ${log.logPath}.", error)
+      }
+    () => written
   }
+
+  /** Remembers the checksum of a commit that was made. */
+  def remember(file: FileStatus, checksum: VersionChecksum): Unit = proved.put(key(file), checksum)
 
   override val name: String = "Interlock checksum"
 

@@ -55,6 +55,7 @@ abstract private[interlock] class CoordinatedTransaction(
         own,
         () => generation,
         () => isSameTable,
+        () => writeChecksum(),
         () => TransactionExecutionObserver.getObserver.beginBackfill()
       )
       Some(TableCommitCoordinatorClient(client, deltaLog, Map.empty[String, String]))
@@ -285,12 +286,14 @@ abstract private[interlock] class CoordinatedTransaction(
           deriveChecksum(attemptVersion, info, _)
         )
       )
+      writeChecksum = checksum.fold(() => ())(Checksums.writer(spark, deltaLog, attemptVersion, _))
       val client = readSnapshotTableCommitCoordinatorClientOpt.get
       val (commit, committed) = writeCommitFileImpl(attemptVersion, lines, client, info)
       isMade = true
       preCommitLogSegment = arrived(preCommitLogSegment)
       hasChecksum = checksum.nonEmpty
-      checksum.foreach(Checksums.keep(spark, deltaLog, commit.getFileStatus, _))
+      writeChecksum()
+      checksum.foreach(Checksums.remember(commit.getFileStatus, _))
       (checksum, commit, committed)
     }
 
@@ -298,6 +301,11 @@ abstract private[interlock] class CoordinatedTransaction(
   protected var isMade = false
 
   private var hasChecksum = false
+
+  /** Writes that of the attempt, once: where the store says when others can see the commit, then, so
+    * that they find it. By any thread.
+    */
+  @volatile private var writeChecksum: () => Unit = () => ()
 
   /** From the snapshot that was read, or the last winner's checksum on disk, which Delta would trust
     * unproved.
