@@ -13,19 +13,21 @@ import org.apache.spark.internal.Logging
 import org.apache.spark.sql.SparkSession
 import org.apache.spark.sql.catalyst.catalog.CatalogTable
 import org.apache.spark.sql.delta.hooks.PostCommitHook
+import org.apache.spark.sql.delta.util.FileNames
 import org.apache.spark.sql.delta.{CommittedTransaction, Snapshot}
 import org.apache.spark.util.{ShutdownHookManager, ThreadUtils}
 
 /** Writes checkpoints behind the commits: no commit waits for one. As Delta cleans the log after
   * each, so are files that killed writers left there swept.
   *
-  * A table has at most one running and one waiting, that of the newest version due. Due are each
-  * version that is a multiple of the interval, as in Delta, and the first one behind it as long as
-  * nobody has begun its checkpoint, so that a writer makes up for one that was killed. One that fails
-  * is tried again when the next is due.
+  * A table has at most one running and one waiting in a process, that of the newest version due. Due
+  * is each version that is a multiple of the interval, as in Delta. Where such a version has no
+  * checkpoint after a minute, the next one is due in its place: its writer may have been killed. One
+  * that fails is tried again when the next is due.
   */
 object BackgroundCheckpoints extends PostCommitHook with Logging {
   private val ShutdownMillis = 10000L
+  private val MissingAfterMillis = 60000L
   private val threads = ThreadUtils.newDaemonCachedThreadPool("interlock-checkpoint", 2)
 
   /** One that waits; the newest replaces the others. */
@@ -58,7 +60,8 @@ object BackgroundCheckpoints extends PostCommitHook with Logging {
       .getOrElse(0L)
       .max(synchronized(running.getOrElse(log.logPath, 0L)))
       .max(after.checkpointProvider.version)
-    if (version / interval > last / interval)
+    val due = version - version % interval
+    if (due / interval > last / interval && (due == version || isMissing(after, due)))
       add(session, after, version) { () =>
         val exact = log.getSnapshotAt(
           version,
@@ -70,6 +73,14 @@ object BackgroundCheckpoints extends PostCommitHook with Logging {
         log.checkpointAndCleanUpDeltaLog(exact, committed.catalogTable)
         AuditTrail.sweep(log, exact.metadata)
       }
+  }
+
+  /** Whether nobody seems to write the checkpoint of an earlier version, which has none. */
+  private def isMissing(after: Snapshot, due: Long): Boolean = {
+    val deltas = after.logSegment.deltas
+    deltas.find(FileNames.deltaVersion(_) == due).forall(
+      deltas.last.getModificationTime - _.getModificationTime >= MissingAfterMillis
+    )
   }
 
   /** A checkpoint of a snapshot, whatever the interval. */

@@ -145,8 +145,9 @@ private[interlock] object Checksums extends PostCommitHook with Logging {
       version: Long,
       checksum: VersionChecksum
   ): () => Unit = {
+    val write = new Writer(session, log).prepared(version, checksum)
     lazy val written =
-      try new Writer(session, log).write(version, checksum)
+      try write()
       catch {
         case NonFatal(error) =>
           logWarning(s"No checksum of version $version of ${log.logPath}.", error)
@@ -172,18 +173,20 @@ private[interlock] object Checksums extends PostCommitHook with Logging {
 
     def write(txnId: String, snapshot: Snapshot): Unit = writeChecksumFile(txnId, snapshot)
 
-    def write(version: Long, checksum: VersionChecksum): Unit =
-      if (spark.conf.get(DeltaSQLConf.DELTA_WRITE_CHECKSUM_ENABLED))
-        writeChecksumFile(version, checksum)
+    override protected def writeChecksumFile(version: Long, checksum: VersionChecksum): Unit =
+      prepared(version, checksum)()
 
-    override protected def writeChecksumFile(version: Long, checksum: VersionChecksum): Unit = {
+    /** Writes the file; what there is to compute for one on a local disk is computed before. */
+    def prepared(version: Long, checksum: VersionChecksum): () => Unit = {
       val file = FileNames.checksumFile(deltaLog.logPath, version)
-      if (file.toUri.getScheme != "file") super.writeChecksumFile(version, checksum)
+      if (!spark.conf.get(DeltaSQLConf.DELTA_WRITE_CHECKSUM_ENABLED)) () => ()
+      else if (file.toUri.getScheme != "file") () => super.writeChecksumFile(version, checksum)
       else {
         val content =
           if (spark.conf.get(DeltaSQLConf.DELTA_CHECKSUM_HISTOGRAM_FIELD_FOLLOWS_PROTOCOL)) checksum
           else checksum.toLegacy
-        put(Paths.get(file.toUri), JsonUtils.toJson(content) + "\n")
+        val text = JsonUtils.toJson(content) + "\n"
+        () => put(Paths.get(file.toUri), text)
       }
     }
 
