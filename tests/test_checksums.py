@@ -15,6 +15,7 @@ from typing import Any
 import pytest
 from pyspark.sql import SparkSession
 
+from tests.gates import SecondTransactionGate
 from tests.log_replay import check_log
 from tests.support import (
     Table,
@@ -182,12 +183,114 @@ def test_the_checksum_of_a_winner(spark: SparkSession, tmp_path: Path, left_over
     assert rows(spark, table) == deltalake_rows(table)
 
 
-def test_a_right_checksum_spares_the_replay_of_the_log(spark: SparkSession, tmp_path: Path) -> None:
-    made = make_table(spark, tmp_path / "made")
-    known, wrong = copy_of(made, "known"), copy_of(made, "wrong")
-    edit(wrong, 2, set_mark(0))
-    insert = "INSERT INTO {t} VALUES (4, 'd')"
-    jobs = jobs_started(spark, insert.format(t=known))
-    assert jobs_started(spark, insert.format(t=known)) == jobs
-    assert jobs_started(spark, insert.format(t=wrong)) > jobs
-    assert jobs_started(spark, insert.format(t=wrong)) == jobs
+LATER = (
+    "INSERT INTO {t} VALUES (3, 'c')",
+    "UPDATE {t} SET v = 'u' WHERE id = 1",
+    "DELETE FROM {t} WHERE id = 2",
+    "ALTER TABLE {t} ADD COLUMN (w INT)",
+    "ALTER TABLE {t} COMPACT MAJOR",
+    "INSERT INTO {t} VALUES (4, 'd', 4)",
+)
+INSERT = "INSERT INTO {t} VALUES (5, 'e', 5)"
+
+
+def make_later(spark: SparkSession, path: Path) -> Table:
+    return make_table(
+        spark,
+        path,
+        properties={"delta.enableDeletionVectors": "true"},
+        statements=("INSERT INTO {t} VALUES (1, 'a'), (2, 'b')", *LATER),
+    )
+
+
+def lose(table: Table, first: int) -> None:
+    """The checksums from a version on are not those of their commits."""
+    for version in range(first, latest_version(table) + 1):
+        edit(table, version, lambda claimed: claimed.update(txnId="another"))
+
+
+def contents(table: Table, version: int) -> dict[str, Any]:
+    """What a checksum says, but for names and times, which are the statement's own."""
+    claimed: dict[str, Any] = json.loads(crc(table, version).read_text(encoding="utf-8"))
+    for own in ("txnId", "inCommitTimestampOpt"):
+        del claimed[own]
+    claimed["allFiles"].sort(key=lambda add: add["baseRowId"])
+    for add in claimed["allFiles"]:
+        for own in ("path", "modificationTime", "size", "stats", "tags"):
+            add.pop(own, None)
+    return claimed
+
+
+@pytest.mark.parametrize("first", [7, 2])
+def test_a_checksum_is_carried_over_the_commits_behind_it(
+    spark: SparkSession, tmp_path: Path, first: int
+) -> None:
+    made = make_later(spark, tmp_path / "made")
+    assert latest_version(made) == 7
+    known, lost = copy_of(made, "known"), copy_of(made, "lost")
+    lose(lost, first)
+    jobs = jobs_started(spark, INSERT.format(t=known))
+    assert jobs_started(spark, INSERT.format(t=lost)) <= jobs
+    assert contents(lost, 8) == contents(known, 8)
+    for version in range(first, 8):
+        crc(lost, version).unlink()
+    check_log(lost)
+    check_row_ids(spark, lost)
+    check_mark(lost, 8)
+
+
+def test_a_checksum_is_not_carried_over_the_commit_of_another_writer(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    """Which adds a file again that is there: once more in the log, but not in the table."""
+    made = make_later(spark, tmp_path / "made")
+    known, lost = copy_of(made, "known"), copy_of(made, "lost")
+    for table in (known, lost):
+        add_again(table, 7)
+    lose(lost, 7)
+    jobs = jobs_started(spark, INSERT.format(t=known))
+    assert jobs_started(spark, INSERT.format(t=lost)) > jobs
+    claimed = json.loads(crc(lost, 8).read_text(encoding="utf-8"))
+    assert claimed["numFiles"] == len(spark.sql(f"SELECT * FROM {lost}").inputFiles())
+    check_row_ids(spark, lost)
+
+
+def add_again(table: Table, version: int) -> None:
+    """Let a commit be that of another writer, and add a file of the version before again."""
+    file = table.path / "_delta_log" / f"{version:020}.json"
+    actions = commit(table, version)
+    for key in [key for key in actions[0]["commitInfo"]["tags"] if key.startswith("interlock.")]:
+        del actions[0]["commitInfo"]["tags"][key]
+    (again,) = (action for action in commit(table, version - 1) if "add" in action)
+    again["add"]["dataChange"] = False
+    file.write_text("".join(f"{json.dumps(action)}\n" for action in [*actions, again]))
+    file.with_name(f".{file.name}.crc").unlink(missing_ok=True)
+
+
+class ChecksumsAtBackfill(SecondTransactionGate):
+    """Whether the checksum of version 3 was there when its commit had been made."""
+
+    seen: list[bool]
+
+    def __init__(self, spark: SparkSession, table: Table) -> None:
+        super().__init__(spark)
+        self._table = table
+        self.seen = []
+        self.open()
+
+    def beginBackfill(self) -> None:  # noqa: N802
+        self.seen.append(crc(self._table, 3).exists())
+
+
+def test_a_checksum_is_there_as_soon_as_its_commit(spark: SparkSession, table_path: Path) -> None:
+    """Who sees a commit without one replays the log."""
+    table = make_table(spark, table_path)
+    gate = ChecksumsAtBackfill(spark, table)
+    gate.install()
+    try:
+        spark.sql(f"INSERT INTO {table} VALUES (4, 'd')")
+    finally:
+        gate.uninstall()
+    assert gate.seen == [True]
+    assert latest_version(table) == 3
+    assert rows(spark, table) == deltalake_rows(table)

@@ -366,8 +366,9 @@ class TestBehindTheCommits:
         assert json.loads((log / "_last_checkpoint").read_text())["version"] == 6
         assert rows(spark, table) == deltalake_rows(table)
 
-    def test_the_next_writer_makes_up_for_a_checkpoint_that_is_missing(
-        self, spark: SparkSession, table_path: Path
+    @pytest.mark.parametrize("age", [0, 60])
+    def test_a_later_writer_makes_up_for_a_checkpoint_that_is_missing_for_a_minute(
+        self, spark: SparkSession, table_path: Path, age: int
     ) -> None:
         made = make_table(spark, table_path, properties={"delta.checkpointInterval": "3"})
         spark.sql(f"INSERT INTO {made} VALUES (4, 'd')")
@@ -377,9 +378,12 @@ class TestBehindTheCommits:
         log = table.path / "_delta_log"
         for file in (*log.glob("*.checkpoint*"), log / "_last_checkpoint"):
             file.unlink()
+        due = log / f"{3:020}.json"
+        os.utime(due, (time.time() - age,) * 2)
         spark.sql(f"INSERT INTO {table} VALUES (5, 'e')")
         await_checkpoints(spark)
-        assert json.loads((log / "_last_checkpoint").read_text())["version"] == 4
+        written = {int(file.name[:20]) for file in log.glob("0*.checkpoint*")}
+        assert written == ({4} if age else set())
 
     def test_no_commit_waits_for_a_checkpoint(self, spark: SparkSession, table_path: Path) -> None:
         table = make_table(spark, table_path, properties={"delta.checkpointInterval": "3"})

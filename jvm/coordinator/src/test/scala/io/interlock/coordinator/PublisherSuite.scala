@@ -41,6 +41,18 @@ class PublisherSuite extends Tables {
     }
   }
 
+  table.test("who publishes a commit says so once it can be seen, of its own only") { table =>
+    val publisher = Publisher.ratified(_ => table.logStore)
+    var seen = Vector.empty[Set[String]]
+    def publish(): Publication =
+      publisher.publish(table.log, 3, stage(table, publisher, "x"), () => seen :+= table.names)
+    assert(publish().isInstanceOf[Published])
+    assertEquals(seen, Vector(Set(LogFolder.commitName(3))))
+    table.overwrite(3, TestTable.info("stock"))
+    assert(publish().isInstanceOf[Foreign])
+    assertEquals(seen.size, 1)
+  }
+
   check("a staged file says whose it is") { (table, publisher) =>
     val StagedFile(name, size, _) = stage(table, publisher, large): @unchecked
     assert(name.matches("""\.00000000000000000003\.t3-.{36}\.staged"""), name)

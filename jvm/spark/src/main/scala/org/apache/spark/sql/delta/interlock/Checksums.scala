@@ -79,7 +79,7 @@ private[interlock] object Checksums extends PostCommitHook with Logging {
       onDisk: => Option[VersionChecksum],
       most: Int
   ): Option[VersionChecksum] = {
-    val file = segment.deltas.lastOption
+    val file = segment.deltas.lastOption.filter(_.getLen > 0)
     file.flatMap(known).orElse {
       val found = onDisk.filter(checksum =>
         isProved(new Snapshot(log.logPath, segment.version, segment, log, Some(checksum)), checksum)
@@ -102,7 +102,7 @@ private[interlock] object Checksums extends PostCommitHook with Logging {
       Winners.summary(CommitBody(segment.version, file, lines))
     )
     for {
-      made <- Some(file).filter(of => of.getLen > 0 && of.getLen <= MostBytes).flatMap(_ => commit)
+      made <- Some(file).filter(_.getLen <= MostBytes).flatMap(_ => commit)
       info <- made.commitInfo if CommitTags.areOurs(info.tags.getOrElse(Map.empty))
       before <-
         read(log, segment.copy(version = segment.version - 1, deltas = segment.deltas.init), most)
