@@ -7,6 +7,7 @@ read a table, and a VACUUM that deletes what a job has written.
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -126,6 +127,48 @@ class TestDataFrameWriters:
         check(spark, table, (C, IN_2, Z))
 
 
+REPLACERS: dict[str, Callable[[DataFrame, str], object]] = {
+    "replaceUsing": lambda df, path: (
+        df.write.format("delta").mode("overwrite").option("replaceUsing", "p").save(path)
+    ),
+    "replaceOn": lambda df, path: (
+        df.alias("s")
+        .write.format("delta")
+        .mode("overwrite")
+        .option("targetAlias", "t")
+        .option("replaceOn", "t.p = s.p")
+        .save(path)
+    ),
+}
+
+
+class TestReplaceByRows:
+    """What replaces the rows that match those it writes: a MUTATE."""
+
+    @pytest.mark.parametrize("writer", REPLACERS)
+    def test_behind_an_insert(self, spark: SparkSession, tmp_path: Path, writer: str) -> None:
+        """Where files decide it fails; where rows do, the row was added behind it."""
+
+        def replace(writer: str, path: str, session: SparkSession) -> None:
+            REPLACERS[writer](session.sql("SELECT 9 AS id, 'z' AS v, 1 AS p"), path)
+
+        for policy, expected in (
+            ("maxcompute_delta", (A, B, C, IN_1)),
+            ("row_level", (C, IN_1, Z)),
+        ):
+            table = make(spark, tmp_path / policy, policy)
+            inserted, replaced = race(
+                spark,
+                sql_job(f"INSERT INTO {table} VALUES {IN_1}"),
+                python_job(writer, partial(replace, writer, str(table.path))),
+            )
+            assert inserted.error is None
+            assert replaced.held
+            assert isinstance(replaced.error, ConflictError) == (policy == "maxcompute_delta")
+            assert rows(spark, table) == expected
+            assert unknown_files(table) == []
+
+
 class TestReplace:
     """CREATE OR REPLACE ... AS SELECT: an OVERWRITE of all that changes the metadata as well."""
 
@@ -151,6 +194,34 @@ class TestReplace:
         assert unknown_files(table) == []
         spark.sql(f"INSERT INTO {table} VALUES {IN_2}")
         check(spark, table, (IN_2, Z))
+
+
+class TestSchemaEvolution:
+    MERGE = (
+        "MERGE WITH SCHEMA EVOLUTION INTO {t} t USING (SELECT 1 AS id, 'm' AS v, 1 AS p, 5 AS w) s "
+        "ON t.id = s.id AND t.p = s.p WHEN MATCHED THEN UPDATE SET * WHEN NOT MATCHED THEN INSERT *"
+    )
+    MERGED = ((1, "m", 1, 5), (*B, None), (*C, None))
+
+    @pytest.mark.parametrize("policy", ["maxcompute_delta", "serializable", "row_level"])
+    def test_of_a_merge_and_another_the_later_one_fails(
+        self, spark: SparkSession, tmp_path: Path, policy: str
+    ) -> None:
+        """It has another schema in mind, or would change it under rows that came meanwhile."""
+        insert = f"INSERT INTO {{t}} VALUES {IN_2}"
+        for earlier, later, expected in (
+            (insert, self.MERGE, (A, B, C, IN_2)),
+            (self.MERGE, insert, self.MERGED),
+            (self.MERGE, self.MERGE, self.MERGED),
+        ):
+            table = make(spark, tmp_path / f"{len(list(tmp_path.iterdir()))}", policy)
+            first, second = sql_race(spark, table, earlier, later)
+            assert first.ok
+            assert isinstance(second.error, ConflictError)
+            assert isinstance(second.error, MetadataChangedError) == (earlier == self.MERGE)
+            assert rows(spark, table) == expected
+            assert versions(table) == list(range(4))
+            assert unknown_files(table) == []
 
 
 CLASSES = {
@@ -201,6 +272,69 @@ class TestColumnMapping:
         assert isinstance(error, ConflictError)
         assert error.rule == "D8"
         assert last_of(spark, table, (f"INSERT INTO {{t}} VALUES {IN_2}",), update) is None
+
+
+NESTED = (
+    "(id INT, s STRUCT<x: INT>, m MAP<STRING, INT>, a ARRAY<INT>, j VARIANT, p INT) "
+    "USING delta PARTITIONED BY (p)"
+)
+OF_ROW_1 = (
+    "s.x = 1",
+    "s = named_struct('x', 1)",
+    "m['k'] = 1",
+    "map_contains_key(m, 'k') AND a[0] = 1",
+    "array_contains(a, 1)",
+    "exists(a, e -> e = 1)",
+    "variant_get(j, '$.f', 'int') = 1",
+)
+CONDITIONS = [
+    *(("row_level", condition) for condition in OF_ROW_1),
+    *(
+        (policy, "variant_get(j, '$.f', 'int') = 1")
+        for policy in ("maxcompute_delta", "serializable")
+    ),
+]
+
+
+@pytest.mark.parametrize(("policy", "condition"), CONDITIONS)
+class TestConditionsOnNestedValues:
+    """What they select inside a partition is not known from the log: the partition is."""
+
+    def make(self, spark: SparkSession, path: Path, policy: str) -> Table:
+        row = "SELECT {0}, named_struct('x', {0}), map('k', {0}), array({0}), to_variant_object"
+        row += "(named_struct('f', {0})), {0}"
+        inserts = [f"INSERT INTO {{t}} {row.format(number)}" for number in (1, 2)]
+        table = make_table(
+            spark, path, policy=policy, columns=NESTED, statements=(inserts[0], inserts[1])
+        )
+        assert self.ids(spark, table) == [1, 2]
+        return table
+
+    def ids(self, spark: SparkSession, table: Table) -> list[int]:
+        return [row.id for row in spark.sql(f"SELECT id FROM {table} ORDER BY id").collect()]
+
+    def test_another_partition_is_nobodys_business(
+        self, spark: SparkSession, table_path: Path, policy: str, condition: str
+    ) -> None:
+        table = self.make(spark, table_path, policy)
+        update = f"UPDATE {{t}} SET id = 10 WHERE p = 1 AND {condition}"
+        for winner, ids in (
+            ("INSERT INTO {t} VALUES (3, NULL, NULL, NULL, NULL, 2)", [2, 3, 10]),
+            ("UPDATE {t} SET id = 20 WHERE p = 2 AND id = 2", [3, 10, 20]),
+        ):
+            assert last_of(spark, table, (winner,), update) is None
+            assert self.ids(spark, table) == ids
+            spark.sql(f"UPDATE {table} SET id = 1 WHERE id = 10")
+
+    def test_of_two_changes_of_a_row_one_fails(
+        self, spark: SparkSession, table_path: Path, policy: str, condition: str
+    ) -> None:
+        table = self.make(spark, table_path, policy)
+        delete = f"DELETE FROM {{t}} WHERE p = 1 AND {condition}"
+        error = last_of(spark, table, ("UPDATE {t} SET id = 5 WHERE p = 1 AND s.x = 1",), delete)
+        assert isinstance(error, ConflictError)
+        assert self.ids(spark, table) == [2, 5]
+        assert unknown_files(table) == []
 
 
 class TestStreamsThatRead:
