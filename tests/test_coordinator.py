@@ -35,6 +35,7 @@ from tests.support import (
     race,
     rows,
     sql_job,
+    unknown_files,
     versions,
     warnings_logged,
 )
@@ -354,6 +355,57 @@ class TestLifeOfATable:
         assert ours_txn in str(stopped.value)
         assert "theirs" in str(stopped.value)
         assert len(versions(table)) == 4
+
+
+def in_queue(spark: SparkSession) -> int:
+    """Count the threads whose commits have been handed in and wait for their outcome."""
+    jvm: Any = spark._jvm
+    bean = jvm.java.lang.management.ManagementFactory.getThreadMXBean()
+    return sum("CommitQueue.await" in str(t) for t in bean.dumpAllThreads(False, False, 60))
+
+
+@pytest.mark.parametrize("policy", ["maxcompute_delta", "serializable"])
+def test_a_commit_judged_against_one_that_was_not_made_is_judged_by_what_was(
+    spark: SparkSession, tmp_path: Path, policy: str
+) -> None:
+    """It passed a commit on its way, whose version went to another process: one it cannot pass."""
+    columns = "(id INT, p INT) USING delta PARTITIONED BY (p)"
+    inserts = ("INSERT INTO {t} VALUES (1, 1), (2, 2)",)
+    made = make_table(spark, tmp_path / "made", policy=policy, columns=columns, statements=inserts)
+    table = Table(Path(shutil.copytree(made.path, tmp_path / "table")))
+    other = Table(Path(shutil.copytree(made.path, tmp_path / "of another process")))
+    spark.sql(f"UPDATE {other} SET id = 20 WHERE p = 2")
+    behind = sql_job(f"UPDATE {table} SET id = 200 WHERE p = 2")
+    ended: list[BaseException | None] = []
+
+    def run() -> None:
+        try:
+            behind.run(spark.newSession())
+            ended.append(None)
+        except Exception as error:
+            ended.append(error)
+
+    thread = threading.Thread(target=run)
+
+    def overtake(phase: str, version: int) -> None:
+        if phase == "publishing" and version == 2 and not thread.ident:
+            thread.start()
+            while in_queue(spark) < 2:
+                assert thread.is_alive(), ended
+            shutil.copytree(other.path, table.path, dirs_exist_ok=True)
+
+    listen: Any = ensure_callback_server_started
+    listen(spark.sparkContext._gateway)
+    with observed(spark._jvm, overtake):
+        spark.sql(f"INSERT INTO {table} VALUES (7, 1)")
+        thread.join()
+    (error,) = ended
+    assert isinstance(error, errors.ConflictError)
+    assert versions(table) == list(range(4))
+    assert rows(spark, table) == deltalake_rows(table) == ((1, 1), (20, 2), (7, 1))
+    assert unknown_files(table) == []
+    check_log(table)
+    check_row_ids(spark, table)
 
 
 class TestBehindTheCommits:
