@@ -255,6 +255,54 @@ def test_a_checksum_is_not_carried_over_the_commit_of_another_writer(
     check_row_ids(spark, lost)
 
 
+@pytest.mark.parametrize("policy", [None, "maxcompute_delta"])
+def test_a_checksum_of_other_metadata(
+    spark: SparkSession, tmp_path: Path, policy: str | None
+) -> None:
+    """What replays the log finds metadata that are not those of the checksum."""
+    made = make_table(
+        spark,
+        tmp_path / "made",
+        policy=policy,
+        properties={
+            "interlock.coordinator": "filesystem",
+            "delta.enableDeletionVectors": "false",
+            "delta.enableInCommitTimestamps": "true",
+        },
+        statements=(
+            "INSERT INTO {t} VALUES (1, 'a')",
+            "ALTER TABLE {t} SET TBLPROPERTIES ('delta.enableDeletionVectors' = 'true')",
+            "ALTER TABLE {t} SET TBLPROPERTIES ('a' = 'b')",
+        ),
+    )
+    table = copy_of(made, "table")
+    last = latest_version(table)
+    shutil.copy(crc(table, last - 1), crc(table, last))
+    spark.sql(f"INSERT INTO {table} VALUES (2, 'b')")
+    again = copy_of(made, "again")
+    shutil.copy(crc(again, last - 1), crc(again, last))
+    append = spark.sql("SELECT 2 AS id, 'b' AS v").write.format("delta").mode("append")
+    append.option("txnAppId", "app").option("txnVersion", 1).save(str(again.path))
+    for written in (table, again):
+        assert latest_version(written) == last + 1
+        assert rows(spark, written) == deltalake_rows(written) == ((1, "a"), (2, "b"))
+        shutil.copy(crc(made, last), crc(written, last))
+        check_log(written)
+
+
+def test_a_commit_that_cannot_be_read_to_its_end(spark: SparkSession, tmp_path: Path) -> None:
+    made = make_table(spark, tmp_path / "made")
+    table = copy_of(made, "table")
+    crc(table, 2).unlink()
+    file = table.path / "_delta_log" / f"{2:020}.json"
+    with file.open("a", encoding="utf-8") as lines:
+        lines.write("\n")
+    file.with_name(f".{file.name}.crc").unlink(missing_ok=True)
+    spark.sql(f"INSERT INTO {table} VALUES (4, 'd')")
+    assert rows(spark, table) == ((1, "a"), (2, "b"), (3, "c"), (4, "d"))
+    check_row_ids(spark, table)
+
+
 def add_again(table: Table, version: int) -> None:
     """Let a commit be that of another writer, and add a file of the version before again."""
     file = table.path / "_delta_log" / f"{version:020}.json"

@@ -63,7 +63,7 @@ final private[coordinator] class LinkPublication(
     try {
       Try(folder.delete(name))
       CommitPhases.reached(CommitPhase.Linked, log, version)
-      whenSeen()
+      if (folder.status(target).exists(isOwn(_, own, content))) whenSeen()
       folder.sync()
       val found = folder.status(target).getOrElse(throw new NoSuchFileException(target))
       if (isOwn(found, own, content)) {

@@ -74,4 +74,18 @@ class FaultsSuite extends Tables {
         assertLog(table, "t0")
     }
   }
+
+  table.test("nobody is told of a commit that another writer replaced at once") { table =>
+    var seen = 0
+    CommitPhases.observe { (at, log, _) =>
+      if (at == Linked && log == table.log.path.toString)
+        table.overwrite(0, TestTable.info("stock"))
+    }
+    val request = table.request(0, "t0").copy(whenSeen = () => seen += 1)
+    val outcomes =
+      try table.store.commit(table.log, Seq(request))
+      finally CommitPhases.observe(null)
+    assert(outcomes.head.isInstanceOf[Taken], outcomes)
+    assertEquals(seen, 0)
+  }
 }

@@ -21,9 +21,9 @@ import org.apache.spark.util.{ShutdownHookManager, ThreadUtils}
   * each, so are files that killed writers left there swept.
   *
   * A table has at most one running and one waiting in a process, that of the newest version due. Due
-  * is each version that is a multiple of the interval, as in Delta. Where such a version has no
-  * checkpoint after a minute, the next one is due in its place: its writer may have been killed. One
-  * that fails is tried again when the next is due.
+  * is each version that is a multiple of the interval, as in Delta. Where there is none for a minute
+  * since one was due, each version is, until one is begun: the writer may have been killed. One that
+  * fails is tried again when the next is due.
   */
 object BackgroundCheckpoints extends PostCommitHook with Logging {
   private val ShutdownMillis = 10000L
@@ -60,8 +60,8 @@ object BackgroundCheckpoints extends PostCommitHook with Logging {
       .getOrElse(0L)
       .max(synchronized(running.getOrElse(log.logPath, 0L)))
       .max(after.checkpointProvider.version)
-    val due = version - version % interval
-    if (due / interval > last / interval && (due == version || isMissing(after, due)))
+    val next = last - last % interval + interval
+    if (version >= next && (version % interval == 0 || isMissing(after, next)))
       add(session, after, version) { () =>
         val exact = log.getSnapshotAt(
           version,
@@ -75,7 +75,7 @@ object BackgroundCheckpoints extends PostCommitHook with Logging {
       }
   }
 
-  /** Whether nobody seems to write the checkpoint of an earlier version, which has none. */
+  /** Whether nobody seems to write the checkpoint of an earlier version, which was due. */
   private def isMissing(after: Snapshot, due: Long): Boolean = {
     val deltas = after.logSegment.deltas
     deltas.find(FileNames.deltaVersion(_) == due).forall(

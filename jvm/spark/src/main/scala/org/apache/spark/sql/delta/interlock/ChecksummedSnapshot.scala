@@ -35,14 +35,17 @@ final private[interlock] class ChecksummedSnapshot private (
 
 private[interlock] object ChecksummedSnapshot {
 
-  /** The snapshot itself where there is no checksum that tells, and without one that is wrong. */
+  /** The snapshot itself where there is no checksum that tells, and without one that is wrong: what
+    * replays the log compares it with that.
+    */
   def of(read: Snapshot): Snapshot =
     if (read.version < 0 || read.getClass != classOf[Snapshot]) read
     else {
       val proved = Checksums.of(read)
-      proved.flatMap(_.domainMetadata).map(new ChecksummedSnapshot(read, proved.get, _)).getOrElse(
+      val right =
         if (read.checksumOpt.isEmpty || proved == read.checksumOpt) read
         else new Snapshot(read.path, read.version, read.logSegment, read.deltaLog, proved)
-      )
+      proved.flatMap(_.domainMetadata)
+        .fold(right)(new ChecksummedSnapshot(right, proved.get, _))
     }
 }

@@ -13,6 +13,7 @@ import org.apache.hadoop.fs.FileStatus
 import org.apache.spark.internal.Logging
 import org.apache.spark.sql.SparkSession
 import org.apache.spark.sql.delta._
+import org.apache.spark.sql.delta.actions.{Action, CommitInfo}
 import org.apache.spark.sql.delta.hooks.PostCommitHook
 import org.apache.spark.sql.delta.sources.DeltaSQLConf
 import org.apache.spark.sql.delta.util.{FileNames, JsonUtils}
@@ -35,7 +36,7 @@ private[interlock] object Checksums extends PostCommitHook with Logging {
     CacheBuilder.newBuilder().maximumSize(500).build[(String, Long, Long), VersionChecksum]()
 
   /** The most commits that a checksum is carried over, and the length of each, in bytes. */
-  private val MostCarried = 50
+  private val MostCarried = 10
   private val MostBytes = 1L << 20
 
   private def key(file: FileStatus) = (file.getPath.toString, file.getLen, file.getModificationTime)
@@ -80,13 +81,13 @@ private[interlock] object Checksums extends PostCommitHook with Logging {
       most: Int
   ): Option[VersionChecksum] = {
     val file = segment.deltas.lastOption.filter(_.getLen > 0)
-    file.flatMap(known).orElse {
-      val found = onDisk.filter(checksum =>
-        isProved(new Snapshot(log.logPath, segment.version, segment, log, Some(checksum)), checksum)
-      ).orElse(file.filter(_ => most > 0).flatMap(carried(log, segment, _, most - 1)))
-      for (checksum <- found; commit <- file) proved.put(key(commit), checksum)
-      found
+    def proved = onDisk.filter(isProved(log, segment, _)).map { checksum =>
+      file.foreach(remember(_, checksum))
+      checksum
     }
+    file.flatMap(known).orElse(proved).orElse(
+      file.filter(_.getLen <= MostBytes && most > 0).flatMap(carried(log, segment, _, most - 1))
+    )
   }
 
   /** That of the version before, carried over the last commit: a commit is seen before its checksum is
@@ -98,41 +99,60 @@ private[interlock] object Checksums extends PostCommitHook with Logging {
       file: FileStatus,
       most: Int
   ): Option[VersionChecksum] = {
-    def commit = Try(log.store.read(file, log.newDeltaHadoopConf())).toOption.map(lines =>
-      Winners.summary(CommitBody(segment.version, file, lines))
-    )
-    for {
-      made <- Some(file).filter(_.getLen <= MostBytes).flatMap(_ => commit)
-      info <- made.commitInfo if CommitTags.areOurs(info.tags.getOrElse(Map.empty))
-      before <-
-        read(log, segment.copy(version = segment.version - 1, deltas = segment.deltas.init), most)
-      session = SparkSession.active
-      checksum <- new Writer(session, log).incrementallyDeriveChecksum(
-        session,
-        log,
-        segment.version,
-        made.actions,
-        metadataOpt = None,
-        protocolOpt = None,
-        info.operation,
-        info.txnId,
-        Right(before),
-        mustIncludeFileSizeHistogram = false,
-        includeAddFilesInCrc = before.allFiles.nonEmpty
-      ).toOption
-    } yield checksum
+    def areOurs(lines: Seq[String]) = lines.headOption.map(Action.fromJson).exists {
+      case info: CommitInfo => CommitTags.areOurs(info.tags.getOrElse(Map.empty))
+      case _ => false
+    }
+    def before =
+      read(log, segment.copy(version = segment.version - 1, deltas = segment.deltas.init), most)
+    try
+      for {
+        lines <- Some(log.store.read(file, log.newDeltaHadoopConf())).filter(areOurs)
+        checksum <- before
+        made = Winners.summary(CommitBody(segment.version, file, lines))
+        carried <- carried(log, checksum, made)
+      } yield carried
+    catch {
+      case NonFatal(error) =>
+        logWarning(s"Version ${segment.version} of ${log.logPath} cannot be read.", error)
+        None
+    }
   }
 
-  private def isProved(snapshot: Snapshot, checksum: VersionChecksum): Boolean = {
+  private def carried(
+      log: DeltaLog,
+      before: VersionChecksum,
+      made: WinningCommitSummary
+  ): Option[VersionChecksum] = {
+    val session = SparkSession.active
+    new Writer(session, log).incrementallyDeriveChecksum(
+      session,
+      log,
+      made.commitVersion,
+      made.actions,
+      metadataOpt = None,
+      protocolOpt = None,
+      made.commitInfo.get.operation,
+      made.commitInfo.get.txnId,
+      Right(before),
+      mustIncludeFileSizeHistogram = false,
+      // Delta collects the files anew where the schema may have changed.
+      includeAddFilesInCrc = before.allFiles.nonEmpty && made.metadataUpdates.isEmpty
+    ).toOption
+  }
+
+  private def isProved(log: DeltaLog, segment: LogSegment, checksum: VersionChecksum): Boolean = {
     val isProved =
-      try new NewestVersion(snapshot, known).proves(checksum)
-      catch {
+      try {
+        val claimed = new Snapshot(log.logPath, segment.version, segment, log, Some(checksum))
+        new NewestVersion(claimed, known).proves(checksum)
+      } catch {
         case NonFatal(error) =>
-          logWarning(s"The log of ${snapshot.path} cannot be read.", error)
+          logWarning(s"The log at ${log.logPath} cannot be read.", error)
           false
       }
     if (!isProved) logWarning(
-      s"The checksum of version ${snapshot.version} of ${snapshot.path} is not that of its commit, " +
+      s"The checksum of version ${segment.version} of ${log.logPath} is not that of its commit, " +
         "or wrong: it is not used."
     )
     isProved
@@ -145,13 +165,10 @@ private[interlock] object Checksums extends PostCommitHook with Logging {
       version: Long,
       checksum: VersionChecksum
   ): () => Unit = {
-    val write = new Writer(session, log).prepared(version, checksum)
-    lazy val written =
-      try write()
-      catch {
-        case NonFatal(error) =>
-          logWarning(s"No checksum of version $version of ${log.logPath}.", error)
-      }
+    val prepared = Try(new Writer(session, log).prepared(version, checksum))
+    lazy val written = prepared.flatMap(write => Try(write())).failed.foreach(
+      logWarning(s"No checksum of version $version of ${log.logPath}.", _)
+    )
     () => written
   }
 
