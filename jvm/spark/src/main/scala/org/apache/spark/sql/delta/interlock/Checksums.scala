@@ -81,11 +81,11 @@ private[interlock] object Checksums extends PostCommitHook with Logging {
       most: Int
   ): Option[VersionChecksum] = {
     val file = segment.deltas.lastOption.filter(_.getLen > 0)
-    def proved = onDisk.filter(isProved(log, segment, _)).map { checksum =>
+    def readNow = onDisk.filter(isProved(log, segment, _)).map { checksum =>
       file.foreach(remember(_, checksum))
       checksum
     }
-    file.flatMap(known).orElse(proved).orElse(
+    file.flatMap(known).orElse(readNow).orElse(
       file.filter(_.getLen <= MostBytes && most > 0).flatMap(carried(log, segment, _, most - 1))
     )
   }
@@ -110,8 +110,8 @@ private[interlock] object Checksums extends PostCommitHook with Logging {
         lines <- Some(log.store.read(file, log.newDeltaHadoopConf())).filter(areOurs)
         checksum <- before
         made = Winners.summary(CommitBody(segment.version, file, lines))
-        carried <- carried(log, checksum, made)
-      } yield carried
+        behind <- over(log, checksum, made)
+      } yield behind
     catch {
       case NonFatal(error) =>
         logWarning(s"Version ${segment.version} of ${log.logPath} cannot be read.", error)
@@ -119,7 +119,7 @@ private[interlock] object Checksums extends PostCommitHook with Logging {
     }
   }
 
-  private def carried(
+  private def over(
       log: DeltaLog,
       before: VersionChecksum,
       made: WinningCommitSummary
