@@ -221,6 +221,17 @@ def contents(table: Table, version: int) -> dict[str, Any]:
     return claimed
 
 
+def test_a_right_checksum_spares_the_replay_of_the_log(spark: SparkSession, tmp_path: Path) -> None:
+    """So does the one before, where the last is wrong."""
+    made = make_table(spark, tmp_path / "made")
+    known, wrong = copy_of(made, "known"), copy_of(made, "wrong")
+    edit(wrong, 2, set_mark(0))
+    insert = "INSERT INTO {t} VALUES (4, 'd')"
+    jobs = jobs_started(spark, insert.format(t=known))
+    for table in (known, wrong, wrong):
+        assert jobs_started(spark, insert.format(t=table)) == jobs
+
+
 @pytest.mark.parametrize("first", [7, 2])
 def test_a_checksum_is_carried_over_the_commits_behind_it(
     spark: SparkSession, tmp_path: Path, first: int

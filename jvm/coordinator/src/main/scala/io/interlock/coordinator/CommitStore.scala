@@ -28,8 +28,9 @@ final case class TableLog(path: Path, conf: Configuration) {
   *   whether the log is still that of the table which the transaction read: asked next to the
   *   publication, by stores that know the table by its path alone
   * @param whenSeen
-  *   called once, where the log is on a local disk and this process publishes the commit: as soon as
-  *   others can see it, maybe before it is durable; does not fail
+  *   called where the log is on a local disk and this process publishes the commit: as soon as others
+  *   can see it, maybe before it is durable, and again where a publication is tried again; does not
+  *   fail
   */
 final case class CommitRequest(
     version: Long,

@@ -100,7 +100,7 @@ private[interlock] object Checksums extends PostCommitHook with Logging {
       most: Int
   ): Option[VersionChecksum] = {
     def areOurs(lines: Seq[String]) = lines.headOption.map(Action.fromJson).exists {
-      case info: CommitInfo => CommitTags.areOurs(info.tags.getOrElse(Map.empty))
+      case info: CommitInfo => CommitTags.isOurs(info)
       case _ => false
     }
     def before =

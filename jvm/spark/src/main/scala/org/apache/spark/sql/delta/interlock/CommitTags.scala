@@ -1,5 +1,7 @@
 package org.apache.spark.sql.delta.interlock
 
+import org.apache.spark.sql.delta.actions.CommitInfo
+
 /** Keys that Interlock writes into `commitInfo.tags`. */
 private[interlock] object CommitTags {
   private val Prefix = "interlock."
@@ -29,4 +31,7 @@ private[interlock] object CommitTags {
 
   /** Whether Interlock wrote the commit that has these tags: its coordinator marks every one. */
   def areOurs(tags: Map[String, String]): Boolean = tags.keys.exists(_.startsWith(Prefix))
+
+  /** Whether Interlock wrote the commit of which this tells. */
+  def isOurs(info: CommitInfo): Boolean = info.tags.exists(areOurs)
 }

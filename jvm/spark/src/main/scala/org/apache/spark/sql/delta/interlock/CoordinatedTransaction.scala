@@ -307,8 +307,8 @@ abstract private[interlock] class CoordinatedTransaction(
     */
   @volatile private var writeChecksum: () => Unit = () => ()
 
-  /** From the snapshot that was read, or the last winner's checksum on disk, which Delta would trust
-    * unproved.
+  /** From the snapshot that was read, or the last winner's checksum, which Delta would trust unproved
+    * and not carry.
     */
   override protected def incrementallyDeriveChecksum(
       version: Long,

@@ -37,7 +37,7 @@ private[interlock] object ForeignWriters extends Logging {
 
   /** Notes one commit, whose commitInfo may be missing. */
   def note(table: String, snapshot: Snapshot, version: Long, info: Option[CommitInfo]): Unit = {
-    val isForeign = !info.exists(of => CommitTags.areOurs(of.tags.getOrElse(Map.empty)))
+    val isForeign = !info.exists(CommitTags.isOurs)
     val _ = seen.compute(
       key(snapshot),
       (_, before) =>
