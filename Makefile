@@ -97,7 +97,7 @@ test: setup ## checks and all tests but the soak
 	$(RUN) -m pytest --numprocesses 2 --dist loadfile tests integration
 
 soak: setup ## the full product of cells and settings
-	$(RUN) -m pytest -m soak --timeout 0 tests integration
+	INTERLOCK_DRIVER_MEMORY=4g $(RUN) -m pytest -m soak --timeout 0 tests integration
 
 bench: setup ## side by side: overhead, rebases, compactions, ranges, commits per second, fairness, a busy table
 	$(RUN) integration/bench_overhead.py

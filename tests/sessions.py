@@ -18,6 +18,13 @@ from interlock.session import DELTA_EXTENSION
 from pyspark.find_spark_home import _find_spark_home
 from pyspark.sql import SparkSession
 
+# Soaks of very many files need more memory than all else.
+SMALL = {
+    **SMALL_SESSION,
+    "spark.driver.memory": os.environ.get(
+        "INTERLOCK_DRIVER_MEMORY", SMALL_SESSION["spark.driver.memory"]
+    ),
+}
 _SERVER = "org.apache.spark.sql.connect.service.SparkConnectServer"
 _STARTED = re.compile(r"Spark Connect server started at: \S+:(\d+)")
 _SERVER_SETTINGS = {
@@ -46,7 +53,7 @@ def classic_session(warehouse: Path, **settings: str) -> Iterator[SparkSession]:
     """Start a small session in this process, and stop it."""
     builder = (
         SparkSession.builder.appName("interlock tests")
-        .config(map={**SMALL_SESSION, **settings})
+        .config(map={**SMALL, **settings})
         .config("spark.sql.warehouse.dir", str(warehouse))
     )
     session = interlock.configure(builder).getOrCreate()

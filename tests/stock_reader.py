@@ -9,16 +9,15 @@ import json
 import sys
 from pathlib import Path
 
-from interlock.lab.session import SMALL_SESSION
 from pyspark.sql import SparkSession
 
-from tests.sessions import stock
+from tests.sessions import SMALL, stock
 from tests.support import Table
 
 
 def main() -> None:
     table = Table(Path(sys.argv[1]))
-    spark = stock(SparkSession.builder.config(map=dict(SMALL_SESSION))).getOrCreate()
+    spark = stock(SparkSession.builder.config(map=SMALL)).getOrCreate()
     found = spark.read.format("delta").load(str(table.path))
     counts = found.groupBy(found.columns[0]).count().orderBy(found.columns[0]).collect()
     print(json.dumps([list(row) for row in counts]))
