@@ -17,7 +17,7 @@ from tests.support import Table
 
 def main() -> None:
     table = Table(Path(sys.argv[1]))
-    spark = stock(SparkSession.builder.config(map=SMALL)).getOrCreate()
+    spark = stock(SparkSession.builder.config(map={**SMALL})).getOrCreate()
     found = spark.read.format("delta").load(str(table.path))
     counts = found.groupBy(found.columns[0]).count().orderBy(found.columns[0]).collect()
     print(json.dumps([list(row) for row in counts]))
