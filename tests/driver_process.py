@@ -155,7 +155,7 @@ class _Held:
     """A statement on a thread of its own, behind a gate."""
 
     def __init__(self, spark: Any, code: str) -> None:
-        self._gate = spark._jvm.io.interlock.spark.PhaseGate(PATIENCE_SECONDS * 1000)
+        self._gate = spark._jvm.io.interlock.spark.PhaseGate()
         self._end: dict[str, Any] = {}
         self._thread = threading.Thread(target=self._work, args=(spark, code))
         self._thread.start()

@@ -21,6 +21,7 @@ from tests.support import (
     commit,
     commit_info,
     deltalake_rows,
+    log_of,
     python_job,
     run_in_order,
     sql_job,
@@ -328,6 +329,49 @@ class TestFolder:
         for now, left in (("2026-01-12T00:00:00Z", 3), ("2026-01-12T00:00:01Z", 2)):
             records.sweep(java_time.Duration.ofDays(10), java_time.Instant.parse(now))
             assert records.newestFirst().size() == left
+
+    def test_what_is_no_record_is_skipped_and_said_once(
+        self, spark: SparkSession, records: Any, tmp_path: Path
+    ) -> None:
+        """Nor is anything waited for: a pipe has no end, and the largest file is a hole."""
+        kept = tmp_path / "log" / "_interlock"
+        kept.mkdir(parents=True)
+        whole = {"attempt": "whole", "time": "2026-01-02T00:00:00Z"}
+        times = ["+1000000000-12-31T23:59:59Z", "0000-01-01T00:00:00Z", "yesterday", 5, None]
+        lines = [
+            *("[1]", "null", "{}", "", '{"attempt": "\u00e9'),
+            json.dumps({"attempt": None, "time": whole["time"]}),
+            *(json.dumps({"attempt": "a", "time": time}) for time in times),
+            json.dumps(whole),
+        ]
+        broken = "\n".join(lines).encode() + b'\n{"attempt": "\xc3'
+        (kept / "conflicts-2026-01-02-broken.jsonl").write_bytes(broken)
+        (kept / "conflicts-2026-02-31-date.jsonl").write_text(json.dumps(whole))
+        (kept / "conflicts-2026-01-02-folder.jsonl").mkdir()
+        os.mkfifo(kept / "conflicts-2026-01-02-pipe.jsonl")
+        with (kept / "conflicts-2026-01-03-huge.jsonl").open("wb") as huge:
+            huge.truncate(2**36)
+        with log_of(spark, "io.interlock.spark.audit.RecordFolder") as warnings:
+            for _ in range(2):
+                found = records.newestFirst().toSeq()
+                assert [found.apply(n).text("attempt").get() for n in range(found.size())] == [
+                    "whole"
+                ]
+        said = warnings.toString()
+        assert said.count("12 of 13 lines are no records") == 1
+        assert said.count("its records are not shown") == 1
+        assert f"has {2**36} bytes" in said
+
+    def test_a_record_after_a_torn_one_is_a_line_of_its_own(
+        self, spark: SparkSession, records: Any, tmp_path: Path
+    ) -> None:
+        (tmp_path / "log").mkdir()
+        records.append(self.record(spark, 1, "2026-01-02"))
+        for file in (tmp_path / "log" / "_interlock").glob("*.jsonl"):
+            file.write_bytes(file.read_bytes()[:-9])
+        records.append(self.record(spark, 2, "2026-01-02"))
+        found = records.newestFirst().toSeq()
+        assert [found.apply(n).text("attempt").get() for n in range(found.size())] == ["a2"]
 
     def test_a_dropped_table_stays_so(
         self, spark: SparkSession, records: Any, tmp_path: Path

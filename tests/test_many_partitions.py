@@ -32,9 +32,7 @@ def test_p13_dynamic_overwrite_of_10001_partitions(spark: SparkSession, table_pa
     )
     inserts = f"INSERT INTO {table} VALUES (3, 'c', {PARTITIONS - 1}), (4, 'd', -1)"
     jobs = (sql_job(inserts), sql_job(overwrite(table, "x")))
-    earlier, later = race(
-        spark, *jobs, latest_version=lambda: latest_version(table), timeout_seconds=900
-    )
+    earlier, later = race(spark, *jobs, latest_version=lambda: latest_version(table))
 
     assert earlier.ok
     assert later.error is None

@@ -181,7 +181,7 @@ class TestMergeOfEachBatch:
 
 def phase_gate(spark: SparkSession) -> Any:
     jvm: Any = spark._jvm
-    return jvm.io.interlock.spark.PhaseGate(WAIT_SECONDS * 1000)
+    return jvm.io.interlock.spark.PhaseGate()
 
 
 @pytest.mark.parametrize("level", ["serializable", "write_serializable"])

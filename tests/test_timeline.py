@@ -116,6 +116,13 @@ def test_jobs_that_ran_beside_each_other_stand_below_each_other() -> None:
     assert placed.x(-5) == placed.x(0) < placed.x(1)
 
 
+def test_a_record_of_a_version_that_is_not_there_is_left_out() -> None:
+    history = History((version(2), version(1)))
+    assert page("t", history, Conflicts((replace(LOST, winners=(10**9,)),))) == page(
+        "t", history, Conflicts(())
+    )
+
+
 def test_an_empty_history_is_a_page_too() -> None:
     assert "No versions." in page("t", History(()), Conflicts(()))
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import TYPE_CHECKING
 
-from interlock.sql_text import literal
+from interlock.sql_text import literal, reference
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -45,9 +45,9 @@ def between(
     if (versions is None) == (timestamps is None):
         raise ValueError("give either versions or timestamps.")
     if versions is not None:
-        return _range(spark, table, "VERSION", *versions)
+        return _range(spark, table, "versions", *versions)
     assert timestamps is not None
-    return _range(spark, table, "TIMESTAMP", *timestamps)
+    return _range(spark, table, "timestamps", *timestamps)
 
 
 def _range(
@@ -57,9 +57,9 @@ def _range(
     after: int | datetime,
     until: int | datetime | None,
 ) -> DataFrame:
-    if until is None:
-        return spark.read.option(f"after{kind.capitalize()}", str(after)).table(table)
-    return spark.sql(f"SELECT * FROM {table} {kind} BETWEEN {literal(after)} AND {literal(until)}")
+    ends = [literal(end) for end in (after, until) if end is not None]
+    arguments = ", ".join([literal(table), *ends])
+    return spark.sql(f"SELECT * FROM table_between_{kind}({arguments})")
 
 
 def diff(spark: SparkSession, table: str, a: int, b: int) -> Diff:
@@ -68,7 +68,7 @@ def diff(spark: SparkSession, table: str, a: int, b: int) -> Diff:
     first, second = (
         spark.sql(
             f"SELECT *, _metadata.row_id AS {_ID}, _metadata.row_commit_version AS {_WRITTEN}"
-            f" FROM {table} VERSION AS OF {version:d}"
+            f" FROM {reference(table)} VERSION AS OF {version:d}"
         )
         for version in (a, b)
     )

@@ -21,11 +21,19 @@ def table_name(name: str) -> str:
     return ".".join(_quoted(_unquoted(part)) for part in re.findall(_PART, name))
 
 
+def reference(name: str) -> str:
+    """Write a quoted name as statements take it: in quotes Spark would replace `${...}`."""
+    return f"IDENTIFIER({literal(name)})" if "${" in name else name
+
+
 def partition_clause(partition: Mapping[str, object] | None) -> str:
     """Write ` PARTITION (column = value, ...)`, nothing for None."""
     if partition is None:
         return ""
     _check(partition)
+    for column in partition:
+        if "${" in column:
+            raise ValueError(f"Spark would replace a part of the column's name: {column!r}")
     pairs = (f"{_quoted(column)} = {literal(value)}" for column, value in partition.items())
     return f" PARTITION ({', '.join(pairs)})"
 
@@ -78,4 +86,5 @@ def _quoted(identifier: str) -> str:
 
 
 def _escaped(text: str) -> str:
-    return text.replace("\\", "\\\\").replace("'", "\\'")
+    # Spark replaces `${...}` before it parses.
+    return text.replace("\\", "\\\\").replace("'", "\\'").replace("$", "\\u0024")

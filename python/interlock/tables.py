@@ -16,7 +16,13 @@ from interlock import changes, conversion, records
 from interlock.audit import Conflicts, Explanation
 from interlock.errors import ConflictError
 from interlock.results import CompactionResult, Files, History, RestoreResult, Versions
-from interlock.sql_text import literal, partition_clause, partition_map, table_name
+from interlock.sql_text import (
+    literal,
+    partition_clause,
+    partition_map,
+    reference,
+    table_name,
+)
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -40,9 +46,13 @@ class Table:
     sql_name: str
 
     @property
+    def _reference(self) -> str:
+        return reference(self.sql_name)
+
+    @property
     def policy(self) -> str | None:
         """Read the name of the conflict policy in force, None if the table has none."""
-        found = self.spark.sql(f"SHOW TBLPROPERTIES {self.sql_name}").collect()
+        found = self.spark.sql(f"SHOW TBLPROPERTIES {self._reference}").collect()
         return next((str(row["value"]) for row in found if row["key"] == _POLICY), None)
 
     def set_policy(self, name: str | None) -> None:
@@ -57,7 +67,7 @@ class Table:
             change = f"UNSET TBLPROPERTIES IF EXISTS ({literal(_POLICY)})"
         else:
             change = f"SET TBLPROPERTIES ({literal(_POLICY)} = {literal(name)})"
-        self.spark.sql(f"ALTER TABLE {self.sql_name} {change}")
+        self.spark.sql(f"ALTER TABLE {self._reference} {change}")
 
     def history(
         self, *, partition: Mapping[str, object] | None = None, limit: int | None = None
@@ -70,7 +80,7 @@ class Table:
             limit: the newest so many
 
         """
-        statement = f"SHOW HISTORY FOR TABLE {self.sql_name}{partition_clause(partition)}"
+        statement = f"SHOW HISTORY FOR TABLE {self._reference}{partition_clause(partition)}"
         if limit is not None:
             statement += f" LIMIT {limit:d}"
         return records.history(self.spark.sql(statement))
@@ -171,7 +181,7 @@ class Table:
             ValueError: none of the two, or both
 
         """
-        return self.spark.sql(f"SELECT * FROM {self.sql_name} {_point(version, timestamp)}")
+        return self.spark.sql(f"SELECT * FROM {self._reference} {_point(version, timestamp)}")
 
     def between(
         self,
@@ -213,6 +223,8 @@ class Table:
         `interlock.ConflictError`.
         """
         point = _point(version, timestamp and timestamp.isoformat(sep=" "))
+        if "${" in self.sql_name:
+            raise ValueError(f"Spark would replace a part of the table's name: {self.sql_name}")
         (row,) = self.spark.sql(f"RESTORE TABLE {self.sql_name} TO {point}").collect()
         return records.restored(row)
 
@@ -246,7 +258,7 @@ class Table:
         return self._alter("MERGE SMALLFILES", partition)
 
     def _alter(self, action: str, partition: Mapping[str, object] | None) -> CompactionResult:
-        statement = f"ALTER TABLE {self.sql_name}{partition_clause(partition)} {action}"
+        statement = f"ALTER TABLE {self._reference}{partition_clause(partition)} {action}"
         (row,) = self.spark.sql(statement).collect()
         return records.compacted(row)
 

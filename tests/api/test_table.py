@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 from datetime import date, datetime
 from decimal import Decimal
 from pathlib import Path
@@ -116,3 +117,52 @@ def test_a_partition_is_found_by_its_values(spark: SparkSession, table_path: Pat
     assert file.rows == 2
     assert [record.version for record in table.history(partition=VALUES)] == [3, 2, 1]
     assert [record.version for record in table.history(partition=OTHER)] == [2, 1]
+
+
+TEXTS = ["${spark.master}", "$${spark.master}", "${env:HOME}", "\\${spark.master}", "it's", '"', ""]
+ALPHABET = "$${}{}:\\'\"`%_?; \0\n\r\t\u0085\u2028u0024nxé漢😀-/*"
+
+
+def test_any_text_is_the_value_that_it_was(spark: SparkSession) -> None:
+    draw = random.Random(14)
+    drawn = ["".join(draw.choices(ALPHABET, k=draw.randrange(12))) for _ in range(500)]
+    texts = TEXTS + drawn
+    (row,) = spark.sql(f"SELECT array({', '.join(map(literal, texts))})").collect()
+    assert row[0] == texts
+
+
+def test_nothing_is_put_in_place_of_what_looks_like_a_variable(
+    spark: SparkSession, table_path: Path
+) -> None:
+    """In a path, and in a partition's value: a partition of the variable's own value stays."""
+    named = interlock.table(spark, str(table_path.with_name("${spark.master}")))
+    made = make_table(
+        spark,
+        table_path,
+        columns="(id INT, p STRING) USING delta PARTITIONED BY (p)",
+        statements=(),
+    )
+    # Spark itself would replace it in the statement that makes the table.
+    made = Table(made.path.rename(table_path.with_name("${spark.master}")))
+    (master,) = spark.sql("SELECT '${spark.master}'").collect()[0]
+    for _ in range(2):
+        values = ", ".join(f"(1, {literal(text)})" for text in (master, "${spark.master}"))
+        spark.sql(f"INSERT INTO IDENTIFIER({literal(str(made))}) VALUES {values}")
+    compacted = named.compact("minor", partition={"p": "${spark.master}"})
+    assert (compacted.files_in, compacted.files_out) == (2, 1)
+    assert [file.partition for file in named.files(partition={"p": "${spark.master}"})] == [
+        {"p": "${spark.master}"}
+    ]
+    assert len(named.files()) == 3
+    assert [record.version for record in named.history(partition={"p": master})] == [2, 1]
+    assert [record.version for record in named.versions()] == [3, 2, 1, 0]
+    named.set_policy("row_level")
+    assert named.policy == "row_level"
+    assert (named.latest_version(), len(named.conflicts())) == (4, 0)
+    assert named.as_of(version=1).count() == named.between(versions=(1, None)).count() == 2
+    assert named.diff(1, 3).added.count() == 2
+    with pytest.raises(ValueError, match="would replace a part of the table's name"):
+        named.restore(version=1)
+    with pytest.raises(ValueError, match="would replace a part of the column's name"):
+        named.compact("minor", partition={"${spark.master}": 1})
+    assert deltalake_rows(made) == tuple(sorted([(1, master), (1, "${spark.master}")] * 2, key=str))

@@ -91,7 +91,7 @@ class _Held:
         self, threads: ThreadPoolExecutor, session: SparkSession, job: Job, table: Table
     ) -> None:
         jvm: Any = session._jvm
-        self.gate = jvm.io.interlock.spark.PhaseGate(PATIENCE_SECONDS * 1000)
+        self.gate = jvm.io.interlock.spark.PhaseGate()
         self._read = latest_version(table)
         self._arrived = False
         self._sql = job.sql.format(t=table)

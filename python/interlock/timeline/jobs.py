@@ -57,14 +57,14 @@ class Job:
 def jobs(history: History, conflicts: Conflicts) -> list[Job]:
     """Make the bars of versions and of rejected jobs, in the order of their ends.
 
-    Rejected jobs that ended before the first of the versions are left out.
+    Rejected jobs that ended outside these versions are left out.
     """
     rebased = {record.attempt: record for record in conflicts if record.outcome != _REJECTED}
     committed = [_committed(record, rebased.get(record.txn_id or "")) for record in history]
-    first = min((job.end for job in committed), default=0)
+    ends = [job.end for job in committed] or [0]
     rejected = (record for record in conflicts if record.outcome == _REJECTED)
     lost = {job.key: job for job in map(_rejected, rejected)}
-    shown = (job for job in lost.values() if job.end >= first)
+    shown = (job for job in lost.values() if min(ends) <= job.end <= max(ends))
     return sorted([*committed, *shown], key=lambda job: (job.end, job.rejected, job.read))
 
 

@@ -29,8 +29,10 @@ final case class ConflictRecord(facts: Map[String, Any]) {
   }
 
   /** Milliseconds since 1970. */
-  def millis: Long = text(Fact.Time).flatMap(t => Try(Instant.parse(t)).toOption)
-    .fold(0L)(_.toEpochMilli)
+  def millis: Long = time.fold(0L)(_.toEpochMilli)
+
+  private def time: Option[Instant] = text(Fact.Time).flatMap(t => Try(Instant.parse(t)).toOption)
+    .filter(t => t.isAfter(Earliest) && t.isBefore(Latest))
 
   def isRejected: Boolean = text(Fact.Outcome).contains(Rejected)
 
@@ -146,7 +148,12 @@ object ConflictRecord {
 
   /** None where a line is no record, as one that was cut off by a crash. */
   def ofJson(line: String): Option[ConflictRecord] =
-    Json.readObject(line).filter(_.contains(Fact.Attempt)).map(ConflictRecord(_))
+    Json.readObject(line).map(ConflictRecord(_))
+      .filter(record => record.text(Fact.Attempt).nonEmpty && record.time.nonEmpty)
+
+  /** All clients have times between these. */
+  private val Earliest = Instant.parse("0001-01-02T00:00:00Z")
+  private val Latest = Instant.parse("9999-12-30T00:00:00Z")
 
   private def asText(value: Any): String = value match {
     case text: String => text

@@ -1,29 +1,30 @@
 package io.interlock.spark.audit
 
-import java.io.{FileNotFoundException, FileOutputStream}
+import java.io._
 import java.nio.charset.StandardCharsets.UTF_8
 import java.nio.file.{FileAlreadyExistsException, Files, Path => LocalPath}
 import java.time.{Duration, Instant, LocalDate, ZoneOffset}
-import java.util.UUID
+import java.util.{Collections, UUID}
 
-import scala.io.Source
-import scala.util.Using
 import scala.util.matching.Regex
+import scala.util.{Try, Using}
 
+import com.google.common.cache.CacheBuilder
 import io.interlock.spark.audit.ConflictRecord.Fact
 import org.apache.hadoop.conf.Configuration
-import org.apache.hadoop.fs.{FileSystem, Path}
+import org.apache.hadoop.fs.{FileStatus, FileSystem, Path}
+import org.apache.spark.internal.Logging
 
 /** The records of rejected commits beside a table's log: `_delta_log/_interlock`.
   *
   * On a local disk a process has a file for each day, to which it appends lines; elsewhere, where
-  * appending is not safe or not there, a file for each record. Days are in UTC. Every method may
-  * throw IOException.
+  * appending is not safe or not there, a file for each record. Days are in UTC. What cannot be read
+  * is skipped, with a warning for each file of it; writing may throw IOException.
   *
   * @param log
   *   the table's `_delta_log`, which is never made: a table that was dropped stays so
   */
-final class RecordFolder(log: Path, conf: Configuration) {
+final class RecordFolder(log: Path, conf: Configuration) extends Logging {
   import RecordFolder._
 
   private val folder = new Path(log, Name)
@@ -42,16 +43,18 @@ final class RecordFolder(log: Path, conf: Configuration) {
 
   /** All records, newest first; the files of a day are read when the iterator gets there. */
   def newestFirst(): Iterator[ConflictRecord] =
-    files().groupBy { case (_, day) => day }.toSeq.sortBy(-_._1.toEpochDay).iterator
+    readable(folder)(files()).groupBy { case (_, day) => day }.toSeq
+      .sortBy(-_._1.toEpochDay).iterator
       .flatMap { case (_, ofDay) =>
-        ofDay.flatMap { case (path, _) => read(path) }.sortBy(-_.millis)
+        ofDay.flatMap { case (file, _) => readable(file.getPath)(read(file)) }
+          .sortBy(-_.millis)
       }
 
   /** Deletes the files of days that ended longer ago than `retention`. */
   def sweep(retention: Duration, now: Instant): Unit =
-    files().foreach { case (path, day) =>
+    readable(folder)(files()).foreach { case (file, day) =>
       val end = day.plusDays(1).atStartOfDay(ZoneOffset.UTC).toInstant
-      if (end.plus(retention).isBefore(now)) fs.delete(path, false)
+      if (end.plus(retention).isBefore(now)) fs.delete(file.getPath, false)
     }
 
   private def isLocal: Boolean = Option(log.toUri.getScheme).forall(_ == "file")
@@ -61,34 +64,63 @@ final class RecordFolder(log: Path, conf: Configuration) {
     val local = LocalPath.of(folder.toUri.getPath)
     try Files.createDirectory(local)
     catch { case _: FileAlreadyExistsException => () }
-    Using.resource(new FileOutputStream(local.resolve(name).toFile, true))(_.write(line))
+    val file = local.resolve(name).toFile
+    val torn = if (isTorn(file)) "\n".getBytes(UTF_8) else Array.emptyByteArray
+    Using.resource(new FileOutputStream(file, true))(_.write(torn ++ line))
   }
 
-  private def files(): Seq[(Path, LocalDate)] = {
-    val found =
-      try fs.listStatus(folder).toSeq
-      catch { case _: FileNotFoundException => Nil }
-    found.map(_.getPath).flatMap(path => dayOf(path.getName).map(path -> _))
+  private def files(): Seq[(FileStatus, LocalDate)] =
+    fs.listStatus(folder).toSeq.flatMap(file => dayOf(file.getPath.getName).map(file -> _))
+
+  private def read(file: FileStatus): Seq[ConflictRecord] = {
+    val path = file.getPath
+    // What is empty may be a pipe, which nobody might write to.
+    if (file.isDirectory || file.getLen == 0) Nil
+    else if (file.getLen > MostBytes) throw new IOException(s"$path has ${file.getLen} bytes")
+    else {
+      val lines = Using.resource(fs.open(path))(in => new String(in.readAllBytes(), UTF_8))
+        .split('\n').toVector
+      val records = lines.flatMap(ConflictRecord.ofJson)
+      if (records.size < lines.size)
+        skipped(path, s"${lines.size - records.size} of ${lines.size} lines are no records", None)
+      records
+    }
   }
 
-  private def read(path: Path): Seq[ConflictRecord] =
-    try
-      Using.resource(fs.open(path)) { in =>
-        Source.fromInputStream(in, "UTF-8").getLines().flatMap(ConflictRecord.ofJson).toVector
-      }
-    catch { case _: FileNotFoundException => Nil } // swept meanwhile
+  private def readable[T](path: Path)(read: => Seq[T]): Seq[T] =
+    try read
+    catch {
+      case _: FileNotFoundException => Nil // none yet, or swept meanwhile
+      case error: IOException =>
+        skipped(path, "its records are not shown", Some(error))
+        Nil
+    }
+
+  private def skipped(path: Path, what: String, error: Option[IOException]): Unit =
+    if (warned.add(path)) logWarning(s"$path: $what.", error.orNull)
 }
 
 object RecordFolder {
   val Name = "_interlock"
   private val process = UUID.randomUUID.toString.take(8)
   private val appending = new Object
+  private val MostBytes = 64 << 20
+  private val warned = Collections.newSetFromMap(
+    CacheBuilder.newBuilder().maximumSize(10000).build[Path, java.lang.Boolean]().asMap
+  )
   private val FileName: Regex = """conflicts-(\d{4}-\d\d-\d\d)-.*\.jsonl""".r
 
   private def fileName(day: LocalDate, writer: String): String = s"conflicts-$day-$writer.jsonl"
 
   private def dayOf(name: String): Option[LocalDate] = name match {
-    case FileName(day) => Some(LocalDate.parse(day))
+    case FileName(day) => Try(LocalDate.parse(day)).toOption
     case _ => None
   }
+
+  /** Whether a crash has cut off the last line. */
+  private def isTorn(file: File): Boolean = file.length > 0 &&
+    Using.resource(new RandomAccessFile(file, "r")) { written =>
+      written.seek(written.length - 1)
+      written.read() != '\n'
+    }
 }

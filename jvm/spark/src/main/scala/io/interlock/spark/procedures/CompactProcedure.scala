@@ -2,9 +2,8 @@ package io.interlock.spark.procedures
 
 import java.util.Locale
 
-import io.interlock.spark.CompactionKind
 import io.interlock.spark.errors.InterlockException
-import org.apache.spark.sql.catalyst.expressions.Literal
+import io.interlock.spark.{CompactionKind, SqlText}
 import org.apache.spark.sql.catalyst.util.quoteIdentifier
 import org.apache.spark.sql.connector.catalog.procedures.ProcedureParameter
 import org.apache.spark.sql.delta.interlock.{CompactCommand, NamedTable}
@@ -34,11 +33,11 @@ private[procedures] object CompactProcedure extends InterlockProcedure {
       throw InterlockException.invalidArgument("the kind", asked.getOrElse("NULL"), choice)
     ).name
     val values = arguments.partition.map { case (column, value) =>
-      s"${quoteIdentifier(column)} = ${value.fold("NULL")(Literal(_).sql)}"
+      s"${quoteIdentifier(column)} = ${value.fold("NULL")(SqlText.literal)}"
     }
     val partition = if (values.isEmpty) "" else values.mkString("PARTITION (", ", ", ")")
     session
-      .sql(s"ALTER TABLE ${NamedTable.inSql(session, arguments.table)} $partition $words")
+      .sql(s"ALTER TABLE ${NamedTable.inSql(arguments.table)} $partition $words")
       .collect()
       .iterator
   }

@@ -1,7 +1,6 @@
 package io.interlock.spark.procedures
 
-import io.interlock.spark.TableProperties
-import org.apache.spark.sql.catalyst.expressions.Literal
+import io.interlock.spark.{SqlText, TableProperties}
 import org.apache.spark.sql.connector.catalog.procedures.ProcedureParameter
 import org.apache.spark.sql.delta.interlock.NamedTable
 import org.apache.spark.sql.types.{StringType, StructType}
@@ -19,12 +18,12 @@ private[procedures] object SetPolicyProcedure extends InterlockProcedure {
   override val description: String = "Gives a table a conflict policy, or takes it away."
 
   override protected def run(session: SparkSession, arguments: Arguments): Iterator[Row] = {
-    val table = NamedTable.inSql(session, arguments.table)
+    val table = NamedTable.inSql(arguments.table)
     val previous = NamedTable.policy(session, arguments.table, name)
     val wanted = arguments.text(policy.name)
-    val key = Literal(TableProperties.PolicyKey).sql
+    val key = SqlText.literal(TableProperties.PolicyKey)
     session.sql(wanted.fold(s"ALTER TABLE $table UNSET TBLPROPERTIES IF EXISTS ($key)") { named =>
-      s"ALTER TABLE $table SET TBLPROPERTIES ($key = ${Literal(named).sql})"
+      s"ALTER TABLE $table SET TBLPROPERTIES ($key = ${SqlText.literal(named)})"
     })
     Iterator(Row(wanted.orNull, previous.orNull))
   }

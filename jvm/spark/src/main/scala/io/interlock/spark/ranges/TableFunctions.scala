@@ -22,6 +22,7 @@ final case class TableFunction(relation: LogicalPlan) extends UnresolvedLeafNode
   * {{{
   * table_between_versions('db.t', a, b)     db.t VERSION BETWEEN a AND b
   * table_between_timestamps('db.t', a, b)   db.t TIMESTAMP BETWEEN a AND b
+  * table_between_versions('db.t', a)        as far as the latest version; so with timestamps
   * table_at_version('db.t', v)              db.t VERSION AS OF v
   * table_at_timestamp('db.t', v)            db.t TIMESTAMP AS OF v
   * }}}
@@ -35,13 +36,13 @@ object TableFunctions {
   val AtTimestamp = "table_at_timestamp"
 
   def register(extensions: SparkSessionExtensions): Unit = {
-    inject(extensions, BetweenVersions, 3)(between(_, FunctionArguments.version))
-    inject(extensions, BetweenTimestamps, 3)(between(_, FunctionArguments.time))
-    inject(extensions, AtVersion, 2) { arguments =>
+    inject(extensions, BetweenVersions, 2 to 3)(between(_, FunctionArguments.version))
+    inject(extensions, BetweenTimestamps, 2 to 3)(between(_, FunctionArguments.time))
+    inject(extensions, AtVersion, 2 to 2) { arguments =>
       val version = FunctionArguments.version("the version", arguments(1)).id
       RelationTimeTravel(table(arguments), None, Some(version.toString))
     }
-    inject(extensions, AtTimestamp, 2) { arguments =>
+    inject(extensions, AtTimestamp, 2 to 2) { arguments =>
       val time = FunctionArguments.time("the timestamp", arguments(1)).micros
       RelationTimeTravel(table(arguments), Some(Literal(time, TimestampType)), None)
     }
@@ -54,7 +55,7 @@ object TableFunctions {
     TableRange(
       table(arguments),
       point("the begin of the range", arguments(1)),
-      Some(point("the end of the range", arguments(2)))
+      arguments.lift(2).map(point("the end of the range", _))
     )
 
   private def table(arguments: Seq[Expression]): UnresolvedRelation = {
@@ -62,12 +63,13 @@ object TableFunctions {
     UnresolvedRelation(CatalystSqlParser.parseMultipartIdentifier(name))
   }
 
-  private def inject(extensions: SparkSessionExtensions, name: String, count: Int)(
+  private def inject(extensions: SparkSessionExtensions, name: String, counts: Range)(
       build: Seq[Expression] => LogicalPlan
   ): Unit = {
     def checked(arguments: Seq[Expression]): LogicalPlan =
-      if (arguments.size == count) TableFunction(build(arguments))
-      else throw FunctionArguments.wrongCount(name, count.toString, arguments.size)
+      if (counts.contains(arguments.size)) TableFunction(build(arguments))
+      else
+        throw FunctionArguments.wrongCount(name, counts.distinct.mkString(" or "), arguments.size)
     val info = new ExpressionInfo(getClass.getName, name)
     extensions.injectTableFunction((FunctionIdentifier(name), info, checked))
   }

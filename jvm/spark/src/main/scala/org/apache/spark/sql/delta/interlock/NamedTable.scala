@@ -1,9 +1,9 @@
 package org.apache.spark.sql.delta.interlock
 
-import io.interlock.spark.TableProperties
 import io.interlock.spark.errors.InterlockException
+import io.interlock.spark.{SqlText, TableProperties}
 import org.apache.spark.sql.catalyst.analysis.{ResolvedTable, UnresolvedTable}
-import org.apache.spark.sql.catalyst.util.quoteIdentifier
+import org.apache.spark.sql.catalyst.parser.CatalystSqlParser
 import org.apache.spark.sql.delta.catalog.DeltaTableV2
 import org.apache.spark.sql.delta.{ResolveDeltaPathTable, Snapshot}
 import org.apache.spark.sql.types.StructType
@@ -24,7 +24,7 @@ object NamedTable {
   def load(session: SparkSession, name: String, statement: String): DeltaTableV2 = {
     val analyzer = session.sessionState.analyzer
     // Inside a view this looks where the view does, unlike an analysis of its own.
-    val found = analyzer.ResolveRelations(UnresolvedTable(parts(session, name), statement))
+    val found = analyzer.ResolveRelations(UnresolvedTable(parts(name), statement))
     ResolveDeltaPathTable(session)(found) match {
       case ResolvedTable(_, _, table: DeltaTableV2, _) => table
       case ResolvedTable(_, _, other, _) =>
@@ -35,13 +35,12 @@ object NamedTable {
     }
   }
 
-  /** A name that [[load]] takes, quoted for a SQL text. */
-  def inSql(session: SparkSession, name: String): String =
-    parts(session, name).map(quoteIdentifier).mkString(".")
+  /** A name that [[load]] takes, for a SQL text. */
+  def inSql(name: String): String = SqlText.table(parts(name))
 
-  private def parts(session: SparkSession, name: String): Seq[String] =
+  private def parts(name: String): Seq[String] =
     if (name.startsWith("/") || name.matches("\\w[\\w+.-]*:/.*")) Seq("delta", name)
-    else session.sessionState.sqlParser.parseMultipartIdentifier(name)
+    else CatalystSqlParser.parseMultipartIdentifier(name)
 
   /** The conflict policy of a table. */
   def policy(session: SparkSession, name: String, statement: String): Option[String] = {
