@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import shutil
+import socket
 from collections.abc import Iterator
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -154,6 +155,39 @@ def test_one_table_by_two_ways(session: DriverProcess, tmp_path: Path) -> None:
     run(session, insert(link, 1), insert(table, 2), insert(link, 3))
     assert coordinators(table) == ["postgres"] * 4
     sound(table, 1, 2, 3)
+
+
+def test_no_sql_sends_a_password_elsewhere(session: DriverProcess, tmp_path: Path) -> None:
+    table = Table(tmp_path / "table")
+    create(session, table)
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        listener.setblocking(False)
+        url = f"jdbc:postgresql://127.0.0.1:{listener.getsockname()[1]}/{postgres.DATABASE}"
+        for setting in (
+            f"{NAME}.url = {url}",
+            f"{NAME}.user = postgres",
+            f"{NAME}.passwordFile = /etc/hostname",
+            f"{NAME}.passwordVariable = HOME",
+            f"elsewhere.url = {url}",
+        ):
+            key = f"spark.interlock.coordinator.{setting.split(' ')[0]}"
+            run(session, f"SET spark.interlock.coordinator.{setting}")
+            if setting.startswith(NAME):
+                statement = insert(table, 1)
+            else:
+                statement = (
+                    f"ALTER TABLE {table} SET TBLPROPERTIES ('interlock.coordinator' = 'elsewhere')"
+                )
+            refused = session.run(statement)
+            assert refused.error == "UsageError"
+            assert "INTERLOCK_COORDINATOR_SETTING" in str(refused.message)
+            assert key in str(refused.message)
+            assert url not in str(refused.message)
+            run(session, f"RESET {key}")
+        with pytest.raises(BlockingIOError):
+            listener.accept()
+    run(session, insert(table, 1))
+    sound(table, 1)
 
 
 def test_no_address_or_secret_is_in_the_log_or_shown(

@@ -3,7 +3,7 @@ package io.interlock.spark
 import io.interlock.spark.errors.InterlockException
 import org.apache.spark.sql.SparkSession
 
-/** What a session says of a coordinator.
+/** What the configuration that Spark was started with says of a coordinator.
   *
   * @param values
   *   by the last words of their keys
@@ -28,14 +28,18 @@ object CoordinatorSettings {
   private val Name = "[A-Za-z][A-Za-z0-9_-]*".r
 
   /** @throws InterlockException
-    *   INTERLOCK_UNKNOWN_COORDINATOR where the session has none of that name
+    *   INTERLOCK_UNKNOWN_COORDINATOR where Spark was started with none of that name;
+    *   INTERLOCK_COORDINATOR_SETTING where the session has another setting: SQL alone would let a
+    *   user send the password elsewhere, or any file as one
     */
   def of(spark: SparkSession, name: String): CoordinatorSettings = {
     val prefix = s"$Prefix$name."
-    val values = spark.conf.getAll.collect {
-      case (key, value) if key.startsWith(prefix) => key.stripPrefix(prefix) -> value
+    def ofName(settings: Map[String, String]) = settings.filter(_._1.startsWith(prefix))
+    val values = ofName(spark.sparkContext.getConf.getAll.toMap)
+    ofName(spark.conf.getAll).toSeq.sorted.foreach { case (key, value) =>
+      if (!values.get(key).contains(value)) throw InterlockException.coordinatorOfSession(key)
     }
-    val found = CoordinatorSettings(name, values)
+    val found = CoordinatorSettings(name, values.map { case (k, v) => k.stripPrefix(prefix) -> v })
     if (values.isEmpty && !found.isFileSystem)
       throw InterlockException.unknownCoordinator(name, s"${prefix}url")
     found

@@ -193,6 +193,13 @@ object InterlockException {
   def unknownCoordinator(name: String, key: String): InterlockException =
     of("INTERLOCK_UNKNOWN_COORDINATOR", "coordinator" -> name, "key" -> key)
 
+  def coordinatorOfSession(key: String): InterlockException = of(
+    "INTERLOCK_COORDINATOR_SETTING",
+    "setting" -> key,
+    "problem" -> ("a session cannot say where passwords are sent: RESET it, and let the " +
+      "administrator set it where Spark is started, in spark-defaults.conf or by --conf")
+  )
+
   def tooManyAttempts(table: String, attempts: Int, key: String): InterlockException = of(
     "INTERLOCK_TOO_MANY_ATTEMPTS",
     "table" -> table,
