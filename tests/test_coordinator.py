@@ -418,6 +418,26 @@ class TestBehindTheCommits:
         assert json.loads((log / "_last_checkpoint").read_text())["version"] == 6
         assert rows(spark, table) == deltalake_rows(table)
 
+    @pytest.mark.parametrize("age", [0, 60])
+    def test_a_later_writer_makes_up_for_a_checkpoint_that_is_missing_for_a_minute(
+        self, spark: SparkSession, table_path: Path, age: int
+    ) -> None:
+        made = make_table(spark, table_path, properties={"delta.checkpointInterval": "2"})
+        for number in (3, 4):
+            spark.sql(f"INSERT INTO {made} VALUES ({number}, 'd')")
+        await_checkpoints(spark)
+        # A table that this process has not written yet.
+        table = Table(shutil.copytree(made.path, table_path.with_name("copy")))
+        log = table.path / "_delta_log"
+        for file in (*log.glob("*.checkpoint*"), log / "_last_checkpoint"):
+            file.unlink()
+        for version in (2, 4):
+            os.utime(log / f"{version:020}.json", (time.time() - (age if version == 2 else 0),) * 2)
+        spark.sql(f"INSERT INTO {table} VALUES (5, 'e')")
+        await_checkpoints(spark)
+        written = {int(file.name[:20]) for file in log.glob("0*.checkpoint*")}
+        assert written == ({5} if age else set())
+
     def test_no_commit_waits_for_a_checkpoint(self, spark: SparkSession, table_path: Path) -> None:
         table = make_table(spark, table_path, properties={"delta.checkpointInterval": "3"})
         started = {}

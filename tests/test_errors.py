@@ -102,6 +102,20 @@ def test_each_conflict_is_also_deltas_own(
     assert lost.error.getSqlState() == "2D521"
 
 
+def test_a_conflict_on_sparks_test_bases(spark: SparkSession, example: Table) -> None:
+    """Where Spark is tested, it refuses parameters of an error that its text does not name."""
+    system: Any = spark._jvm.java.lang.System  # type: ignore[union-attr]
+    system.setProperty("spark.testing", "true")
+    try:
+        error = failure(spark, example, lambda s: s.sql(f"INSERT INTO {example} VALUES (20, 'j')"))
+        with pytest.raises(interlock.UsageError, match="INTERLOCK_UNKNOWN_POLICY"):
+            interlock.table(spark, str(example.path)).set_policy("other")
+    finally:
+        system.clearProperty("spark.testing")
+    assert isinstance(error, interlock.ConcurrentAppendError)
+    assert (error.condition, error.rule) == ("INTERLOCK_CONCURRENT_APPEND", "D7")
+
+
 def test_restore_beside_a_commit(spark: SparkSession, example: Table) -> None:
     error = failure(spark, example, lambda s: s.sql(f"RESTORE TABLE {example} TO VERSION AS OF 1"))
     assert isinstance(error, interlock.ConcurrentWriteError)

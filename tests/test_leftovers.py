@@ -96,7 +96,7 @@ def check_all_versions(spark: SparkSession, table: Table, counts: tuple[int, ...
         pytest.param(
             "serializable",
             VECTORS,
-            INSERT,
+            "INSERT INTO {t} VALUES (2, 'i')",
             DELETE,
             id="delete-judged-by-files",
             marks=pytest.mark.soak,

@@ -162,6 +162,7 @@ def test_compact(spark: SparkSession, table_path: Path) -> None:
     [
         ("history(NULL)", "INTERLOCK_INVALID_ARGUMENT"),
         ("history('t', limit => -1)", "INTERLOCK_INVALID_ARGUMENT"),
+        ("history('t', limit => 1.5)", "INTERLOCK_INVALID_ARGUMENT"),
         ("history('t', map('id', '1'))", "INTERLOCK_NOT_A_PARTITION_COLUMN"),
         ("history('missing')", "TABLE_OR_VIEW_NOT_FOUND"),
         ("versions('a_view')", "EXPECT_TABLE_NOT_VIEW.NO_ALTERNATIVE"),

@@ -353,7 +353,15 @@ def test_winners_of_more_than_are_read_in_the_committing_thread(
     spark: SparkSession, table_path: Path, first: int
 ) -> None:
     """Files of more than 64 MB are searched by a Spark job; only one row, if any, has the id 2."""
-    table = make_table(spark, table_path, policy="row_level", columns=COLUMNS, statements=(INSERT,))
+    # A blind append counts at this level only.
+    table = make_table(
+        spark,
+        table_path,
+        policy="row_level",
+        columns=COLUMNS,
+        properties={"delta.isolationLevel": "Serializable"},
+        statements=(INSERT,),
+    )
     text = "concat(uuid(), uuid(), uuid(), uuid())"
     insert = (
         f"INSERT INTO {{t}} SELECT CAST({first} - id * 7 AS INT), {text}, 1 FROM range(1200000)"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -243,6 +244,28 @@ def test_malformed_ones_are_refused(spark: SparkSession, example: Table, key: st
         assert problem in told
         with pytest.raises(InterlockError):
             spark.sql("CALL interlock.policies()")
+
+
+def test_a_path_that_leads_to_no_policy_is_refused_at_once_and_nothing_of_it_is_shown(
+    spark: SparkSession, example: Table, tmp_path: Path
+) -> None:
+    pipe, huge, other = (tmp_path / name for name in ("pipe", "huge", "other"))
+    os.mkfifo(pipe)
+    with huge.open("wb") as hole:
+        hole.truncate(2**40)
+    other.write_text("# hosts\n| secret | of another user |\n")
+    problems = {
+        pipe: "is empty or no file",
+        tmp_path: "is empty or no file",
+        huge: f"has {2**40} bytes, and a policy has at most 65536",
+        other: "line 1: has no line 'source'; add it",
+    }
+    for path, problem in problems.items():
+        with set_for_now(spark, {KEY: str(path)}):
+            told = refused(spark, example, put_under("ours"), "INTERLOCK_MALFORMED_POLICY")
+            assert f"{path}" in told
+            assert problem in told
+            assert "secret" not in told
 
 
 def test_the_command_prints_it(

@@ -43,16 +43,11 @@ final class CommitQueue private[coordinator] (
     *
     * @param meanwhile
     *   what there is to do until then, some of it at a time: says whether there was anything
-    * @param isHeldBack
-    *   whether nobody is to commit yet: asked by the first in line, again and again
     */
-  def takeTurn(
-      meanwhile: () => Boolean = () => false,
-      isHeldBack: () => Boolean = () => false
-  ): Unit = if (!hasTurn) {
+  def takeTurn(meanwhile: () => Boolean = () => false): Unit = if (!hasTurn) {
     line.join()
     try {
-      while (!isReady(meanwhile, isHeldBack)) line.await(if (line.isFirst) AskNanos else LookNanos)
+      while (!isReady(meanwhile)) line.await(if (line.isFirst) AskNanos else LookNanos)
       Line.throwIfInterrupted()
       holder = Some(Thread.currentThread())
     } catch {
@@ -65,22 +60,22 @@ final class CommitQueue private[coordinator] (
   /** Whether the thread has its turn. Who has much to do asks for nothing until it is done: others
     * could have the turn. And what others have committed until now is to be judged first.
     */
-  @tailrec private def isReady(meanwhile: () => Boolean, isHeldBack: () => Boolean): Boolean = {
+  @tailrec private def isReady(meanwhile: () => Boolean): Boolean = {
     while (meanwhile()) {}
     line.isFirst && {
-      val mayCommit = hasProcessTurn(isHeldBack())
-      if (handOver.isInForce && readOn()) isReady(meanwhile, isHeldBack) else mayCommit
+      val mayCommit = hasProcessTurn
+      if (handOver.isInForce && readOn()) isReady(meanwhile) else mayCommit
     }
   }
 
-  private def hasProcessTurn(isHeldBack: Boolean): Boolean = {
-    if (handOver.isOver || isHeldBack) {
+  private def hasProcessTurn: Boolean = {
+    if (handOver.isOver) {
       sending.lockInterruptibly()
       try sendAll()
       finally sending.unlock()
       handOver.pass()
     }
-    !isHeldBack && handOver.mayCommit()
+    handOver.mayCommit()
   }
 
   /** Looks for the next commit of another process, and says whether there is one. */

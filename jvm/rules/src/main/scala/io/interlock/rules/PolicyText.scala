@@ -56,15 +56,18 @@ final private class PolicyText(origin: String, text: String) {
     def entry(key: String) =
       entries.getOrElse(key, fail(first, s"has no line '$key'; add it"))
     val name = expected.getOrElse(entry("policy").value)
+    // What is no policy at all is refused before anything of it is shown.
+    val source = entry("source").value
+    val compactionEntry = entry("compaction")
     entries.get("policy").filter(_.value != name).foreach { other =>
       fail(other.line, s"the policy calls itself '${other.value}'; call it '$name'")
     }
     val classes = readColumns()
-    val compaction = readCompaction(entry("compaction"), classes)
+    val compaction = readCompaction(compactionEntry, classes)
     val isolation = entries.get("isolation").fold(Isolations.head)(readIsolation)
     Policy(
       name = name,
-      source = entry("source").value,
+      source = source,
       classes = classes,
       compaction = compaction,
       isolation = isolation,

@@ -50,6 +50,6 @@ object CoordinatorSettings {
     throw InterlockException.invalidProperty(
       TableProperties.CoordinatorKey,
       "***",
-      "a name of letters, digits, - and _, whose URL stands in the session's configuration"
+      "a name of letters, digits, - and _, whose URL stands where Spark is started"
     )
 }

@@ -1,8 +1,8 @@
 package io.interlock.spark
 
+import java.nio.charset.StandardCharsets.UTF_8
 import java.util.concurrent.ConcurrentHashMap
 
-import scala.io.Source
 import scala.util.control.NonFatal
 import scala.util.{Try, Using}
 
@@ -15,12 +15,13 @@ import org.apache.spark.sql.SparkSession
 
 /** The policies that this thread's session knows: those of Interlock, and its own by
   * `spark.interlock.policies.<name>`, whose value is a policy's text, if it has line breaks, or the
-  * path of one. The file at a path is read once per process.
+  * path of one. The file at a path is read once per process; it has at most 64 KiB.
   */
 object SessionPolicies {
 
   /** Keys go on with a policy's name. */
   val Prefix = "spark.interlock.policies."
+  private val MostBytes = 64 << 10
   private val Name = "[A-Za-z][A-Za-z0-9_-]*".r
   private val files = new ConcurrentHashMap[String, String]
 
@@ -74,9 +75,20 @@ object SessionPolicies {
   private def read(file: String): String =
     try {
       val path = new Path(file.trim)
-      val conf = session.fold(new Configuration)(_.sparkContext.hadoopConfiguration)
-      Using.resource(path.getFileSystem(conf).open(path)) { stream =>
-        Source.fromInputStream(stream, "UTF-8").mkString
-      }
-    } catch { case NonFatal(error) => throw new MalformedPolicy(s"$file cannot be read: $error.") }
+      val fs = path.getFileSystem(
+        session.fold(new Configuration)(_.sparkContext.hadoopConfiguration)
+      )
+      val found = fs.getFileStatus(path)
+      // A pipe is empty too, and nobody might write to it.
+      if (found.isDirectory || found.getLen == 0)
+        throw new MalformedPolicy(s"$file is empty or no file.")
+      if (found.getLen > MostBytes)
+        throw new MalformedPolicy(
+          s"$file has ${found.getLen} bytes, and a policy has at most $MostBytes."
+        )
+      Using.resource(fs.open(path))(stream => new String(stream.readNBytes(MostBytes), UTF_8))
+    } catch {
+      case malformed: MalformedPolicy => throw malformed
+      case NonFatal(error) => throw new MalformedPolicy(s"$file cannot be read: $error.")
+    }
 }

@@ -8,9 +8,16 @@ private[errors] object ErrorCatalogue {
     Seq(getClass.getResource("/io/interlock/error-conditions.json"))
   )
 
-  /** The text of an error: `[CONDITION] what happened. Why. How to fix it.` */
-  def message(condition: String, parameters: Map[String, String]): String =
-    s"[$condition] ${reader.getErrorMessage(condition, parameters)} SQLSTATE: ${sqlState(condition)}"
+  /** The text of an error: `[CONDITION] what happened. Why. How to fix it.`
+    *
+    * @param parameters
+    *   those that the text names, and others, which Spark refuses where it is tested itself, as on
+    *   its test bases
+    */
+  def message(condition: String, parameters: Map[String, String]): String = {
+    val named = parameters.view.filterKeys(reader.getMessageParameters(condition).toSet).toMap
+    s"[$condition] ${reader.getErrorMessage(condition, named)} SQLSTATE: ${sqlState(condition)}"
+  }
 
   def sqlState(condition: String): String = reader.getSqlState(condition)
 }

@@ -44,7 +44,7 @@ private[procedures] object Parameters {
 
   val Limit: ProcedureParameter =
     ProcedureParameter
-      .in("limit", IntegerType)
+      .in("limit", DoubleType) // Spark would cut off what is behind the point
       .comment("the most rows to return; all by default")
       .defaultValue("NULL")
       .build()
@@ -73,13 +73,17 @@ final private[procedures] class Arguments(names: Seq[String], values: InternalRo
     }
 
   /** @throws InterlockException
-    *   INTERLOCK_INVALID_ARGUMENT for negative numbers
+    *   INTERLOCK_INVALID_ARGUMENT for numbers that are negative or not whole
     */
   def limited[A](all: Iterator[A]): Iterator[A] =
-    ordinal(Parameters.Limit.name).map(values.getInt).fold(all) { limit =>
-      if (limit < 0)
-        throw InterlockException.invalidArgument("the limit", limit.toString, "0 or more")
-      all.take(limit)
+    ordinal(Parameters.Limit.name).map(values.getDouble).fold(all) { limit =>
+      if (!limit.isWhole || limit < 0)
+        throw InterlockException.invalidArgument(
+          "the limit",
+          BigDecimal(limit).bigDecimal.stripTrailingZeros.toPlainString,
+          "a whole number, 0 or more"
+        )
+      all.take(limit.min(Int.MaxValue).toInt)
     }
 
   private def ordinal(name: String): Option[Int] =

@@ -14,12 +14,11 @@ import org.apache.spark.sql.SparkSession
 import org.apache.spark.sql.catalyst.catalog.CatalogTable
 import org.apache.spark.sql.delta.hooks.PostCommitHook
 import org.apache.spark.sql.delta.util.FileNames
-import org.apache.spark.sql.delta.{CommittedTransaction, DeltaLog, Snapshot}
+import org.apache.spark.sql.delta.{CommittedTransaction, Snapshot}
 import org.apache.spark.util.{ShutdownHookManager, ThreadUtils}
 
-/** Writes checkpoints behind the commits: no commit waits for one, unless the last is two intervals
-  * behind ([[CheckpointLag]]). As Delta cleans the log after each, so are files that killed writers
-  * left there swept.
+/** Writes checkpoints behind the commits: no commit waits for one. As Delta cleans the log after
+  * each, so are files that killed writers left there swept.
   *
   * A table has at most one running and one waiting in a process, that of the newest version due. Due
   * is each version that is a multiple of the interval, as in Delta. Where there is none for a minute
@@ -90,12 +89,6 @@ object BackgroundCheckpoints extends PostCommitHook with Logging {
       snapshot.deltaLog.checkpointAndCleanUpDeltaLog(snapshot, table)
       AuditTrail.sweep(snapshot.deltaLog, snapshot.metadata)
     }
-
-  /** Whether one of the table is running or waiting. */
-  def isWriting(log: DeltaLog): Boolean = synchronized(running.contains(log.logPath))
-
-  /** Whether the last one that this process began has failed. */
-  def hasFailed(table: (Path, String)): Boolean = Option(begun.get(table)).exists(_.hasFailed)
 
   private def add(session: SparkSession, table: Snapshot, version: Long)(
       write: () => Unit

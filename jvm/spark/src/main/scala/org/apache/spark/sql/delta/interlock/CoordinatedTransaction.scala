@@ -86,7 +86,7 @@ abstract private[interlock] class CoordinatedTransaction(
     def attempt(own: CommitQueue): (Long, Snapshot, CurrentTransactionInfo) = {
       takeUp(judgement.getOrElse(unjudged))
       startOverIfLost(own, attemptVersion)
-      own.takeTurn(() => judgeAhead(own, level), () => isAheadOfCheckpoints(own))
+      own.takeTurn(() => judgeAhead(own, level))
       val result =
         try {
           if (judgement.exists(isLost)) {
@@ -156,9 +156,6 @@ abstract private[interlock] class CoordinatedTransaction(
       }
       judgement.exists(_.next > next)
     }
-
-  private def isAheadOfCheckpoints(own: CommitQueue): Boolean =
-    CheckpointLag.isTooLong(deltaLog, snapshot, judgement.get.segment, own.isTaken)
 
   /** Judges an attempt against commits, one behind the other. */
   protected def judge(
