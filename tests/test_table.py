@@ -122,11 +122,14 @@ def test_partition_columns_are_quoted() -> None:
         ),
         (lambda t: t.history(limit=2), "SHOW HISTORY FOR TABLE `t` LIMIT 2"),
         (lambda t: t.restore(version=2), "RESTORE TABLE `t` TO VERSION AS OF 2"),
-        (lambda t: t.between(versions=(-1, 3)), "SELECT * FROM `t` VERSION BETWEEN -1 AND 3"),
+        (
+            lambda t: t.between(versions=(-1, 3)),
+            "SELECT * FROM table_between_versions('`t`', -1, 3)",
+        ),
         (
             lambda t: t.between(timestamps=(datetime(2013, 1, 31), datetime(2013, 2, 1))),
-            "SELECT * FROM `t` TIMESTAMP BETWEEN TIMESTAMP '2013-01-31 00:00:00'"
-            " AND TIMESTAMP '2013-02-01 00:00:00'",
+            "SELECT * FROM table_between_timestamps('`t`', TIMESTAMP '2013-01-31 00:00:00',"
+            " TIMESTAMP '2013-02-01 00:00:00')",
         ),
     ],
 )

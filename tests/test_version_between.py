@@ -338,7 +338,7 @@ class TestErrors:
         [
             ("ranges.none VERSION BETWEEN 0 AND 1", "TABLE_OR_VIEW_NOT_FOUND"),
             ("{t} VERSION BETWEEN 0 AND id", "UNRESOLVED_COLUMN.WITHOUT_SUGGESTION"),
-            ("table_between_versions('ranges.t', 1)", "WRONG_NUM_ARGS.WITHOUT_SUGGESTION"),
+            ("table_between_versions('ranges.t')", "WRONG_NUM_ARGS.WITHOUT_SUGGESTION"),
         ],
     )
     def test_sparks(self, spark: SparkSession, named: str, query: str, condition: str) -> None:

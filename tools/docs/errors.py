@@ -30,8 +30,10 @@ _DELTA = (
 )
 
 _REFUSALS = """\
-These do not depend on other writers. In Python they are `interlock.UsageError`;
-INTERLOCK_VERSION_MISMATCH is its subclass `interlock.VersionMismatchError`."""
+No cell of a policy decides these. In Python they are `interlock.UsageError`, and
+INTERLOCK_VERSION_MISMATCH is its subclass `interlock.VersionMismatchError`; only
+INTERLOCK_COMMIT_STATE_UNKNOWN, after which the commit may be there, is
+`interlock.CommitStateUnknown`."""
 
 
 def page(catalogue: dict[str, Condition]) -> str:
