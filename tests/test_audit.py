@@ -316,15 +316,18 @@ class TestFolder:
         facts = {"attempt": f"a{number}", "time": f"{day}T00:00:0{number}.5Z"}
         return jvm.io.interlock.spark.audit.ConflictRecord.ofJson(json.dumps(facts)).get()
 
+    @staticmethod
+    def attempts(records: Any) -> list[str]:
+        found = records.newestFirst().toSeq()
+        return [found.apply(n).text("attempt").get() for n in range(found.size())]
+
     def test_newest_first(self, spark: SparkSession, records: Any, tmp_path: Path) -> None:
         (tmp_path / "log").mkdir()
         assert not records.newestFirst().hasNext()
         days = {1: "2026-01-02", 2: "2026-01-02", 3: "2026-01-01"}
         for number, day in days.items():
             records.append(self.record(spark, number, day))
-        found = records.newestFirst().toSeq()
-        names = [found.apply(n).text("attempt").get() for n in range(found.size())]
-        assert names == ["a2", "a1", "a3"]
+        assert self.attempts(records) == ["a2", "a1", "a3"]
         java_time: Any = spark._jvm.java.time  # type: ignore[union-attr]
         for now, left in (("2026-01-12T00:00:00Z", 3), ("2026-01-12T00:00:01Z", 2)):
             records.sweep(java_time.Duration.ofDays(10), java_time.Instant.parse(now))
@@ -353,10 +356,7 @@ class TestFolder:
             huge.truncate(2**36)
         with log_of(spark, "io.interlock.spark.audit.RecordFolder") as warnings:
             for _ in range(2):
-                found = records.newestFirst().toSeq()
-                assert [found.apply(n).text("attempt").get() for n in range(found.size())] == [
-                    "whole"
-                ]
+                assert self.attempts(records) == ["whole"]
         said = warnings.toString()
         assert said.count("12 of 13 lines are no records") == 1
         assert said.count("its records are not shown") == 1
@@ -370,8 +370,7 @@ class TestFolder:
         for file in (tmp_path / "log" / "_interlock").glob("*.jsonl"):
             file.write_bytes(file.read_bytes()[:-9])
         records.append(self.record(spark, 2, "2026-01-02"))
-        found = records.newestFirst().toSeq()
-        assert [found.apply(n).text("attempt").get() for n in range(found.size())] == ["a2"]
+        assert self.attempts(records) == ["a2"]
 
     def test_a_dropped_table_stays_so(
         self, spark: SparkSession, records: Any, tmp_path: Path

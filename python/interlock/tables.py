@@ -16,13 +16,7 @@ from interlock import changes, conversion, records
 from interlock.audit import Conflicts, Explanation
 from interlock.errors import ConflictError
 from interlock.results import CompactionResult, Files, History, RestoreResult, Versions
-from interlock.sql_text import (
-    literal,
-    partition_clause,
-    partition_map,
-    reference,
-    table_name,
-)
+from interlock.sql_text import literal, partition_clause, partition_map, reference, table_name
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

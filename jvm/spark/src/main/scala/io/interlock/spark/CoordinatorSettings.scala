@@ -34,12 +34,14 @@ object CoordinatorSettings {
     */
   def of(spark: SparkSession, name: String): CoordinatorSettings = {
     val prefix = s"$Prefix$name."
-    def ofName(settings: Map[String, String]) = settings.filter(_._1.startsWith(prefix))
-    val values = ofName(spark.sparkContext.getConf.getAll.toMap)
-    ofName(spark.conf.getAll).toSeq.sorted.foreach { case (key, value) =>
-      if (!values.get(key).contains(value)) throw InterlockException.coordinatorOfSession(key)
+    val values = spark.sparkContext.getConf.getAllWithPrefix(prefix)
+    val ofSession = spark.conf.getAll.collect {
+      case (key, value) if key.startsWith(prefix) => key.stripPrefix(prefix) -> value
     }
-    val found = CoordinatorSettings(name, values.map { case (k, v) => k.stripPrefix(prefix) -> v })
+    ofSession.toSeq.diff(values).sorted.headOption.foreach { case (key, _) =>
+      throw InterlockException.coordinatorOfSession(prefix + key)
+    }
+    val found = CoordinatorSettings(name, values.toMap)
     if (values.isEmpty && !found.isFileSystem)
       throw InterlockException.unknownCoordinator(name, s"${prefix}url")
     found

@@ -1,10 +1,9 @@
 package io.interlock.spark
 
-import java.nio.charset.StandardCharsets.UTF_8
 import java.util.concurrent.ConcurrentHashMap
 
+import scala.util.Try
 import scala.util.control.NonFatal
-import scala.util.{Try, Using}
 
 import io.interlock.rules.{MalformedPolicy, Policies, Policy, PolicyText}
 import io.interlock.spark.errors.InterlockException
@@ -79,14 +78,11 @@ object SessionPolicies {
         session.fold(new Configuration)(_.sparkContext.hadoopConfiguration)
       )
       val found = fs.getFileStatus(path)
-      // A pipe is empty too, and nobody might write to it.
-      if (found.isDirectory || found.getLen == 0)
-        throw new MalformedPolicy(s"$file is empty or no file.")
-      if (found.getLen > MostBytes)
+      SmallFile.read(fs, found, MostBytes) {
         throw new MalformedPolicy(
           s"$file has ${found.getLen} bytes, and a policy has at most $MostBytes."
         )
-      Using.resource(fs.open(path))(stream => new String(stream.readNBytes(MostBytes), UTF_8))
+      }.getOrElse(throw new MalformedPolicy(s"$file is empty or no file."))
     } catch {
       case malformed: MalformedPolicy => throw malformed
       case NonFatal(error) => throw new MalformedPolicy(s"$file cannot be read: $error.")

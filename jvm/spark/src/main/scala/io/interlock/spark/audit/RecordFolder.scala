@@ -10,6 +10,7 @@ import scala.util.matching.Regex
 import scala.util.{Try, Using}
 
 import com.google.common.cache.CacheBuilder
+import io.interlock.spark.SmallFile
 import io.interlock.spark.audit.ConflictRecord.Fact
 import org.apache.hadoop.conf.Configuration
 import org.apache.hadoop.fs.{FileStatus, FileSystem, Path}
@@ -74,12 +75,11 @@ final class RecordFolder(log: Path, conf: Configuration) extends Logging {
 
   private def read(file: FileStatus): Seq[ConflictRecord] = {
     val path = file.getPath
-    // What is empty may be a pipe, which nobody might write to.
-    if (file.isDirectory || file.getLen == 0) Nil
-    else if (file.getLen > MostBytes) throw new IOException(s"$path has ${file.getLen} bytes")
-    else {
-      val lines = Using.resource(fs.open(path))(in => new String(in.readAllBytes(), UTF_8))
-        .split('\n').toVector
+    val text = SmallFile.read(fs, file, MostBytes) {
+      throw new IOException(s"$path has ${file.getLen} bytes")
+    }
+    text.fold(Vector.empty[ConflictRecord]) { found =>
+      val lines = found.split('\n').toVector
       val records = lines.flatMap(ConflictRecord.ofJson)
       if (records.size < lines.size)
         skipped(path, s"${lines.size - records.size} of ${lines.size} lines are no records", None)
