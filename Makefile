@@ -13,6 +13,7 @@ WHEEL := dist/spark_interlock-$(VERSION)-py3-none-any.whl
 SBT := $(JAVA) -Xmx1500m -Xss4m -Dsbt.ci=true -Dsbt.server.autostart=false -Dsbt.supershell=false \
 	-Dsbt.color=false -jar $(LAUNCHER)
 RUN := PYTHONUNBUFFERED=1 $(BIN)/python
+MUTANTS := $(RUN) -m tools.mutants --sbt "$(SBT)"
 
 # Folders are listed too: their time changes when a file goes away.
 BUILD_FILES := build.sbt project/build.properties project/plugins.sbt pyproject.toml
@@ -21,7 +22,7 @@ PYTHON_SOURCES := $(shell find python/interlock \( -name __pycache__ -o -name ja
 	-o -print)
 
 .DELETE_ON_ERROR:
-.PHONY: help setup prerequisites jar wheel demo lab test check soak bench docs format clean
+.PHONY: help setup prerequisites jar wheel demo lab test check soak mutants bench docs format clean
 
 help: ## list the targets
 	@sed -n 's/^\([a-z]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 8
@@ -89,15 +90,19 @@ check: setup ## formats, lints and types, Scala and Python
 	$(BIN)/ruff format --quiet --check
 	$(BIN)/mypy
 
-test: setup ## checks and all tests but the soak
+test: setup ## checks, all tests but the soak, and a dozen mutations
 	$(SBT) check test < /dev/null
 	$(BIN)/ruff check --quiet
 	$(BIN)/ruff format --quiet --check
 	$(BIN)/mypy
+	$(MUTANTS) --quick --some 12
 	$(RUN) -m pytest --numprocesses 2 --dist loadfile tests integration
 
 soak: setup ## the full product of cells and settings
 	INTERLOCK_DRIVER_MEMORY=4g $(RUN) -m pytest -m soak --timeout 0 tests integration
+
+mutants: setup ## each rule of a list broken once, for which a test must fail; ARGS='--only TEXT'
+	$(MUTANTS) $(ARGS)
 
 bench: setup ## side by side: overhead, rebases, compactions, ranges, commits per second, fairness, a busy table
 	$(RUN) integration/bench_overhead.py

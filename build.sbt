@@ -100,7 +100,8 @@ lazy val spark = project
     pomPostProcess := withoutDependencyOn("interlock-"),
     copyJar := copyIntoPythonPackage.value,
     Test / fork := true,
-    Test / javaOptions ++= "-Xmx1g" +: sparkAddOpens
+    Test / javaOptions ++= Seq("-Xmx1g", "-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC"),
+    Test / javaOptions ++= sparkAddOpens
   )
 
 lazy val copyJar = taskKey[File]("Puts the jar into the Python package, in place of any other.")

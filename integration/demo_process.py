@@ -5,24 +5,40 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 from deltalake import DeltaTable, QueryBuilder
 from interlock.demo.replay import Totals
 from interlock.demo.warehouse import totals_from
 
+PATIENCE_SECONDS = 600
 
-def run_demo(*options: str) -> subprocess.CompletedProcess[str]:
-    """Run `python -m interlock.demo` to its end."""
-    return subprocess.run(
+
+@contextmanager
+def demo(*options: str) -> Iterator[subprocess.Popen[str]]:
+    """Start `python -m interlock.demo` as the first process of a group, and end it at last."""
+    with subprocess.Popen(
         [sys.executable, "-m", "interlock.demo", *options],
         env={**os.environ, "PYSPARK_PYTHON": sys.executable},
         stdin=subprocess.DEVNULL,
-        capture_output=True,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
         text=True,
-        timeout=240,
-        check=False,
-    )
+        start_new_session=True,
+    ) as running:
+        try:
+            yield running
+        finally:
+            running.kill()
+
+
+def run_demo(*options: str) -> subprocess.CompletedProcess[str]:
+    """Run `python -m interlock.demo` to its end."""
+    with demo(*options) as running:
+        said, errors = running.communicate(timeout=PATIENCE_SECONDS)
+    return subprocess.CompletedProcess(running.args, running.returncode, said, errors)
 
 
 def jobs_of(output: str) -> dict[str, list[list[str]]]:

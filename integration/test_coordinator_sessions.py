@@ -8,8 +8,11 @@ import socket
 from collections.abc import Iterator
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from zipfile import ZipFile
 
+import pyarrow
 import pytest
+from deltalake import write_deltalake
 
 from tests import postgres
 from tests.driver_process import DriverProcess, driver_processes
@@ -32,24 +35,44 @@ def server() -> Iterator[postgres.Server]:
         yield found
 
 
+def coordinator(
+    server: postgres.Server,
+    folder: Path,
+    name: str,
+    *,
+    database: str = postgres.DATABASE,
+    password: str = postgres.PASSWORDS[postgres.WRITER],
+) -> dict[str, str]:
+    """Return the settings of a coordinator, with the password in a file of the folder."""
+    file = folder / f"password-{name}"
+    file.write_text(password, encoding="utf-8")
+    file.chmod(0o600)
+    values = {
+        "url": f"jdbc:postgresql://127.0.0.1:{server.port}/{database}",
+        "user": postgres.WRITER,
+        "passwordFile": str(file),
+    }
+    return {f"spark.interlock.coordinator.{name}.{key}": value for key, value in values.items()}
+
+
 @pytest.fixture(scope="module")
 def session(
     server: postgres.Server, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[DriverProcess]:
-    """A session that knows the coordinators `main` and `second`, of one database, by one user."""
+    """A session with the coordinators `main` and `second`, of one database, and useless ones."""
     folder = tmp_path_factory.mktemp("session")
-    password = folder / "password"
-    password.write_text(postgres.PASSWORDS[postgres.WRITER], encoding="utf-8")
-    password.chmod(0o600)
-    settings = {
-        f"spark.interlock.coordinator.{name}.{key}": value
-        for name in (NAME, "second")
-        for key, value in {
-            "url": f"jdbc:postgresql://127.0.0.1:{server.port}/{postgres.DATABASE}",
-            "user": postgres.WRITER,
-            "passwordFile": str(password),
-        }.items()
+    with server.superuser() as connection:
+        connection.execute(f"CREATE DATABASE bare OWNER {postgres.ADMIN}")
+    useless = {
+        **coordinator(server, folder, "closed"),
+        "spark.interlock.coordinator.closed.url": "jdbc:postgresql://127.0.0.1:1/interlock",
+        **coordinator(server, folder, "wrong", password="hidden"),
+        **coordinator(server, folder, "nowhere", database="nowhere"),
+        **coordinator(server, folder, "bare", database="bare"),
+        **coordinator(server, folder, "secret", database=f"{postgres.DATABASE}?password=hidden"),
     }
+    useful = [coordinator(server, folder, name) for name in (NAME, "second")]
+    settings = {key: value for each in (*useful, useless) for key, value in each.items()}
     with driver_processes(folder, "interlock", settings=settings) as processes:
         yield processes[0]
 
@@ -121,6 +144,21 @@ def test_bound_moved_and_unbound(session: DriverProcess, tmp_path: Path) -> None
         expected.append(where)
     assert coordinators(table) == expected
     sound(table, 1, 2, 3, 4, 5)
+
+
+def test_the_way_back_to_plain_delta(session: DriverProcess, tmp_path: Path) -> None:
+    """The commit that ends the policy is the last one of the database."""
+    table = Table(tmp_path / "table")
+    create(session, table)
+    run(session, insert(table, 1), f"CALL interlock.remove_policy('{table.path}')")
+    assert coordinators(table) == ["postgres"] * 3 + ["none"] * (len(versions(table)) - 3)
+    assert commit_info(table, 2)["operation"] == "UNSET TBLPROPERTIES"
+    more = pyarrow.table({"id": pyarrow.array([2], pyarrow.int32()), "v": ["x"]})
+    write_deltalake(str(table.path), more, mode="append")
+    run(session, insert(table, 3))
+    run(session, f"ALTER TABLE {table} SET TBLPROPERTIES ({BOUND})", insert(table, 4))
+    assert coordinators(table)[-1] == "postgres"
+    assert deltalake_rows(table) == ((1, "x"), (2, "x"), (3, "x"), (4, "x"))
 
 
 def test_a_job_that_read_before_the_binding_fails(session: DriverProcess, tmp_path: Path) -> None:
@@ -210,3 +248,101 @@ def test_no_address_or_secret_is_in_the_log_or_shown(
     assert json.dumps(NAME) in "".join(texts)
     for secret in ("jdbc:", str(server.port), *postgres.PASSWORDS.values()):
         assert secret not in "".join(texts)
+
+
+# Coordinators that a table cannot be bound to, and what the session says of each.
+USELESS = {
+    "closed": ("INTERLOCK_COORDINATOR_UNAVAILABLE", "Start the database, or correct the url"),
+    "wrong": ("INTERLOCK_COORDINATOR_UNAVAILABLE", "Correct the user, or what its password"),
+    "nowhere": ("INTERLOCK_COORDINATOR_UNAVAILABLE", "Correct the database in the url"),
+    "bare": ("INTERLOCK_COORDINATOR_SCHEMA", "Run 'interlock coordinator init'"),
+    "secret": ("INTERLOCK_COORDINATOR_SETTING", "spark.interlock.coordinator.secret.url"),
+    "unknown": ("INTERLOCK_UNKNOWN_COORDINATOR", "spark.interlock.coordinator.unknown.url"),
+}
+
+
+@pytest.mark.parametrize("name", USELESS)
+def test_no_table_is_bound_to_what_cannot_order_its_commits(
+    session: DriverProcess, tmp_path: Path, name: str
+) -> None:
+    condition, help_text = USELESS[name]
+    table, new = Table(tmp_path / "table"), Table(tmp_path / "new")
+    create(session, table, POLICED)
+    bound = f"{POLICED}, 'interlock.coordinator' = '{name}'"
+    for statement in (
+        f"ALTER TABLE {table} SET TBLPROPERTIES ('interlock.coordinator' = '{name}')",
+        f"CREATE TABLE {new} (id INT, v STRING) USING delta TBLPROPERTIES ({bound})",
+        f"CREATE TABLE {new} USING delta TBLPROPERTIES ({bound}) AS SELECT 1 AS id, 'x' AS v",
+    ):
+        refused = session.run(statement)
+        assert refused.error == "UsageError", refused.message
+        assert condition in refused.message
+        assert help_text in refused.message
+        assert "hidden" not in refused.message
+    run(session, insert(table, 1))
+    assert versions(table) == [0, 1]
+    sound(table, 1)
+    create(session, new, POLICED)
+
+
+@pytest.fixture(scope="module")
+def without_driver(
+    server: postgres.Server, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[DriverProcess]:
+    """A session whose jar of the driver has no driver in it."""
+    folder = tmp_path_factory.mktemp("without-driver")
+    jar = folder / "postgresql-42.7.10.jar"
+    with ZipFile(jar, "w") as empty:
+        empty.writestr("empty", "")
+    settings = {**coordinator(server, folder, NAME), "spark.jars": str(jar)}
+    with driver_processes(folder, "interlock", settings=settings) as processes:
+        yield processes[0]
+
+
+def test_what_a_session_without_the_driver_says(
+    session: DriverProcess, without_driver: DriverProcess, tmp_path: Path
+) -> None:
+    table, new = Table(tmp_path / "table"), Table(tmp_path / "new")
+    create(session, table)
+    run(session, insert(table, 1))
+    for statement in (
+        insert(table, 2),
+        f"ALTER TABLE {table} UNSET TBLPROPERTIES ('interlock.policy')",
+        f"ALTER TABLE {table} SET TBLPROPERTIES ('interlock.coordinator' = 'filesystem')",
+        f"CREATE TABLE {new} (id INT) USING delta TBLPROPERTIES ({BOUND})",
+        f"RESTORE TABLE {table} TO VERSION AS OF 0",
+        f"CALL interlock.repair('{table.path}')",
+        f"spark.range(1).selectExpr('int(id) AS id', 'string(id) AS v').write.format('delta')"
+        f".mode('append').save('{table.path}')",
+    ):
+        refused = without_driver.run(statement)
+        if refused.error is not None or "repair" not in statement:
+            assert refused.error == "UsageError", (statement, refused.message)
+            assert "INTERLOCK_COORDINATOR_UNAVAILABLE" in refused.message
+            assert "--packages org.postgresql:postgresql:42.7.10" in refused.message
+            assert "\tat " not in refused.message
+    assert coordinators(table) == ["postgres"] * 2
+    run(session, insert(table, 3))
+    sound(table, 1, 3)
+
+
+def test_a_table_whose_database_is_gone_goes_on_with_a_new_one(
+    session: DriverProcess, server: postgres.Server, tmp_path: Path
+) -> None:
+    """As docs/coordinator.md says: another database, under the name that the table has."""
+    table = Table(tmp_path / "table")
+    create(session, table)
+    run(session, insert(table, 1), insert(table, 2))
+    with server.superuser() as connection:
+        connection.execute(f"CREATE DATABASE another OWNER {postgres.ADMIN}")
+    with server.connect(postgres.ADMIN, database="another") as connection:
+        for migration in postgres.migrations():
+            connection.execute(migration)
+    anew = coordinator(server, tmp_path, NAME, database="another")
+    with driver_processes(tmp_path, "interlock", settings=anew) as (later,):
+        run(later, insert(table, 3))
+        run(later, f"ALTER TABLE {table} UNSET TBLPROPERTIES ('interlock.coordinator')")
+        run(later, insert(table, 4))
+    assert coordinators(table) == ["postgres"] * 5 + ["filesystem"]
+    run(session, insert(table, 5))
+    sound(table, 1, 2, 3, 4, 5)

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 import re
+import signal
 from pathlib import Path
 
 import pandas as pd
@@ -22,7 +24,7 @@ from interlock.demo.jobs import (
 )
 from interlock.demo.replay import Replay
 
-from integration.demo_process import deltalake_totals, jobs_of, run_demo
+from integration.demo_process import PATIENCE_SECONDS, deltalake_totals, demo, jobs_of, run_demo
 
 RUNS = ("stock", "maxcompute_delta", "maxcompute_transactional")
 
@@ -56,6 +58,45 @@ def test_the_demo_tells_the_policies_apart(tmp_path: Path) -> None:
     assert told == [f"{deltalake_totals(kept / run).rows:,}" for run in RUNS]
 
 
+def test_ctrl_c_ends_it_with_the_table_of_what_was_run() -> None:
+    with demo(
+        "--days", "1", "--rounds", "2", "4", "--runs", "stock", "maxcompute_delta"
+    ) as running:
+        assert running.stdout is not None
+        said = ""
+        while "-- round 2 of 2, jobs 4 to 5 of 5:" not in said:
+            said += running.stdout.readline()
+        os.killpg(running.pid, signal.SIGINT)  # as a terminal does
+        rest, errors = running.communicate(timeout=PATIENCE_SECONDS)
+    assert running.returncode == 130
+    assert "10 jobs in 4 rounds: about 1 min on two free cores" in said
+    assert rest.split("twice  pandas replay")[1].splitlines()[2:] == [
+        "stock Delta                       3 of 5    0      -          -              not run",
+        "maxcompute_delta                  not run   -      -          -              not run",
+        "",
+        rest.splitlines()[-2],
+        "7 of 10 jobs were not run",
+    ]
+    assert rest.splitlines()[-2].endswith("jobs lost: 0 of 3 on stock Delta")
+    assert errors == "The demo was interrupted.\n"
+
+
+def test_a_run_that_fails_leaves_the_table_of_the_others() -> None:
+    done = run_demo("--days", "1", "--rounds", "4", "--runs", "stock", "mine", "row_level")
+    assert done.returncode == 1
+    summary = done.stdout.split("twice  pandas replay")[1].splitlines()[2:5]
+    assert [line.split()[-2:] for line in summary] == [
+        ["the", "same"],
+        ["not", "run"],
+        ["not", "run"],
+    ]
+    assert done.stdout.splitlines()[-1] == "4 of 6 jobs were not run"
+    (told,) = done.stderr.splitlines()
+    assert told.startswith("The demo failed: ")
+    assert "[INTERLOCK_UNKNOWN_POLICY] There is no policy 'mine'." in told
+    assert told.endswith(" With --keep FOLDER its tables stay, and Spark's log.")
+
+
 def test_a_table_that_differs_from_its_replay_ends_the_demo_with_1(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
@@ -63,18 +104,20 @@ def test_a_table_that_differs_from_its_replay_ends_the_demo_with_1(
     assert main([]) == 1
 
 
+@pytest.mark.parametrize(
+    ("error", "status"), [(RuntimeError("no Spark"), 1), (KeyboardInterrupt(), 130)]
+)
 def test_its_folder_goes_away_even_if_it_fails(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, error: BaseException, status: int
 ) -> None:
     def fail(folder: Path, **_: object) -> bool:
         assert folder.parent == tmp_path
         (folder / "landing").mkdir()
-        raise RuntimeError("no Spark")
+        raise error
 
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
     monkeypatch.setattr("interlock.demo.pipeline.run_demo", fail)
-    with pytest.raises(RuntimeError, match="no Spark"):
-        main([])
+    assert main([]) == status
     assert list(tmp_path.iterdir()) == []
 
 

@@ -114,8 +114,8 @@ def check_reads(printed: str) -> None:
     rows = [line.split("\t") for line in printed.splitlines() if "\t" in line]
     assert [row[:2] for row in rows[:3]] == [["3", "c"], ["3", "c"], ["2", "b"]]
     history, versions = rows[3:]
-    assert history[3:6] == ["OVERWRITE", "maxcompute_delta", "WRITE"]
-    assert (versions[0], versions[3]) == ("3", "WRITE")
+    assert history[3:6] == ["OVERWRITE", "maxcompute_delta", "INSERT OVERWRITE"]
+    assert (versions[0], versions[3]) == ("3", "INSERT OVERWRITE")
 
 
 def test_spark_submit(tmp_path: Path, commands: dict[str, str]) -> None:

@@ -17,6 +17,9 @@ from tests.support import Table
 # Python functions in queries run on the interpreter that runs the tests.
 os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
 
+# The user whom the documents' examples show.
+os.environ.setdefault("SPARK_USER", "ann")
+
 
 @pytest.fixture(scope="module")
 def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:

@@ -12,12 +12,18 @@ from tests.support import Table, commit, commit_info, latest_version
 Action = dict[str, Any]
 
 
-def commit_by_hand(table: Table, operation: str, *actions: Action, engine: str = "other") -> None:
+def commit_by_hand(
+    table: Table,
+    operation: str,
+    *actions: Action,
+    engine: str = "other",
+    tags: dict[str, str] | None = None,
+) -> None:
     """Put the next version into the log."""
     version = latest_version(table) + 1
     time = commit_info(table, version - 1)["inCommitTimestamp"] + 1
     info = {"operation": operation, "engineInfo": engine, "timestamp": time}
-    info |= {"operationParameters": {}, "inCommitTimestamp": time}
+    info |= {"operationParameters": {}, "inCommitTimestamp": time, "tags": tags or {}}
     text = "".join(json.dumps(line) + "\n" for line in ({"commitInfo": info}, *actions))
     log = table.path / "_delta_log" / f"{version:020}.json"
     log.write_text(text, encoding="utf-8")

@@ -6,7 +6,7 @@ import os
 import re
 import subprocess
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, cast
@@ -25,8 +25,6 @@ SMALL = {
         "INTERLOCK_DRIVER_MEMORY", SMALL_SESSION["spark.driver.memory"]
     ),
 }
-_SERVER = "org.apache.spark.sql.connect.service.SparkConnectServer"
-_STARTED = re.compile(r"Spark Connect server started at: \S+:(\d+)")
 _SERVER_SETTINGS = {
     **SMALL_SESSION,
     "spark.plugins": "org.apache.spark.interlock.InterlockPlugin",
@@ -35,6 +33,10 @@ _SERVER_SETTINGS = {
     "spark.connect.grpc.binding.port": "0",
     "spark.jars.packages": DELTA_COORDINATES,
 }
+_CONNECT_SERVER = "org.apache.spark.sql.connect.service.SparkConnectServer"
+_CONNECT_STARTED = re.compile(r"Spark Connect server started at: \S+:(\d+)")
+_THRIFT_SERVER = "org.apache.spark.sql.hive.thriftserver.HiveThriftServer2"
+_THRIFT_STARTED = re.compile(r"ThriftBinaryCLIService on port (\d+)")
 
 
 def stock(builder: SparkSession.Builder) -> SparkSession.Builder:
@@ -70,6 +72,26 @@ def classic_session(warehouse: Path, **settings: str) -> Iterator[SparkSession]:
 @contextmanager
 def connect_server(folder: Path, **settings: str) -> Iterator[str]:
     """Start a Spark Connect server with Interlock's plugin, give its address, and end it."""
+    with _server(folder, _CONNECT_SERVER, _CONNECT_STARTED, settings) as port:
+        yield f"sc://127.0.0.1:{port}"
+
+
+@contextmanager
+def thrift_server(folder: Path, **settings: str) -> Iterator[str]:
+    """Start a Thrift server with Interlock's plugin, give its JDBC URL, and end it."""
+    local = {
+        "spark.hadoop.hive.server2.thrift.bind.host": "127.0.0.1",
+        "spark.hadoop.hive.server2.thrift.port": "0",
+    }
+    with _server(folder, _THRIFT_SERVER, _THRIFT_STARTED, {**local, **settings}) as port:
+        yield f"jdbc:hive2://127.0.0.1:{port}"
+
+
+@contextmanager
+def _server(
+    folder: Path, main: str, started: re.Pattern[str], settings: Mapping[str, str]
+) -> Iterator[int]:
+    """Give the port of a server of Spark's that is to run in a folder."""
     given = {
         **_SERVER_SETTINGS,
         "spark.jars": str(interlock.jar_path()),
@@ -79,7 +101,7 @@ def connect_server(folder: Path, **settings: str) -> Iterator[str]:
     options = [text for key, value in given.items() for text in ("--conf", f"{key}={value}")]
     spark_home = _find_spark_home()
     server = subprocess.Popen(
-        [f"{spark_home}/bin/spark-submit", *options, "--class", _SERVER, "spark-internal"],
+        [f"{spark_home}/bin/spark-submit", *options, "--class", main, "spark-internal"],
         cwd=folder,
         env={**os.environ, "SPARK_HOME": spark_home},
         stdin=subprocess.DEVNULL,
@@ -88,21 +110,21 @@ def connect_server(folder: Path, **settings: str) -> Iterator[str]:
         text=True,
     )
     try:
-        yield f"sc://127.0.0.1:{_port(server)}"
+        yield _port(server, started)
     finally:
         server.terminate()
         server.wait(60)
 
 
-def _port(server: subprocess.Popen[str]) -> int:
+def _port(server: subprocess.Popen[str], started: re.Pattern[str]) -> int:
     """Read what the server says until it tells its port, and let it talk on."""
     assert server.stdout is not None
     said = []
     for line in server.stdout:
         said.append(line)
-        if started := _STARTED.search(line):
+        if found := started.search(line):
             threading.Thread(target=server.stdout.read, daemon=True).start()
-            return int(started[1])
+            return int(found[1])
     raise AssertionError("".join(["the server ended before it listened:\n", *said]))
 
 

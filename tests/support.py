@@ -115,10 +115,11 @@ def commit_info(table: Table, version: int) -> dict[str, Any]:
 def tags(table: Table, version: int) -> dict[str, str]:
     """Return the tags of one version's commitInfo, where Interlock writes what it did.
 
-    The coordinator's stamp, which every commit has, is left out.
+    What nearly every commit has is left out: the coordinator's stamp, and the user.
     """
     found = commit_info(table, version).get("tags") or {}
-    return {key: value for key, value in found.items() if key != "interlock.coordinator"}
+    stamps = ("interlock.coordinator", "interlock.user")
+    return {key: value for key, value in found.items() if key not in stamps}
 
 
 def live_files(table: Table) -> set[str]:
@@ -191,17 +192,10 @@ def last_of(
 
 
 @contextmanager
-def warnings_logged(spark: SparkSession, of: str) -> Iterator[Any]:
-    """Collect, in a Java writer, what one of our classes in Delta's package logs."""
-    with log_of(spark, f"org.apache.spark.sql.delta.interlock.{of}") as written:
-        yield written
-
-
-@contextmanager
-def log_of(spark: SparkSession, name: str) -> Iterator[Any]:
-    """Collect, in a Java writer, the warnings of one class: a line each."""
+def log_of(spark: SparkSession, name: str, *, level: str = "WARN") -> Iterator[Any]:
+    """Collect, in a Java writer, what one class logs from a level on: a line each."""
     log4j: Any = spark._jvm.org.apache.logging.log4j  # type: ignore[union-attr]
-    log4j.core.config.Configurator.setLevel(name, log4j.Level.WARN)
+    log4j.core.config.Configurator.setLevel(name, log4j.Level.toLevel(level))
     logger = log4j.LogManager.getLogger(name)
     written = spark._jvm.java.io.StringWriter()  # type: ignore[union-attr]
     appender = log4j.core.appender.WriterAppender.createAppender(
@@ -236,4 +230,4 @@ def jobs_started(spark: SparkSession, statement: str) -> int:
 def await_checkpoints(spark: SparkSession) -> None:
     """Wait for the checkpoints that run behind the commits of tables with a coordinator."""
     jvm: Any = spark._jvm
-    assert jvm.org.apache.spark.sql.delta.interlock.BackgroundCheckpoints.awaitIdle(60_000)
+    assert jvm.org.apache.spark.sql.delta.interlock.log.BackgroundCheckpoints.awaitIdle(60_000)

@@ -22,12 +22,12 @@ from tests.support import (
     commit_info,
     deltalake_rows,
     log_of,
+    make_table,
     python_job,
     run_in_order,
     sql_job,
     sql_race,
     tags,
-    warnings_logged,
 )
 
 INSERT = "INSERT INTO {t} VALUES (10, 'i')"
@@ -131,6 +131,16 @@ def test_a_record_has_the_facts_of_the_error(lost: dict[str, Lost]) -> None:
     assert (restore["rule"], restore["earlierClass"]) == ("any concurrent commit", "APPEND")
 
 
+def test_the_verdict_is_the_cells(spark: SparkSession, table_path: Path) -> None:
+    """Not FAIL: the two met, which BY_ROWS asks."""
+    table = make_table(spark, table_path, policy="row_level")
+    update = "UPDATE {t} SET v = 'x' WHERE id = 1"
+    _, later = sql_race(spark, table, update, update)
+    assert later.error is not None
+    (row,) = spark.sql(f"CALL interlock.conflicts('{table}')").collect()
+    assert (row["outcome"], row["verdict"]) == ("REJECTED", "BY_ROWS")
+
+
 def test_conflicts_are_listed_newest_first(
     spark: SparkSession, table: Table, lost: dict[str, Lost]
 ) -> None:
@@ -212,7 +222,6 @@ def test_a_rebased_commit_is_its_own_record(spark: SparkSession, example: Table)
         "interlock.verdicts": "REBASE_COMPACTION",
         "interlock.scope": "the whole table",
         "interlock.bytesSaved": str(written),
-        "interlock.user": spark.sparkContext.sparkUser(),
     }
     assert not folder(example).exists()
     (row,) = spark.sql(f"CALL interlock.conflicts('{example}')").collect()
@@ -290,7 +299,7 @@ def test_nothing_minds_the_folder(spark: SparkSession, table: Table, lost: dict[
 
 def test_a_record_that_cannot_be_written_is_a_warning(spark: SparkSession, example: Table) -> None:
     folder(example).touch()
-    with warnings_logged(spark, "AuditTrail") as written:
+    with log_of(spark, "io.interlock.spark.audit.AuditTrail") as written:
         _, second = sql_race(spark, example, INSERT, INSERT)
     assert type(second.error).__name__ == "ConcurrentAppendError"
     assert "A rejected commit left no record" in written.toString()

@@ -25,12 +25,12 @@ from tests.support import (
     deltalake_rows,
     jobs_started,
     latest_version,
+    log_of,
     make_table,
     python_job,
     race,
     rows,
     sql_job,
-    warnings_logged,
 )
 
 ROW_TRACKING = "delta.rowTracking"
@@ -83,6 +83,9 @@ WRONG: dict[str, Callable[[SparkSession, Table], object]] = {
         table, 2, lambda claimed: claimed.update(domainMetadata=[])
     ),
     "of another version": lambda _, table: shutil.copy(crc(table, 1), crc(table, 2)),
+    "of another transaction": lambda _, table: edit(
+        table, 2, lambda claimed: claimed.update(txnId="another")
+    ),
     "of no transaction": lambda _, table: edit(
         table, 2, lambda claimed: (claimed.pop("txnId"), claimed.pop("inCommitTimestampOpt"))
     ),
@@ -100,7 +103,7 @@ NOT_WRONG: dict[str, Callable[[SparkSession, Table], object]] = {
 def test_row_ids_and_the_next_checksums(spark: SparkSession, tmp_path: Path, kind: str) -> None:
     table = copy_of(make_table(spark, tmp_path / "made"), "table")
     (WRONG | NOT_WRONG)[kind](spark, table)
-    with warnings_logged(spark, "Checksums") as warnings:
+    with log_of(spark, "org.apache.spark.sql.delta.interlock.log.Checksums") as warnings:
         spark.sql(f"INSERT INTO {table} VALUES (4, 'd'), (5, 'e')")
     check_row_ids(spark, table)
     assert ("is not that of its commit" in warnings.toString()) == (kind in WRONG)
@@ -147,7 +150,7 @@ def test_the_highest_row_id_of_an_earlier_commit(
     right, wrong = copy_of(made, "right"), copy_of(made, "wrong")
     edit(wrong, 3, set_mark(0))
     for table, count in ((right, 0), (wrong, 1)):
-        with warnings_logged(spark, "Checksums") as warnings:
+        with log_of(spark, "org.apache.spark.sql.delta.interlock.log.Checksums") as warnings:
             spark.sql(f"INSERT INTO {table} VALUES (10, 'j'), (11, 'k')")
         assert warnings.toString().count("is not that of its commit") == count
         check_row_ids(spark, table)

@@ -103,6 +103,8 @@ def test_an_unknown_outcome() -> None:
     error = converted((unknown, "[U] text", "INTERLOCK_COMMIT_STATE_UNKNOWN", {"txnId": "x"}))
     assert isinstance(error, interlock.CommitStateUnknown)
     assert not isinstance(error, interlock.ConflictError)
+    assert error.condition == "INTERLOCK_COMMIT_STATE_UNKNOWN"
+    assert not hasattr(error, "winner_version")  # an attribute of conflicts
 
 
 @pytest.mark.parametrize(

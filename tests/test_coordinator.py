@@ -22,14 +22,18 @@ from pyspark.java_gateway import ensure_callback_server_started
 from pyspark.sql import SparkSession
 
 from tests.coordinator_jvm import observed
+from tests.foreign import commit_by_hand
 from tests.log_replay import check_log
 from tests.support import (
     Table,
     await_checkpoints,
     check_row_ids,
     commit_info,
+    confs,
     deltalake_rows,
     jobs_started,
+    latest_version,
+    log_of,
     make_table,
     python_job,
     race,
@@ -37,7 +41,6 @@ from tests.support import (
     sql_job,
     unknown_files,
     versions,
-    warnings_logged,
 )
 
 OPT_IN = {"interlock.coordinator": "filesystem"}
@@ -273,6 +276,7 @@ class TestLifeOfATable:
         _, lost = race(spark, python_job("others", go_on), update)
         assert isinstance(lost.error, errors.InterlockError)
         assert lost.error.condition == "INTERLOCK_TABLE_GONE"
+        assert "Its log was put back to another state" in str(lost.error)
         assert versions(table) == [0, 1, 2, 3]
         assert deltalake_rows(table) == ((1, 1), (2, 2), (7, 2), (8, 2))
 
@@ -312,6 +316,7 @@ class TestLifeOfATable:
         assert repaired.error is None
         assert isinstance(lost.error, errors.InterlockError)
         assert lost.error.condition == "INTERLOCK_TABLE_GONE"
+        assert "Its log was put back to another state" in str(lost.error)
         assert rows(spark, table) == deltalake_rows(table)
         assert rows(spark, table) == ((1, "a"), (2, "b"), (3, "c"), (5, "e"))
 
@@ -362,6 +367,72 @@ def in_queue(spark: SparkSession) -> int:
     jvm: Any = spark._jvm
     bean = jvm.java.lang.management.ManagementFactory.getThreadMXBean()
     return sum("CommitQueue.await" in str(t) for t in bean.dumpAllThreads(False, False, 60))
+
+
+@pytest.mark.parametrize(
+    ("most", "condition"),
+    [("1", "INTERLOCK_TOO_MANY_ATTEMPTS"), ("many", "INTERLOCK_INVALID_PROPERTY")],
+)
+def test_a_commit_gives_up_after_so_many_attempts(
+    spark: SparkSession, table_path: Path, most: str, condition: str
+) -> None:
+    """Each attempt loses its version to a foreign commit that is in conflict with nobody."""
+    table = make_table(spark, table_path)
+    before = latest_version(table)
+
+    def overtake(phase: str, version: int) -> None:
+        if phase == "publishing" and version == before + 1:
+            commit_by_hand(table, "WRITE")
+
+    with (
+        confs(spark, {"spark.interlock.commit.maxAttempts": most}),
+        observed(spark._jvm, overtake),
+        pytest.raises(errors.UsageError) as raised,
+    ):
+        spark.sql(f"INSERT INTO {table} VALUES (4, 'd')")
+    assert raised.value.condition == condition
+    assert unknown_files(table) == []
+    assert versions(table)[-1] == before + 1
+    spark.sql(f"INSERT INTO {table} VALUES (5, 'e')")
+    assert rows(spark, table) == deltalake_rows(table)
+    assert (4, "d") not in rows(spark, table)
+
+
+def test_behind_a_commit_that_is_too_large_to_be_kept(
+    spark: SparkSession, table_path: Path
+) -> None:
+    """The store says that the version is taken, and does not bring the commit: the log has it."""
+    table = make_table(spark, table_path)
+    before = latest_version(table)
+
+    def overtake(phase: str, version: int) -> None:
+        if phase == "publishing" and version == before + 1:
+            commit_by_hand(table, "WRITE", tags={"long": "x" * (1 << 20)})
+
+    few = {"spark.interlock.commit.maxAttempts": "3"}
+    with confs(spark, few), observed(spark._jvm, overtake):
+        spark.sql(f"INSERT INTO {table} VALUES (4, 'd')")
+    assert versions(table)[-1] == before + 2
+    assert (4, "d") in deltalake_rows(table)
+    assert rows(spark, table) == deltalake_rows(table)
+
+
+def test_a_create_that_fails_deletes_nothing_of_others(
+    spark: SparkSession, table_path: Path
+) -> None:
+    """Somebody else begins to make the table while it cleans up behind itself."""
+    table = Table(table_path)
+    create = f"CREATE TABLE {table} (id INT, v STRING) USING delta"
+
+    def begin(phase: str, version: int) -> None:
+        if phase == "publishing" and version == 0:
+            (table.path / "_delta_log" / "of another").touch()
+            raise RuntimeError(phase)
+
+    with observed(spark._jvm, begin), pytest.raises(Exception, match="publishing"):
+        spark.sql(f"{create} TBLPROPERTIES ('interlock.policy' = 'row_level')")
+    kept = [file.name for file in (table.path / "_delta_log").iterdir()]
+    assert kept == ["of another"]
 
 
 @pytest.mark.parametrize("policy", ["maxcompute_delta", "serializable"])
@@ -484,7 +555,9 @@ class TestBehindTheCommits:
                 spark.sql(f"INSERT INTO {table} VALUES (4, 'd')")
                 await_checkpoints(spark)
 
-        with warnings_logged(spark, "BackgroundCheckpoints") as warnings:
+        with log_of(
+            spark, "org.apache.spark.sql.delta.interlock.log.BackgroundCheckpoints"
+        ) as warnings:
             insert(5)
         assert warnings.toString().count("No checkpoint of version") == 1
         assert "No checkpoint of version 3 " in warnings.toString()

@@ -165,6 +165,35 @@ def test_status_shows_the_tables(
     assert f"file:{log}" in by_writer.out
 
 
+def test_status_looks_into_the_log(
+    run: Run, jvm: Any, server: postgres.Server, tmp_path: Path
+) -> None:
+    log = tmp_path / "table" / "_delta_log"
+    log.mkdir(parents=True)
+    store = postgres_store(jvm, writer(server))
+    for version in range(3):
+        store.commit(log, version, str(version))
+    # The process is killed: nobody marks the last commit as published.
+    assert published(run, log) == ("2", 1)
+    last = log / f"{2:020}.json"
+    last.rename(log / "2.away")
+    assert published(run, log) == ("1", 1)
+    log.rename(tmp_path / "unmounted")
+    assert published(run, log) == ("1 or later", 1)
+    (tmp_path / "unmounted").rename(log)
+    (log / "2.away").rename(last)
+    store.close()
+    assert published(run, log) == ("2", 2)
+
+
+def published(run: Run, log: Path) -> tuple[str, int]:
+    """Return what status shows as published, and the database's own mark."""
+    (line,) = (line for line in run("status").out.splitlines() if f"file:{log} " in line)
+    tables = json.loads(run("status", "--json").out)["tables"]
+    mark = next(t["published"] for t in tables if t["path"] == f"file:{log}")
+    return line.split("|")[2].strip(), mark
+
+
 def commit_one(jvm: Any, server: postgres.Server, folder: Path) -> Path:
     log = folder / "table" / "_delta_log"
     log.mkdir(parents=True)
@@ -203,6 +232,7 @@ def test_a_wrong_password(run: Run, server: postgres.Server, action: str) -> Non
     assert done.status == 1
     assert "INTERLOCK_COORDINATOR_UNAVAILABLE" in done.err
     assert "28P01" in done.err
+    assert " The coordinator at 127.0.0.1:" in done.err
     assert WRONG not in done.out + done.err
 
 

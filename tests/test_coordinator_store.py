@@ -195,6 +195,21 @@ def test_a_replay_is_a_success_at_its_first_version(open_store: Open, log: Path)
 # Lost replies
 
 
+def test_a_replay_that_cannot_be_looked_up_is_not_called_failed(
+    open_store: Open, log: Path
+) -> None:
+    """A statement that has failed deletes its files: this one may not."""
+    open_store().commit(log, 0, "a", "b")
+    file, kept = log / f"{1:020}.json", log / "kept"
+    file.rename(kept)
+    file.mkdir()
+    (end,) = open_store().commit(log, 1, "b")
+    assert end.kind == "Unknown"
+    file.rmdir()
+    kept.rename(file)
+    assert open_store().commit(log, 1, "b") == committed(1)
+
+
 def test_a_lost_reply_makes_no_duplicate(open_store: Open, proxy: Proxy, log: Path) -> None:
     store = open_store(proxy.port)
     store.commit(log, 0, "a")
@@ -346,7 +361,6 @@ def test_a_staged_file_that_was_changed_is_not_published(
     with observed(jvm, raise_at("publishing")):
         dead.commit(log, 1, "b", lines=('{"add":"' + "x" * 2_000_000 + '"}',))
     (staged,) = log.glob(".*.staged")
-    assert living.java.awaited(living.log(log)).mkString() == staged.name
     staged.write_text(staged.read_text(encoding="utf-8").replace("xx", "yy"), encoding="utf-8")
     with pytest.raises(Refused) as refused:
         living.commit(log, 1, "c")
@@ -438,6 +452,14 @@ def test_an_overwritten_commit_of_another_process_stops_writes(open_store: Open,
     overwrite(log, 1)
     with pytest.raises(Refused, match="INTERLOCK_COMMIT_OVERWRITTEN"):
         open_store().commit(log, 2, "c")
+
+
+def test_a_replay_of_an_overwritten_commit_fails_by_itself(open_store: Open, log: Path) -> None:
+    ended = open_store()
+    ended.commit(log, 0, "a", "b", "c")
+    ended.close()
+    overwrite(log, 1)
+    assert open_store().commit(log, 1, "b", "c") == [Outcome("Failed"), *committed(2)]
 
 
 # An old database, another table

@@ -103,7 +103,7 @@ class TestWarnings:
         ],
     )
     def test_properties(self, spark: SparkSession, table_path: Path, key: str, meant: str) -> None:
-        with log_of(spark, "io.interlock.spark.Misspelt") as log:
+        with log_of(spark, "io.interlock.spark.properties.Misspelt") as log:
             table = make_table(spark, table_path, policy=None, properties={key: "1", "mine": "yes"})
             spark.sql(f"ALTER TABLE {table} SET TBLPROPERTIES ('{key}' = '2')")
         assert log.toString().splitlines() == [
@@ -113,7 +113,10 @@ class TestWarnings:
     def test_other_names_are_left_alone(self, spark: SparkSession, table_path: Path) -> None:
         others = {"policy": "1", "owner.policy": "1", "interval.policy.days": "1"}
         settings = {"spark.interlock.policies.mine": "x", "spark.sql.shuffle.partitions": "2"}
-        with log_of(spark, "io.interlock.spark.Misspelt") as log, set_for_now(spark, settings):
+        with (
+            log_of(spark, "io.interlock.spark.properties.Misspelt") as log,
+            set_for_now(spark, settings),
+        ):
             make_table(spark, table_path, policy=None, properties=others)
             spark.sql("SET spark.interlock.coordinator.main.url = jdbc:postgresql://h/d")
             spark.sql("RESET spark.interlock.coordinator.main.url")
@@ -130,7 +133,7 @@ class TestWarnings:
         ],
     )
     def test_set(self, spark: SparkSession, key: str, meant: str) -> None:
-        with log_of(spark, "io.interlock.spark.Misspelt") as log:
+        with log_of(spark, "io.interlock.spark.properties.Misspelt") as log:
             for _ in range(2):
                 spark.sql(f"SET {key} = maxcompute_delta")
             spark.sql(f"RESET {key}")
@@ -141,6 +144,9 @@ class TestWarnings:
     def test_a_setting_of_the_session(self, spark: SparkSession, table_path: Path) -> None:
         """`spark.conf.set` is no statement: it is seen when a table is made."""
         wrong = {"spark.interlock.defaultPolicies": "maxcompute_delta"}
-        with log_of(spark, "io.interlock.spark.Misspelt") as log, set_for_now(spark, wrong):
+        with (
+            log_of(spark, "io.interlock.spark.properties.Misspelt") as log,
+            set_for_now(spark, wrong),
+        ):
             spark.sql(f"CREATE TABLE {Table(table_path)} (id INT) USING delta")
         assert "did you mean spark.interlock.defaultPolicy?" in log.toString()

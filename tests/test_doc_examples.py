@@ -15,17 +15,23 @@ from pyspark.sql import SparkSession
 from tests.doc_examples import checked
 
 DOCS = Path(__file__).parent.parent / "docs"
-PAGES = ["versions.md", "time-travel.md", "procedures.md", "python.md", "conflicts.md"]
+PAGES = [
+    "versions.md",
+    "time-travel.md",
+    "procedures.md",
+    "python.md",
+    "conflicts.md",
+    "policies.md",
+]
 
 
 @pytest.fixture
 def database(spark: SparkSession) -> Iterator[SparkSession]:
-    """The schema `db`, empty, as the current one."""
-    spark.sql("CREATE SCHEMA db")
-    spark.sql("USE db")
-    yield spark
-    spark.sql("USE default")
-    spark.sql("DROP SCHEMA db CASCADE")
+    """A session without tables, as a reader has it who follows a page from its beginning."""
+    yield spark.newSession()
+    spark.sql("DROP SCHEMA IF EXISTS db CASCADE")
+    for table in spark.sql("SHOW TABLES IN default").collect():
+        spark.sql(f"DROP TABLE {table['tableName']}")
 
 
 @pytest.mark.parametrize("name", PAGES)

@@ -198,6 +198,7 @@ class TestDropAgainstARunningInsert:
 
         lost = self.race_against_insert(spark, drop)
         check_table_gone(lost)
+        assert "The table was dropped, or dropped and created anew, while" in str(lost.error)
         assert not spark.catalog.tableExists("going")
         assert not [file for file in table_path.rglob("*") if file.is_file()]
 
@@ -228,6 +229,23 @@ class TestDropAgainstARunningInsert:
         assert dropped.error is None
         assert lost.held
         return lost
+
+
+def test_a_renamed_table_is_named(spark: SparkSession) -> None:
+    """A managed one moves to another folder, and the job's rows go to neither."""
+    for name in ("going", "other"):
+        spark.sql(
+            f"CREATE TABLE {name} (id INT, v STRING) USING delta "
+            "TBLPROPERTIES ('interlock.policy' = 'maxcompute_delta')"
+        )
+    rename, insert = "ALTER TABLE going RENAME TO gone", "INSERT INTO going VALUES (2, 'b')"
+    renamed, lost = race(spark, sql_job(rename), sql_job(insert))
+    assert renamed.error is None
+    check_table_gone(lost)
+    assert "The table was renamed to spark_catalog.default.gone while" in str(lost.error)
+    assert rows(spark, "gone") == ()
+    for name in ("gone", "other"):
+        spark.sql(f"DROP TABLE {name}")
 
 
 def check_table_gone(lost: JobResult) -> None:

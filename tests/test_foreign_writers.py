@@ -28,13 +28,13 @@ from tests.support import (
     jobs_started,
     latest_version,
     live_files,
+    log_of,
     make_table,
     python_job,
     race,
     rows,
     sql_job,
     tags,
-    warnings_logged,
 )
 
 RULES = {"APPEND": "T5", "OVERWRITE": "T1", "MUTATE": "T9", "COMPACTION": "T13"}
@@ -219,7 +219,7 @@ def test_each_run_of_foreign_commits_is_warned_of_once(
     table = Table(shutil.copytree(made.path, table_path.with_name("copy")))
 
     def commits_warned_of(*writers: str) -> list[str]:
-        with warnings_logged(spark, "ForeignWriters") as warnings:
+        with log_of(spark, "io.interlock.spark.commits.ForeignWriters") as warnings:
             for number, writer in enumerate(writers):
                 insert = f"INSERT INTO {table} VALUES ({number}, 'x')"
                 if writer == "stock":
@@ -231,7 +231,7 @@ def test_each_run_of_foreign_commits_is_warned_of_once(
     assert commits_warned_of("stock", "ours", "ours") == ["3"]
     assert commits_warned_of("stock", "stock", "ours") == ["6"]
     assert commits_warned_of("ours", "ours") == []
-    with warnings_logged(spark, "ForeignWriters") as warnings:
+    with log_of(spark, "io.interlock.spark.commits.ForeignWriters") as warnings:
         winner = python_job(
             "stock", lambda _: assert_ok(stock, f"INSERT INTO {table} VALUES (4, 'd')")
         )

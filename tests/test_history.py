@@ -14,6 +14,7 @@ from interlock.errors import InterlockError
 from pyspark.errors import PySparkException
 from pyspark.sql import Row, SparkSession
 
+from tests.foreign import commit_by_hand
 from tests.support import Table, commit, commit_info, make_table, sql_race, versions
 
 PARTITIONED = "(id INT, v STRING, p INT) USING delta PARTITIONED BY (p)"
@@ -21,15 +22,18 @@ PARTITIONED = "(id INT, v STRING, p INT) USING delta PARTITIONED BY (p)"
 LIFE: tuple[tuple[str, tuple[str | None, str, int | None, int | None]], ...] = (
     (
         "INSERT INTO {t} VALUES (1, 'a', 1), (2, 'b', 1), (3, 'c', 2)",
-        ("APPEND", "WRITE", 3, 0),
+        ("APPEND", "INSERT INTO", 3, 0),
     ),
-    ("INSERT INTO {t} VALUES (4, 'd', 2), (5, 'e', NULL)", ("APPEND", "WRITE", 2, 0)),
+    ("INSERT INTO {t} VALUES (4, 'd', 2), (5, 'e', NULL)", ("APPEND", "INSERT INTO", 2, 0)),
     ("UPDATE {t} SET v = v WHERE id = 1", ("MUTATE", "UPDATE", 1, 1)),
     ("ALTER TABLE {t} COMPACT MAJOR", ("COMPACT_MAJOR", "COMPACT MAJOR", 0, 0)),
     ("DELETE FROM {t} WHERE id = 3", ("MUTATE", "DELETE", 0, 1)),
-    ("RESTORE TABLE {t} TO VERSION AS OF 4", (None, "RESTORE", 1, 0)),
-    ("RESTORE TABLE {t} TO VERSION AS OF 3", (None, "RESTORE", 0, 0)),  # undoes a compaction
-    ("INSERT OVERWRITE {t} PARTITION (p = 1) VALUES (9, 'z')", ("OVERWRITE", "WRITE", 1, 2)),
+    ("RESTORE TABLE {t} TO VERSION AS OF 4", ("OVERWRITE", "RESTORE", 1, 0)),
+    ("RESTORE TABLE {t} TO VERSION AS OF 3", ("OVERWRITE", "RESTORE", 0, 0)),  # undoes a compaction
+    (
+        "INSERT OVERWRITE {t} PARTITION (p = 1) VALUES (9, 'z')",
+        ("OVERWRITE", "INSERT OVERWRITE", 1, 2),
+    ),
     (
         "MERGE INTO {t} AS t USING (SELECT 4 AS id UNION ALL SELECT 6) s ON t.id = s.id"
         " WHEN MATCHED THEN UPDATE SET v = 'm'"
@@ -37,11 +41,11 @@ LIFE: tuple[tuple[str, tuple[str | None, str, int | None, int | None]], ...] = (
         ("MUTATE", "MERGE", 2, 1),
     ),
     ("TRUNCATE TABLE {t} PARTITION (p = 2)", ("OVERWRITE", "TRUNCATE", 0, 3)),
-    ("INSERT OVERWRITE {t} VALUES (7, 'q', 3)", ("OVERWRITE", "WRITE", 1, 2)),
+    ("INSERT OVERWRITE {t} VALUES (7, 'q', 3)", ("OVERWRITE", "INSERT OVERWRITE", 1, 2)),
     ("TRUNCATE TABLE {t}", ("OVERWRITE", "TRUNCATE", 0, 1)),
     ("TRUNCATE TABLE {t}", ("OVERWRITE", "TRUNCATE", 0, 0)),
     # Back over a compaction, so it brings rows in other files than they were in.
-    ("RESTORE TABLE {t} TO VERSION AS OF 3", (None, "RESTORE", None, None)),
+    ("RESTORE TABLE {t} TO VERSION AS OF 3", ("OVERWRITE", "RESTORE", None, None)),
 )
 
 
@@ -83,7 +87,7 @@ def test_every_version_is_told(spark: SparkSession, life: Table) -> None:
     assert numbers(found) == versions(life)[::-1]
     expected = [("OVERWRITE", "CREATE TABLE", 0, 0)] + [expected for _, expected in LIFE]
     if commit_info(life, 3)["operationMetrics"].get("numDeletionVectorsAdded") == "0":
-        expected[6] = (None, "RESTORE", None, None)  # the DELETE has copied rows
+        expected[6] = ("OVERWRITE", "RESTORE", None, None)  # the DELETE has copied rows
     told = [(r["class"], r["operation"], r["rows_in"], r["rows_out"]) for r in found[::-1]]
     assert told == expected
     assert time_versions(found)[::-1] == [v for v, t in enumerate(told) if t[2:] != (0, 0)]
@@ -93,10 +97,10 @@ def test_every_version_is_told(spark: SparkSession, life: Table) -> None:
         assert row["read_version"] == info.get("readVersion")
         assert row["timestamp"].timestamp() == info["inCommitTimestamp"] / 1000
         assert row["time_version"] in (None, row["timestamp"])
-        ours = row["class"] is not None  # Delta's RESTORE takes no tags
-        assert row["policy"] == ("maxcompute_delta" if ours else None)
-        assert row["rebased_over"] == ([] if ours else None)
-        assert (row["rule"], row["foreign"], row["user"]) == (None, False, None)
+        assert (row["policy"], row["rebased_over"]) == ("maxcompute_delta", [])
+        # Delta's RESTORE takes no tags; who made it is not in the log.
+        user = None if row["operation"] == "RESTORE" else spark.sparkContext.sparkUser()
+        assert (row["rule"], row["foreign"], row["user"]) == (None, False, user)
 
 
 def test_partitions(spark: SparkSession, life: Table) -> None:
@@ -155,7 +159,7 @@ def test_rows_that_a_replacement_leaves(
         ),
     )
     row = history(spark, table, "LIMIT 1")[0]
-    assert (row["operation"], row["rows_in"], row["rows_out"]) == ("WRITE", 1, 1)
+    assert (row["operation"], row["rows_in"], row["rows_out"]) == ("INSERT OVERWRITE", 1, 1)
     assert (row["files_added"], row["files_removed"]) == files
 
 
@@ -264,6 +268,16 @@ def test_foreign_commits(spark: SparkSession, table_path: Path) -> None:
     assert found[first + 1]["rows_in"] is None  # the file has no statistics
     assert found[first + 1]["time_version"] is not None
     assert (found[1]["rows_in"], found[1]["class"], found[1]["rebased_over"]) == (2, None, None)
+
+
+def test_a_foreign_commit_with_tags_that_tell_nothing(
+    spark: SparkSession, table_path: Path
+) -> None:
+    table = make_table(spark, table_path)
+    nonsense = {"interlock.class": "APPEND", "interlock.rebasedOver": "one,2,,9223372036854775808"}
+    commit_by_hand(table, "WRITE", tags=nonsense)
+    (found,) = spark.sql(f"SHOW HISTORY FOR TABLE {table} LIMIT 1").collect()
+    assert found["rebased_over"] == [2]
 
 
 def test_versions_whose_commits_are_gone(spark: SparkSession, table_path: Path) -> None:

@@ -118,6 +118,16 @@ def test_a_statement_that_loses_leaves_nothing_and_takes_nothing(
     check_all_versions(spark, table, (0, 3, 2, 3, 4))
 
 
+def test_nor_does_one_of_a_table_with_a_coordinator_alone(
+    spark: SparkSession, table_path: Path
+) -> None:
+    coordinated = {**NO_VECTORS, "interlock.coordinator": "filesystem"}
+    table = make_table(spark, table_path, policy=None, properties=coordinated, statements=SETUP)
+    error, nobodys = race_that_fails(spark, table, UPDATE, DELETE)
+    assert isinstance(error, ConflictError)
+    assert nobodys == set()
+
+
 def test_nor_does_one_that_fails_by_deltas_own_checks(
     spark: SparkSession, table_path: Path
 ) -> None:
@@ -139,7 +149,8 @@ def test_a_restore_deletes_no_file(spark: SparkSession, table_path: Path) -> Non
 
 
 def test_a_shallow_clone_deletes_no_file(spark: SparkSession, tmp_path: Path) -> None:
-    source = make_table(spark, tmp_path / "source", policy=None, properties=VECTORS)
+    path = tmp_path / "source"
+    source = make_table(spark, path, policy=None, properties=VECTORS, statements=SETUP)
     source_files = files_of(source)
     emptied = (*SETUP[:2], "DELETE FROM {t}")  # CLONE takes no other target
     table = make_table(spark, tmp_path / "table", properties=VECTORS, statements=emptied)

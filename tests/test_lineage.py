@@ -203,7 +203,7 @@ def test_a_text_that_readers_may_refuse_is_left_out(spark: SparkSession) -> None
         for action in ({"add": add}, {"remove": remove}):
             actions.add(delta.actions.Action.fromJson(json.dumps(action)))
         seq = to_scala.asScala(actions).toSeq()
-        return str(delta.interlock.Lineage.committed(seq).apply(1).json())
+        return str(jvm.io.interlock.spark.compaction.Lineage.committed(seq).apply(1).json())
 
     assert json.loads(removed(2))["remove"]["tags"] == {
         "mine": "kept",

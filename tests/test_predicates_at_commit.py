@@ -100,7 +100,7 @@ def active(session: SparkSession) -> Iterator[None]:
 def at_commit(session: SparkSession, path: Path) -> Any:
     """Return a function from a predicate to what it says of each file, NULL partitions last."""
     jvm: Any = session._jvm
-    ours, jsession = jvm.org.apache.spark.sql.delta.interlock, session._jsparkSession
+    ours, jsession = jvm.org.apache.spark.sql.delta.interlock.judging, session._jsparkSession
     log = jvm.org.apache.spark.sql.delta.DeltaLog.forTable(jsession, str(path))
     metadata = log.unsafeVolatileSnapshot().metadata()
     values = ours.PartitionValues(jsession, metadata.partitionSchema())

@@ -45,6 +45,7 @@ def test_they_are_listed_and_described(spark: SparkSession) -> None:
         "files",
         "history",
         "policies",
+        "remove_policy",
         "repair",
         "set_policy",
         "versions",
@@ -79,7 +80,7 @@ def test_versions(spark: SparkSession, t: Table) -> None:
     assert [(row["version"], row["operation"]) for row in rows] == [
         (4, "DELETE"),
         (3, "COMPACT MINOR"),
-        (2, "WRITE"),
+        (2, "INSERT INTO"),
     ]
     assert [row["time_version"] == row["timestamp"] for row in rows] == [True, False, True]
 
@@ -178,7 +179,8 @@ def test_compact(spark: SparkSession, table_path: Path) -> None:
         ("compact('stock')", "INTERLOCK_POLICY_REQUIRED"),
         ("history()", "REQUIRED_PARAMETER_NOT_FOUND"),
         ("history('t', limits => 1)", "UNRECOGNIZED_PARAMETER_NAME"),
-        ("nothing('t')", "FAILED_TO_LOAD_ROUTINE"),
+        ("nothing('t')", "INTERLOCK_UNKNOWN_PROCEDURE"),
+        ("set_policy('t', '')", "INTERLOCK_UNKNOWN_POLICY"),
     ],
 )
 def test_refusals(spark: SparkSession, t: Table, text: str, condition: str) -> None:
@@ -188,3 +190,20 @@ def test_refusals(spark: SparkSession, t: Table, text: str, condition: str) -> N
     with pytest.raises(PySparkException) as caught:
         call(spark, text.format(path=t.path))
     assert caught.value.getCondition() == condition
+
+
+@pytest.mark.parametrize(
+    ("text", "told", "untold"),
+    [
+        ("histry('t')", "There is no procedure 'histry'.\nDid you mean 'history'?", ""),
+        ("set_policy('t', ' ')", "The policies are: maxcompute_delta,", "Did you mean"),
+        ("history('t', map('id', '1'))", "Name one of them. ", "DELETE"),
+    ],
+)
+def test_what_refusals_suggest(
+    spark: SparkSession, t: Table, text: str, told: str, untold: str
+) -> None:
+    with pytest.raises(PySparkException) as caught:
+        call(spark, text.format(path=t.path))
+    assert told in str(caught.value)
+    assert not untold or untold not in str(caught.value)

@@ -16,10 +16,10 @@ from tests.support import (
     commit,
     deltalake_rows,
     latest_version,
+    log_of,
     make_table,
     rows,
     sql_race,
-    warnings_logged,
 )
 
 MINOR = "ALTER TABLE {t} COMPACT MINOR"
@@ -140,9 +140,9 @@ def test_a_vacuum_that_running_jobs_may_miss_is_warned_of(
     table = make_table(spark, table_path, properties=VECTORS)
     spark.conf.set("spark.databricks.delta.retentionDurationCheck.enabled", "false")
     vacuum = f"VACUUM {table} RETAIN 0 HOURS"
-    with warnings_logged(spark, "VacuumRetention") as warnings:
+    with log_of(spark, "io.interlock.spark.statements.VacuumRetention") as warnings:
         spark.sql(vacuum)
     assert warnings.toString() == ""
-    with warnings_logged(spark, "VacuumRetention") as warnings:
+    with log_of(spark, "io.interlock.spark.statements.VacuumRetention") as warnings:
         sql_race(spark, table, vacuum, "DELETE FROM {t} WHERE id = 1")
     assert "Let VACUUM retain more than the longest job takes" in warnings.toString()

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import json
+import shutil
 import subprocess
 import sys
 import time
+import uuid
 from collections.abc import Iterator
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 from contextlib import contextmanager, suppress
@@ -28,10 +30,20 @@ from tests.stock_races import (
     name_of,
     observe,
 )
-from tests.support import Table, deltalake_rows, make_table, rows, tags, versions
+from tests.support import (
+    Table,
+    deltalake_rows,
+    log_of,
+    make_table,
+    rows,
+    sql_race,
+    tags,
+    versions,
+)
 
 DELTA = "org.apache.spark.sql.delta"
-OURS = f"{DELTA}.interlock.InterlockTransaction"
+OURS = f"{DELTA}.interlock.transaction.InterlockTransaction"
+MERGE_LOGGER = f"{DELTA}.commands.MergeIntoCommand"
 ROOT = Path(__file__).parent.parent
 WAIT_SECONDS = 60
 EXAMPLE = ((1, "a"), (2, "b"), (3, "c"))
@@ -191,6 +203,39 @@ def scala_object(jvm: Any, name: str) -> Any:
     return getattr(getattr(holder, f"{simple}$"), "MODULE$")
 
 
+def test_what_a_transaction_does_as_it_begins_is_done_once(
+    spark: SparkSession, table_path: Path
+) -> None:
+    """Delta then publishes what a coordinator has left unpublished that the table has no more."""
+    table = make_table(spark, table_path, policy=None)
+    staged = table.path / "_delta_log/_staged_commits" / f"{2:020}.{uuid.uuid4()}.json"
+    staged.parent.mkdir(exist_ok=True)
+    shutil.copy(table.path / "_delta_log" / f"{2:020}.json", staged)
+    jvm = java(spark)
+    log = scala_object(jvm, f"{DELTA}.DeltaLog").forTable(spark._jsparkSession, str(table.path))
+    file = jvm.org.apache.hadoop.fs.FileStatus(
+        staged.stat().st_size, False, 1, 1, 0, jvm.org.apache.hadoop.fs.Path(str(staged))
+    )
+    read = log.unsafeVolatileSnapshot()
+    segment = read.logSegment()
+    deltas = segment.deltas().init().appended(file)
+    segment = jvm.org.apache.spark.sql.delta.LogSegment(
+        segment.logPath(),
+        segment.version(),
+        deltas,
+        segment.checkpointProvider(),
+        segment.lastCommitFileModificationTimestamp(),
+    )
+    snapshot = jvm.org.apache.spark.sql.delta.Snapshot(
+        read.path(), read.version(), segment, log, read.checksumOpt()
+    )
+    utils = f"{DELTA}.coordinatedcommits.CoordinatedCommitsUtils"
+    with log_of(spark, utils, level="INFO") as written:
+        log.startTransaction(jvm.scala.Option.empty(), jvm.scala.Option.apply(snapshot))
+    assert len(written.toString().splitlines()) == 1
+    assert "already backfilled" in written.toString()
+
+
 def transaction_class(spark: SparkSession, table: Table) -> str:
     """Start a transaction the way no statement does, and name its class."""
     jvm = java(spark)
@@ -245,3 +290,16 @@ def observed(spark: SparkSession, observer: Any, *statements: str) -> Iterator[F
             for phase in phases(observer):  # whatever failed, the thread must end
                 with suppress(Py4JJavaError):  # raised where it is open already
                     phase.entryBarrier().unblock()
+
+
+def test_delta_logs_a_merge_that_loses_by_the_logger_that_the_documents_name(
+    spark: SparkSession, example: Table
+) -> None:
+    page = (ROOT / "docs" / "design-your-pipeline.md").read_text(encoding="utf-8")
+    assert f"logger.merge.name = {MERGE_LOGGER}\n" in page
+    source = "(SELECT 1 AS id WHERE rand() < 2)"  # no plain read of Delta: Delta materialises it
+    merge = f"MERGE INTO {{t}} t USING {source} s ON t.id = s.id WHEN MATCHED THEN DELETE"
+    with log_of(spark, MERGE_LOGGER) as logged:
+        _, lost = sql_race(spark, example, "INSERT INTO {t} VALUES (9, 'i')", merge)
+    assert isinstance(lost.error, ConcurrentAppendError)
+    assert "Fatal error in MERGE" in logged.toString()

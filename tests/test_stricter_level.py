@@ -16,11 +16,11 @@ from tests.support import (
     commit_info,
     deltalake_rows,
     last_of,
+    log_of,
     make_table,
     rows,
     sql_race,
     versions,
-    warnings_logged,
 )
 
 STRICT = {"delta.isolationLevel": "Serializable"}
@@ -95,14 +95,14 @@ class TestPoliciesOfClasses:
     """Their cells look at classes, not at what was read: the property has no effect."""
 
     def test_a_warning_says_so(self, spark: SparkSession, table_path: Path) -> None:
-        with warnings_logged(spark, "TableIsolation") as log:
+        with log_of(spark, "io.interlock.spark.properties.TableIsolation") as log:
             table = make(spark, table_path, "maxcompute_transactional", strict=False)
             assert log.toString() == ""
             spark.sql(SET.format(t=table))
         (line,) = log.toString().splitlines()
         assert "delta.isolationLevel = Serializable has no effect" in line
         assert "maxcompute_transactional" in line
-        with warnings_logged(spark, "TableIsolation") as log:
+        with log_of(spark, "io.interlock.spark.properties.TableIsolation") as log:
             spark.sql(f"ALTER TABLE {table} SET TBLPROPERTIES ('a' = 'b')")
             spark.sql(f"ALTER TABLE {table} SET TBLPROPERTIES ('interlock.policy' = 'row_level')")
         assert log.toString() == ""

@@ -17,7 +17,10 @@ class Asked(Exception):  # noqa: N818 - no error
 
 
 class Recorder:
-    """Stands for a session; a statement ends the test's call."""
+    """Stands for a session without settings; a statement ends the test's call."""
+
+    def __init__(self) -> None:
+        self.conf: dict[str, str] = {}
 
     def sql(self, statement: str) -> None:
         raise Asked(statement)

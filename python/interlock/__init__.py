@@ -19,7 +19,9 @@ if TYPE_CHECKING:
     from interlock.audit import ConflictRecord, Conflicts, Explanation
     from interlock.changes import Diff
     from interlock.errors import (
+        ArgumentError,
         CommitStateUnknown,
+        CommittedError,
         ConcurrentAppendError,
         ConcurrentDeleteDeleteError,
         ConcurrentDeleteReadError,
@@ -31,6 +33,7 @@ if TYPE_CHECKING:
         InterlockError,
         MetadataChangedError,
         ProtocolChangedError,
+        StorageError,
         UsageError,
         VersionMismatchError,
     )
@@ -40,6 +43,8 @@ if TYPE_CHECKING:
         Files,
         History,
         HistoryRecord,
+        Removal,
+        RemovalRecord,
         RestoreResult,
         VersionRecord,
         Versions,
@@ -49,7 +54,9 @@ if TYPE_CHECKING:
     from interlock.tables import Table, table
 
 __all__ = [
+    "ArgumentError",
     "CommitStateUnknown",
+    "CommittedError",
     "CompactionResult",
     "ConcurrentAppendError",
     "ConcurrentDeleteDeleteError",
@@ -70,7 +77,10 @@ __all__ = [
     "InterlockError",
     "MetadataChangedError",
     "ProtocolChangedError",
+    "Removal",
+    "RemovalRecord",
     "RestoreResult",
+    "StorageError",
     "Table",
     "UsageError",
     "VersionMismatchError",
@@ -97,6 +107,8 @@ _HOMES = {
     "Files": _RESULTS,
     "History": _RESULTS,
     "HistoryRecord": _RESULTS,
+    "Removal": _RESULTS,
+    "RemovalRecord": _RESULTS,
     "RestoreResult": _RESULTS,
     "Table": _TABLES,
     "VersionRecord": _RESULTS,

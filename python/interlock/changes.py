@@ -6,7 +6,8 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import TYPE_CHECKING
 
-from interlock.sql_text import literal, reference
+from interlock import arguments
+from interlock.sql_text import literal, reference, run
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -42,12 +43,12 @@ def between(
     timestamps: tuple[datetime, datetime | None] | None,
 ) -> DataFrame:
     """Read a range of versions; the arguments are those of `interlock.Table.between`."""
-    if (versions is None) == (timestamps is None):
-        raise ValueError("give either versions or timestamps.")
+    arguments.one_of(versions=versions, timestamps=timestamps)
     if versions is not None:
-        return _range(spark, table, "versions", *versions)
-    assert timestamps is not None
-    return _range(spark, table, "timestamps", *timestamps)
+        ends = arguments.span("versions", versions, arguments.integer)
+        return _range(spark, table, "versions", *ends)
+    times = arguments.span("timestamps", timestamps, arguments.moment)
+    return _range(spark, table, "timestamps", *times)
 
 
 def _range(
@@ -58,17 +59,19 @@ def _range(
     until: int | datetime | None,
 ) -> DataFrame:
     ends = [literal(end) for end in (after, until) if end is not None]
-    arguments = ", ".join([literal(table), *ends])
-    return spark.sql(f"SELECT * FROM table_between_{kind}({arguments})")
+    listed = ", ".join([literal(table), *ends])
+    return run(spark, f"SELECT * FROM table_between_{kind}({listed})")
 
 
 def diff(spark: SparkSession, table: str, a: int, b: int) -> Diff:
     """Compare two versions; the arguments are those of `interlock.Table.diff`."""
+    a, b = arguments.integer("a", a), arguments.integer("b", b)
     _ = between(spark, table, (min(a, b), max(a, b)), None).columns  # the errors are raised here
     first, second = (
-        spark.sql(
+        run(
+            spark,
             f"SELECT *, _metadata.row_id AS {_ID}, _metadata.row_commit_version AS {_WRITTEN}"
-            f" FROM {reference(table)} VERSION AS OF {version:d}"
+            f" FROM {reference(table)} VERSION AS OF {version}",
         )
         for version in (a, b)
     )

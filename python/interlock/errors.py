@@ -1,7 +1,7 @@
 """The errors that Interlock raises in Python.
 
 `InterlockError` is the root of all, `ConflictError` of every lost race, `UsageError` of every wrong
-use; `CommitStateUnknown` is neither. The conflict
+use; `StorageError`, `CommitStateUnknown` and `CommittedError` are none of them. The conflict
 classes are also Delta's own classes of the same kind, so that `except
 delta.exceptions.ConcurrentAppendException` keeps catching them.
 """
@@ -75,6 +75,10 @@ class UsageError(InterlockError):
     """A statement, property or call that Interlock refuses, whoever else is writing."""
 
 
+class ArgumentError(UsageError, ValueError, TypeError):
+    """A call of this package was given an argument of a wrong type, or a value it cannot take."""
+
+
 class ConfigurationError(UsageError):
     """The session or the installation is not set up in a way that protects tables."""
 
@@ -92,6 +96,14 @@ class CommitStateUnknown(InterlockError):  # noqa: N818 - neither success nor fa
 
     Its files stay. Running the statement again may do its work twice.
     """
+
+
+class StorageError(InterlockError):
+    """The storage failed before a statement was committed; it can be run again."""
+
+
+class CommittedError(InterlockError):
+    """A statement was committed, and something failed after that: not to be run again."""
 
 
 class ConflictError(InterlockError):

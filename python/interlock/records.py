@@ -17,6 +17,8 @@ from interlock.results import (
     Files,
     History,
     HistoryRecord,
+    Removal,
+    RemovalRecord,
     RestoreResult,
     VersionRecord,
     Versions,
@@ -42,6 +44,11 @@ def versions(frame: DataFrame) -> Versions:
 def files(frame: DataFrame) -> Files:
     """Read the rows of `CALL interlock.files`."""
     return Files(tuple(FileRecord(**_values(row)) for row in frame.collect()))
+
+
+def removal(frame: DataFrame) -> Removal:
+    """Read the rows of `CALL interlock.remove_policy`."""
+    return Removal(tuple(RemovalRecord(**_values(row)) for row in frame.collect()))
 
 
 def conflicts(frame: DataFrame) -> Conflicts:

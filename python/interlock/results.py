@@ -104,7 +104,8 @@ class HistoryRecord:
         timestamp: the commit timestamp that `TIMESTAMP AS OF` goes by
         operation_class: its class under the table's policy
         policy: the policy that it was committed under
-        operation: what the table's history calls it
+        operation: what the table's history calls it, but for WRITE, which is "INSERT INTO" or
+            "INSERT OVERWRITE" here
         operation_parameters: the parameters of that operation
         rebased_over: the versions of other jobs that it met and passed, oldest first
         rule: the rule by which it passed them
@@ -113,7 +114,7 @@ class HistoryRecord:
         rows_out: how many rows went out of it
         files_added: how many files it added
         files_removed: how many files it removed
-        user: who made it
+        user: who made it, where its commit tells
         txn_id: the transaction that made it
         read_version: the version that the transaction had read
 
@@ -174,6 +175,22 @@ class FileRecord:
     compacted_from: tuple[str, ...] | None
 
 
+@dataclass(frozen=True)
+class RemovalRecord:
+    """What became of a part of a table when its policy was removed.
+
+    Attributes:
+        what: a table property of Interlock's, or a table feature
+        outcome: "removed" for a property; "dropped" or "kept" for a feature
+        why: the value that a removed property had; why a feature was kept
+
+    """
+
+    what: str
+    outcome: str
+    why: str | None
+
+
 _R = TypeVar("_R")
 
 
@@ -227,3 +244,9 @@ class Files(Records[FileRecord]):
     """The live files of a table."""
 
     record_class = FileRecord
+
+
+class Removal(Records[RemovalRecord]):
+    """What was removed from a table with its policy, and what it kept."""
+
+    record_class = RemovalRecord

@@ -9,8 +9,8 @@ from random import uniform
 from time import sleep
 from typing import ParamSpec, TypeVar, overload
 
-from interlock import conversion
-from interlock.errors import ConcurrentTransactionError, ConflictError
+from interlock import arguments, conversion
+from interlock.errors import ArgumentError, ConcurrentTransactionError, ConflictError
 
 _P = ParamSpec("_P")
 _R = TypeVar("_R")
@@ -52,14 +52,16 @@ def retry(
             `backoff * 2 ** (n - 1)`, and at most 30 s
 
     Raises:
-        ValueError: `attempts` or `backoff` is out of its range
+        ArgumentError: `attempts` or `backoff` is out of its range
         ConflictError: the last attempt's, when all are used up
 
     """
-    if attempts < 1:
-        raise ValueError(f"attempts must be at least 1, not {attempts}.")
-    if not backoff >= 0:
-        raise ValueError(f"backoff must be a number of seconds from 0, not {backoff}.")
+    if arguments.integer("attempts", attempts) < 1:
+        raise ArgumentError(f"attempts must be at least 1, not {attempts}.")
+    if not isinstance(backoff, int | float) or not backoff >= 0:
+        raise ArgumentError(f"backoff must be a number of seconds from 0, not {backoff!r}.")
+    if fn is not None and not callable(fn):
+        raise arguments.refused("fn", "a function without arguments", fn)
     if fn is not None:
         return _run(fn, attempts, backoff)
 

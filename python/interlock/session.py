@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from pathlib import PurePosixPath
 from typing import TYPE_CHECKING, Any
 
-from interlock import artifacts, conversion
+from interlock import arguments, artifacts, conversion
 from interlock.errors import ConfigurationError, ConfigurationWarning, VersionMismatchError
 from interlock.settings import Settings, running_in_spark, spark_has_jar
 
@@ -47,6 +47,9 @@ def configure(
     Calling it twice changes nothing more. Parts that do not fit together are a
     `VersionMismatchError`, a process that can no longer be configured is a `ConfigurationError`.
 
+    A session on a Spark Connect server has what its server has: nothing is added, and
+    `getOrCreate()` warns of a server without Interlock.
+
     Args:
         builder: builds the session
         policies: policies of your own by name, each its text or the path of it, which may be on any
@@ -54,13 +57,15 @@ def configure(
 
     """
     _check_pyspark()
+    if not hasattr(builder, "getOrCreate"):
+        raise arguments.refused("builder", "the builder of a SparkSession", builder)
     settings = Settings(builder)
-    for name, policy in (policies or {}).items():
-        settings.set(f"{_POLICIES}{name}", os.fspath(policy))
+    for name, policy in arguments.mapping("policies", policies or {}).items():
+        settings.set(f"{_POLICIES}{name}", arguments.path(f"policies[{name!r}]", policy))
     if _is_connect(settings):
         conversion.install_connect()
     if is_remote_server(settings):
-        _warn_about_server()
+        _check_server(builder)
         return builder
     if running_in_spark():
         _check_running_spark()
@@ -158,7 +163,7 @@ def _finish_at_stop(session: SparkSession) -> None:
 
     def finish_and_stop() -> None:
         if session.sparkContext._jsc is not None:
-            jvm.org.apache.spark.sql.delta.interlock.SessionEnd.finish(_MILLIS_AT_STOP)
+            jvm.org.apache.spark.sql.delta.interlock.log.SessionEnd.finish(_MILLIS_AT_STOP)
         stop()
 
     session._interlock_stop = stop  # type: ignore[attr-defined]
@@ -229,11 +234,20 @@ def is_remote_server(settings: Settings) -> bool:
     return _remote(settings).startswith("sc://")
 
 
-def _warn_about_server() -> None:
-    warnings.warn(
-        "This builder makes a session on a Spark Connect server, and nothing was added to it: "
-        "Interlock's jar, extensions and catalog belong to the configuration of its server "
-        f"({_JARS}, {_EXTENSIONS}, {_CATALOG}).",
-        ConfigurationWarning,
-        stacklevel=3,
-    )
+def _check_server(builder: SparkSession.Builder) -> None:
+    """Let the builder warn of a server without Interlock, once it has a session there."""
+    build = builder.getOrCreate
+
+    def get_or_create() -> SparkSession:
+        session = build()
+        if EXTENSION not in (session.conf.get(_EXTENSIONS, "") or ""):
+            warnings.warn(
+                "The Spark Connect server of this session does not have Interlock: its jar, "
+                "extensions and catalog belong to the configuration of the server "
+                f"({_JARS}, {_EXTENSIONS}, {_CATALOG}).",
+                ConfigurationWarning,
+                stacklevel=2,
+            )
+        return session
+
+    builder.getOrCreate = get_or_create  # type: ignore[method-assign]

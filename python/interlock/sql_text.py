@@ -6,6 +6,15 @@ import re
 from collections.abc import Mapping
 from datetime import date, datetime
 from decimal import Decimal
+from typing import TYPE_CHECKING
+
+from interlock import arguments
+from interlock.errors import ArgumentError, ConfigurationError
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+_NO_ESCAPES = "spark.sql.parser.escapedStringLiterals"
 
 _PATH = re.compile(r"/|[A-Za-z][A-Za-z0-9+.-]*:/")
 _PART = r"(?:`(?:[^`]|``)+`|[^`.]+)"
@@ -13,12 +22,33 @@ _NAME = re.compile(rf"{_PART}(?:\.{_PART})*")
 
 
 def table_name(name: str) -> str:
-    """Quote a table's name, or make one of its path; neither is a `ValueError`."""
-    if _PATH.match(name):
+    """Quote a table's name, or make one of its path; neither is an `ArgumentError`."""
+    if _PATH.match(arguments.text("name", name)):
         return f"delta.{_quoted(name)}"
+    parts = re.findall(_PART, name)
+    if any("/" in part and not part.startswith("`") for part in parts):
+        raise ArgumentError(
+            f"not a table's name, and a path must be absolute: {name!r}. "
+            "A name that has a slash is given in backquotes."
+        )
     if not _NAME.fullmatch(name):
-        raise ValueError(f"not a table's name or path: {name!r}")
-    return ".".join(_quoted(_unquoted(part)) for part in re.findall(_PART, name))
+        raise ArgumentError(f"not a table's name or path: {name!r}")
+    return ".".join(_quoted(_unquoted(part)) for part in parts)
+
+
+def run(spark: SparkSession, statement: str) -> DataFrame:
+    """Run a statement that was written with these functions.
+
+    Raises:
+        interlock.ConfigurationError: it has escapes, which the session's parser does not read
+
+    """
+    if "\\" in statement and spark.conf.get(_NO_ESCAPES, "false") == "true":
+        raise ConfigurationError(
+            f"This session reads no escapes in SQL ({_NO_ESCAPES} = true), and a name or a value "
+            f"needs them. SET {_NO_ESCAPES} = false for the call."
+        )
+    return spark.sql(statement)
 
 
 def reference(name: str) -> str:
@@ -33,7 +63,7 @@ def partition_clause(partition: Mapping[str, object] | None) -> str:
     _check(partition)
     for column in partition:
         if "${" in column:
-            raise ValueError(f"Spark would replace a part of the column's name: {column!r}")
+            raise ArgumentError(f"Spark would replace a part of the column's name: {column!r}")
     pairs = (f"{_quoted(column)} = {literal(value)}" for column, value in partition.items())
     return f" PARTITION ({', '.join(pairs)})"
 
@@ -56,7 +86,7 @@ def _text(value: object) -> str:
 
 
 def literal(value: object) -> str:
-    """Write a value; a `TypeError` where SQL has no literal for its type."""
+    """Write a value; an `ArgumentError` where SQL has no literal for its type."""
     if value is None:
         return "NULL"
     if isinstance(value, bool):
@@ -69,12 +99,12 @@ def literal(value: object) -> str:
         return f"TIMESTAMP '{value.isoformat(sep=' ')}'"
     if isinstance(value, date):
         return f"DATE '{value.isoformat()}'"
-    raise TypeError(f"a partition value must not be of type {type(value).__name__}: {value!r}")
+    raise ArgumentError(f"a partition value must not be of type {type(value).__name__}: {value!r}")
 
 
 def _check(partition: Mapping[str, object]) -> None:
-    if not partition:
-        raise ValueError("partition names no column; leave it out for the whole table.")
+    if not arguments.mapping("partition", partition):
+        raise ArgumentError("partition names no column; leave it out for the whole table.")
 
 
 def _unquoted(part: str) -> str:

@@ -6,17 +6,31 @@ Everything here is a SQL statement, so it works in the same way on Spark Connect
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
-from interlock import changes, conversion, records
+from interlock import arguments, changes, conversion, records
 from interlock.audit import Conflicts, Explanation
-from interlock.errors import ConflictError
-from interlock.results import CompactionResult, Files, History, RestoreResult, Versions
-from interlock.sql_text import literal, partition_clause, partition_map, reference, table_name
+from interlock.errors import ArgumentError, ConflictError
+from interlock.results import (
+    CompactionResult,
+    Files,
+    History,
+    Removal,
+    RestoreResult,
+    Versions,
+)
+from interlock.sql_text import (
+    literal,
+    partition_clause,
+    partition_map,
+    reference,
+    run,
+    table_name,
+)
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -46,7 +60,7 @@ class Table:
     @property
     def policy(self) -> str | None:
         """Read the name of the conflict policy in force, None if the table has none."""
-        found = self.spark.sql(f"SHOW TBLPROPERTIES {self._reference}").collect()
+        found = run(self.spark, f"SHOW TBLPROPERTIES {self._reference}").collect()
         return next((str(row["value"]) for row in found if row["key"] == _POLICY), None)
 
     def set_policy(self, name: str | None) -> None:
@@ -60,8 +74,27 @@ class Table:
         if name is None:
             change = f"UNSET TBLPROPERTIES IF EXISTS ({literal(_POLICY)})"
         else:
-            change = f"SET TBLPROPERTIES ({literal(_POLICY)} = {literal(name)})"
-        self.spark.sql(f"ALTER TABLE {self._reference} {change}")
+            value = literal(arguments.text("name", name))
+            change = f"SET TBLPROPERTIES ({literal(_POLICY)} = {value})"
+        run(self.spark, f"ALTER TABLE {self._reference} {change}")
+
+    def remove_policy(self, *, keep: Collection[str] = ()) -> Removal:
+        """Run `CALL interlock.remove_policy`: make a plain Delta table of it.
+
+        Calling it again goes on where an earlier call ended.
+
+        Args:
+            keep: of the table features "rowTracking" and "inCommitTimestamp" those that stay
+
+        Raises:
+            interlock.UsageError: `keep` names another feature
+            interlock.ConflictError: lost against another job; what was done until then stays done
+
+        """
+        named = ", ".join(map(literal, arguments.texts("keep", keep)))
+        kept = f", keep => array({named})" if named else ""
+        statement = f"CALL interlock.remove_policy(table => {literal(self.sql_name)}{kept})"
+        return records.removal(run(self.spark, statement))
 
     def history(
         self, *, partition: Mapping[str, object] | None = None, limit: int | None = None
@@ -76,8 +109,8 @@ class Table:
         """
         statement = f"SHOW HISTORY FOR TABLE {self._reference}{partition_clause(partition)}"
         if limit is not None:
-            statement += f" LIMIT {limit:d}"
-        return records.history(self.spark.sql(statement))
+            statement += f" LIMIT {arguments.integer('limit', limit)}"
+        return records.history(run(self.spark, statement))
 
     def versions(self, *, limit: int | None = None) -> Versions:
         """Run `CALL interlock.versions`: the versions and their times, newest first.
@@ -116,10 +149,10 @@ class Table:
         """
         from interlock import timeline
 
+        written = Path(arguments.path("path", path))
         name = self.sql_name.replace("`", "")
         title = name.removeprefix("delta.") if "/" in name else name
         text = timeline.page(title, self.history(limit=limit), self.conflicts(limit=limit))
-        written = Path(path)
         written.write_text(text, encoding="utf-8")
         return written
 
@@ -134,9 +167,11 @@ class Table:
             interlock.UsageError: the table has no record of it (INTERLOCK_UNKNOWN_ATTEMPT)
 
         """
+        if not isinstance(attempt, str | ConflictError):
+            raise arguments.refused("attempt", "a ConflictError or a transaction's id", attempt)
         name = attempt if isinstance(attempt, str) else self._attempt_of(attempt)
-        arguments = f"table => {literal(self.sql_name)}, attempt => {literal(name)}"
-        return records.explanation(self.spark.sql(f"CALL interlock.explain_conflict({arguments})"))
+        given = f"table => {literal(self.sql_name)}, attempt => {literal(name)}"
+        return records.explanation(run(self.spark, f"CALL interlock.explain_conflict({given})"))
 
     def _attempt_of(self, error: ConflictError) -> str:
         if error.attempt is not None:
@@ -172,10 +207,10 @@ class Table:
                 in the session's
 
         Raises:
-            ValueError: none of the two, or both
+            interlock.ArgumentError: none of the two, or both
 
         """
-        return self.spark.sql(f"SELECT * FROM {self._reference} {_point(version, timestamp)}")
+        return run(self.spark, f"SELECT * FROM {self._reference} {_point(version, timestamp)}")
 
     def between(
         self,
@@ -192,7 +227,7 @@ class Table:
             timestamps: two times, as in `as_of`
 
         Raises:
-            ValueError: none of the two, or both
+            interlock.ArgumentError: none of the two, or both
             interlock.UsageError: the table has no row tracking, or there is no such range
 
         """
@@ -216,10 +251,10 @@ class Table:
         Arguments and errors are those of `as_of`; a concurrent commit is an
         `interlock.ConflictError`.
         """
-        point = _point(version, timestamp and timestamp.isoformat(sep=" "))
+        point = _point(version, timestamp, as_text=True)
         if "${" in self.sql_name:
-            raise ValueError(f"Spark would replace a part of the table's name: {self.sql_name}")
-        (row,) = self.spark.sql(f"RESTORE TABLE {self.sql_name} TO {point}").collect()
+            raise ArgumentError(f"Spark would replace a part of the table's name: {self.sql_name}")
+        (row,) = run(self.spark, f"RESTORE TABLE {self.sql_name} TO {point}").collect()
         return records.restored(row)
 
     def compact(
@@ -235,14 +270,14 @@ class Table:
                 datetime; a datetime without time zone is in the session's
 
         Raises:
-            ValueError: another kind, or an empty `partition`
-            TypeError: a partition value that SQL has no literal for
+            interlock.ArgumentError: another kind, an empty `partition`, or a value of one that SQL
+                has no literal for
             interlock.ConflictError: lost against another job; nothing of it is visible
             interlock.UsageError: the table has no policy (INTERLOCK_POLICY_REQUIRED)
 
         """
         if kind not in ("minor", "major"):
-            raise ValueError(f"kind must be 'minor' or 'major', not {kind!r}.")
+            raise ArgumentError(f"kind must be 'minor' or 'major', not {kind!r}.")
         return self._alter(f"COMPACT {kind.upper()}", partition)
 
     def merge_small_files(
@@ -253,7 +288,7 @@ class Table:
 
     def _alter(self, action: str, partition: Mapping[str, object] | None) -> CompactionResult:
         statement = f"ALTER TABLE {self._reference}{partition_clause(partition)} {action}"
-        (row,) = self.spark.sql(statement).collect()
+        (row,) = run(self.spark, statement).collect()
         return records.compacted(row)
 
     def _call(
@@ -263,24 +298,26 @@ class Table:
         partition: Mapping[str, object] | None = None,
         limit: int | None = None,
     ) -> DataFrame:
-        arguments = [f"table => {literal(self.sql_name)}"]
+        given = [f"table => {literal(self.sql_name)}"]
         if partition is not None:
-            arguments.append(f"partition => {partition_map(partition)}")
+            given.append(f"partition => {partition_map(partition)}")
         if limit is not None:
-            arguments.append(f"limit => {limit:d}")
-        return self.spark.sql(f"CALL interlock.{procedure}({', '.join(arguments)})")
+            given.append(f"limit => {arguments.integer('limit', limit)}")
+        return run(self.spark, f"CALL interlock.{procedure}({', '.join(given)})")
 
     def _function(self, name: str, n: int, *, as_micros: str = "") -> Any:
-        call = f"{as_micros}({name}({literal(self.sql_name)}, {n:d}))"
-        return self.spark.sql(f"SELECT {call}").collect()[0][0]
+        n = arguments.integer("n", n)
+        call = f"{as_micros}({name}({literal(self.sql_name)}, {n}))"
+        return run(self.spark, f"SELECT {call}").collect()[0][0]
 
 
-def _point(version: int | None, timestamp: datetime | str | None) -> str:
-    if (version is None) == (timestamp is None):
-        raise ValueError("give either version or timestamp.")
-    if timestamp is None:
-        return f"VERSION AS OF {version:d}"
-    return f"TIMESTAMP AS OF {literal(timestamp)}"
+def _point(version: int | None, timestamp: datetime | None, *, as_text: bool = False) -> str:
+    """Write a version or a time; some statements take the time as a text only."""
+    arguments.one_of(version=version, timestamp=timestamp)
+    if version is not None:
+        return f"VERSION AS OF {arguments.integer('version', version)}"
+    time = arguments.moment("timestamp", timestamp)
+    return f"TIMESTAMP AS OF {literal(time.isoformat(sep=' ') if as_text else time)}"
 
 
 def table(spark: SparkSession, name: str) -> Table:
@@ -291,12 +328,14 @@ def table(spark: SparkSession, name: str) -> Table:
     Args:
         spark: the session for its statements, classic or Connect
         name: a name such as "flights", "db.flights" or "delta.`/data/flights`", whose parts may be
-            quoted as in SQL; or a path, that is anything that starts with "/" or a scheme as in
-            "s3://"
+            quoted as in SQL; or an absolute path, that is anything that starts with "/" or a scheme
+            as in "s3://"
 
     Raises:
-        ValueError: `name` is neither
+        interlock.ArgumentError: `name` is neither
 
     """
+    if not hasattr(spark, "sql"):
+        raise arguments.refused("spark", "a SparkSession", spark)
     conversion.install()
     return Table(spark, table_name(name))

@@ -10,14 +10,20 @@ from pyspark.sql import SparkSession
 
 from tests.sessions import classic_session, connect_server, connect_session
 
-# Jobs that stand at a barrier keep a slot each, and there are more of them than cores.
-_SLOTS = {"spark.master": "local[12]"}
+_SETTINGS = {
+    # Jobs that stand at a barrier keep a slot each, and there are more of them than cores.
+    "spark.master": "local[12]",
+    # Nobody listens there.
+    "spark.interlock.coordinator.closed.url": "jdbc:postgresql://127.0.0.1:1/interlock",
+    "spark.interlock.coordinator.closed.user": "etl",
+    "spark.interlock.coordinator.closed.passwordVariable": "HOME",
+}
 
 
 @pytest.fixture(scope="session")
 def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     """The address of a Spark Connect server."""
-    with connect_server(tmp_path_factory.mktemp("connect"), **_SLOTS) as address:
+    with connect_server(tmp_path_factory.mktemp("connect"), **_SETTINGS) as address:
         yield address
 
 
@@ -38,5 +44,5 @@ def spark(
             interlock.table(session, "any")  # from here on errors are converted
             yield session
     else:
-        with classic_session(tmp_path_factory.mktemp("warehouse"), **_SLOTS) as session:
+        with classic_session(tmp_path_factory.mktemp("warehouse"), **_SETTINGS) as session:
             yield session

@@ -45,7 +45,7 @@ def test_history(
     titles, _, *lines = capsys.readouterr().out.splitlines()
     assert titles.split(" | ")[0] == "version"
     assert [line.split(" | ")[0].strip() for line in lines] == ["2", "1", "0"]
-    assert "APPEND | maxcompute_delta | WRITE" in " ".join(lines[0].split())
+    assert "APPEND | maxcompute_delta | INSERT INTO" in " ".join(lines[0].split())
     assert command("history", str(example.path), "--limit", "1", "--json") == 0
     (record,) = json.loads(capsys.readouterr().out)
     (known,) = interlock.table(spark, str(example.path)).history(limit=1)

@@ -51,6 +51,21 @@ def test_the_policy(spark: SparkSession, example: Table) -> None:
     assert table.policy is None
 
 
+def test_the_way_back(spark: SparkSession, example: Table) -> None:
+    table = interlock.table(spark, str(example.path))
+    with pytest.raises(interlock.UsageError, match="INTERLOCK_INVALID_ARGUMENT"):
+        table.remove_policy(keep=["it's"])
+    removed = table.remove_policy(keep=["inCommitTimestamp"])
+    assert removed[0] == interlock.RemovalRecord("interlock.policy", "removed", "maxcompute_delta")
+    assert {record.what: (record.outcome, record.why) for record in removed[2:]} == {
+        "rowTracking": ("dropped", None),
+        "inCommitTimestamp": ("kept", "asked for"),
+        "domainMetadata": ("dropped", None),
+        "deletionVectors": ("kept", "files and older versions may have some"),
+    }
+    assert (table.policy, len(removed.to_dicts())) == (None, 6)
+
+
 def test_a_policy_of_the_session(spark: SparkSession, example: Table) -> None:
     table = interlock.table(spark, str(example.path))
     policy = """source us\ncompaction COMPACT_MINOR
@@ -166,3 +181,18 @@ def test_nothing_is_put_in_place_of_what_looks_like_a_variable(
     with pytest.raises(ValueError, match="would replace a part of the column's name"):
         named.compact("minor", partition={"${spark.master}": 1})
     assert deltalake_rows(made) == tuple(sorted([(1, master), (1, "${spark.master}")] * 2, key=str))
+
+
+def test_a_session_that_reads_no_escapes(spark: SparkSession, tmp_path: Path) -> None:
+    """A text that needs one would name another partition."""
+    key = "spark.sql.parser.escapedStringLiterals"
+    table = interlock.table(spark, str(make_table(spark, tmp_path / "table").path))
+    spark.conf.set(key, "true")
+    try:
+        assert table.history(limit=1)
+        with pytest.raises(interlock.ConfigurationError, match=key):
+            table.compact("major", partition={"p": "a\\b"})
+        with pytest.raises(interlock.ConfigurationError, match=key):
+            table.history(partition={"p": "it's"})
+    finally:
+        spark.conf.unset(key)

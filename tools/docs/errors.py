@@ -31,9 +31,11 @@ _DELTA = (
 
 _REFUSALS = """\
 No cell of a policy decides these. In Python they are `interlock.UsageError`, and
-INTERLOCK_VERSION_MISMATCH is its subclass `interlock.VersionMismatchError`; only
+INTERLOCK_VERSION_MISMATCH is its subclass `interlock.VersionMismatchError`. Four are others:
 INTERLOCK_COMMIT_STATE_UNKNOWN, after which the commit may be there, is
-`interlock.CommitStateUnknown`."""
+`interlock.CommitStateUnknown`; INTERLOCK_FAILED_AFTER_COMMIT, after which it is there,
+`interlock.CommittedError`; INTERLOCK_STORAGE_FAILED and INTERLOCK_BINDING_INCOMPLETE
+`interlock.StorageError`."""
 
 
 def page(catalogue: dict[str, Condition]) -> str:

@@ -92,6 +92,7 @@ def _message(error: dict[str, Any]) -> str:
     if condition not in catalogue:
         return f"{condition}: " + ", ".join(f"{key}={value}" for key, value in parameters.items())
     text = " ".join(catalogue[condition]["message"])
+    text = text.replace("coordinator <coordinator>", "coordinator")  # it has no name here
     filled = re.sub(r"<(\w+)>", lambda found: parameters.get(found[1], found[0]), text)
     return f"[{condition}] {filled}"
 
@@ -121,11 +122,18 @@ def _status(result: dict[str, Any]) -> str:
     outdated = "" if _is_current(result) else f" of {newest}; run `interlock coordinator upgrade`"
     head = f"{result['database']}: schema {shown}{outdated}, {len(result['tables'])} tables"
     rows = [
-        [str(table[key]) for key in ("path", "head", "published", "epoch", "updated")]
-        for table in result["tables"]
+        [str(cell) for cell in (t["path"], t["head"], _published(t), t["epoch"], t["updated"])]
+        for t in result["tables"]
     ]
     titles = ["log", "head", "published", "epoch", "changed"]
     return "\n".join([head, *(["", *grid([titles, *rows])] if rows else [])])
+
+
+def _published(table: dict[str, Any]) -> str:
+    """Tell up to which version the log is complete, or `4 or later` where it cannot be seen."""
+    if table["inLog"] is not None:
+        return str(table["inLog"])
+    return f"{table['published']}" + (" or later" if table["published"] < table["head"] else "")
 
 
 def _repaired(result: dict[str, Any]) -> str:

@@ -15,9 +15,10 @@ def install() -> None:
     from pyspark.util import is_remote_only
 
     if not is_remote_only():
-        from interlock.conversion import classic
+        from interlock.conversion import classic, interrupts
 
         classic.install()
+        interrupts.install()
     if "pyspark.sql.connect.client.core" in sys.modules:
         install_connect()
 

@@ -20,11 +20,14 @@ _USAGE = "io.interlock.spark.errors.InterlockException"
 _UNKNOWN = "io.interlock.spark.errors.CommitStateUnknownException"
 _OURS = "io.interlock."
 _BY_CONDITION: dict[str | None, type[errors.InterlockError]] = {
+    "INTERLOCK_BINDING_INCOMPLETE": errors.StorageError,
     "INTERLOCK_COMMIT_STATE_UNKNOWN": errors.CommitStateUnknown,
     "INTERLOCK_CONCURRENT_APPEND": errors.ConcurrentAppendError,
     "INTERLOCK_CONCURRENT_DELETE_DELETE": errors.ConcurrentDeleteDeleteError,
     "INTERLOCK_CONCURRENT_DELETE_READ": errors.ConcurrentDeleteReadError,
     "INTERLOCK_CONCURRENT_WRITE": errors.ConcurrentWriteError,
+    "INTERLOCK_FAILED_AFTER_COMMIT": errors.CommittedError,
+    "INTERLOCK_STORAGE_FAILED": errors.StorageError,
     "INTERLOCK_VERSION_MISMATCH": errors.VersionMismatchError,
 }
 

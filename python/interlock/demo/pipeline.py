@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from contextlib import ExitStack
 from pathlib import Path
 
 from pyspark.sql import SparkSession
@@ -11,8 +12,8 @@ from interlock.demo.flights import Batch, Landing, Year
 from interlock.demo.quiet import spark_writes_to
 from interlock.demo.replay import Replay
 from interlock.demo.report import Report
-from interlock.demo.runner import RunResult, run_schedule
-from interlock.demo.schedule import Round, schedule
+from interlock.demo.runner import Run
+from interlock.demo.schedule import schedule
 from interlock.demo.warehouse import Table, start_session
 
 
@@ -25,7 +26,7 @@ def run_demo(
     master: str,
     settings: Mapping[str, str],
 ) -> bool:
-    """Run the schedule on one table for each policy.
+    """Run the schedule on one table for each policy, and end with the summary whatever happens.
 
     Args:
         folder: an empty folder that Spark's executors see as well
@@ -45,37 +46,29 @@ def run_demo(
     landing = Landing(folder / "landing")
     loaded = landing.first_load(year.loaded)
     planned = schedule(year, landing)
-    chosen = planned if rounds is None else [planned[number - 1] for number in rounds]
-    report.step(f"{len(year.flights):,} flights; starting Spark on {master}")
-    with spark_writes_to(folder / "spark.log"):
-        spark = start_session(master, settings)
-    try:
-        runs = [_run(spark, folder, policy, loaded, chosen, report) for policy in policies]
-    finally:
-        spark.stop()
-    report.summary(runs)
+    chosen = planned if rounds is None else tuple(planned[number - 1] for number in rounds)
+    runs = [Run(policy, chosen) for policy in policies]
+    report.plan(runs)
+    with ExitStack() as closing:
+        try:
+            report.step(f"{len(year.flights):,} flights; starting Spark on {master}")
+            with spark_writes_to(folder / "spark.log"):
+                spark = start_session(master, settings)
+            closing.callback(spark.stop)
+            for run in runs:
+                _run(spark, folder, run, loaded, report)
+        finally:
+            report.summary(runs)
     return all(run.ok for run in runs)
 
 
-def _run(
-    spark: SparkSession,
-    folder: Path,
-    policy: str | None,
-    loaded: Batch,
-    rounds: Sequence[Round],
-    report: Report,
-) -> RunResult:
+def _run(spark: SparkSession, folder: Path, run: Run, loaded: Batch, report: Report) -> None:
     """Run the schedule on a new table."""
-    table = Table(folder / (policy or "stock"))
-    report.head(f"{_described(policy)}; loading {len(loaded.frame):,} flights")
-    spark.sql(table.creation(policy, loaded))
-    if policy is None:
-        rounds = [current.on_stock() for current in rounds]
-    run = run_schedule(
-        spark, table, rounds, Replay(loaded.frame), policy=policy, on_round=report.round
-    )
+    table = Table(folder / (run.policy or "stock"))
+    report.head(f"{_described(run.policy)}; loading {len(loaded.frame):,} flights")
+    spark.sql(table.creation(run.policy, loaded))
+    run.go(spark, table, Replay(loaded.frame), report)
     report.check(run)
-    return run
 
 
 def _described(policy: str | None) -> str:

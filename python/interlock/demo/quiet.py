@@ -13,7 +13,7 @@ from pathlib import Path
 def spark_writes_to(log: Path) -> Iterator[None]:
     """Let a JVM that is started in this block write to a file for as long as it lives.
 
-    If the block fails, the file's text goes to standard error.
+    If the block fails, and was not interrupted, the file's text goes to standard error.
     """
     sys.stderr.flush()
     own = os.dup(2)
@@ -21,7 +21,7 @@ def spark_writes_to(log: Path) -> Iterator[None]:
         with log.open("wb") as file:
             os.dup2(file.fileno(), 2)
         yield
-    except BaseException:
+    except Exception:
         os.write(own, log.read_bytes())
         raise
     finally:

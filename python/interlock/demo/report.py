@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
+from math import ceil
 
-from interlock.demo.runner import Outcome, RunResult
-from interlock.demo.schedule import Round
+from interlock.demo.runner import Outcome, Run
 
 _COLUMNS = {
     "job": 26,
@@ -17,7 +17,11 @@ _COLUMNS = {
     "rebased over": 12,
     "rule": 31,
 }
-_SUMMARY = {"run": 32, "jobs": 5, "lost": 5, "rows": 9, "flights twice": 13, "pandas replay": 13}
+_SUMMARY = {"run": 32, "jobs": 8, "lost": 5, "rows": 9, "flights twice": 13, "pandas replay": 13}
+
+NOT_RUN = "not run"
+_SECONDS_PER_JOB = 2
+"""What a job takes on two free cores, its part of all else included."""
 
 _WHY_TWICE = """
 flights twice: a late INSERT INTO committed behind an INSERT OVERWRITE that had brought the same
@@ -38,6 +42,16 @@ class Report:
         """Say what happens next, and how long everything took so far."""
         _print(f"[{time.monotonic() - self._start:5.1f} s] {text}")
 
+    def plan(self, runs: Sequence[Run]) -> None:
+        """Say how much there is to do, and how long it takes."""
+        jobs = sum(run.jobs for run in runs)
+        minutes = ceil(jobs * _SECONDS_PER_JOB / 60)
+        rounds = sum(len(run.rounds) for run in runs)
+        self.step(
+            f"{jobs} jobs in {rounds} rounds: about {minutes} min on two free cores, "
+            "longer on busy ones; Ctrl-C ends it early"
+        )
+
     def head(self, title: str) -> None:
         """Begin the table of a run."""
         _print("")
@@ -45,14 +59,22 @@ class Report:
         _print(_row(_COLUMNS, list(_COLUMNS)))
         _print(_row(_COLUMNS, ["-" * width for width in _COLUMNS.values()]))
 
-    def round(self, current: Round, outcomes: Sequence[Outcome]) -> None:
-        """Show the jobs of a round."""
-        _print(f"-- {current.title}")
+    def begin(self, run: Run, number: int) -> None:
+        """Say which round runs now."""
+        current = run.rounds[number - 1]
+        done = len(run.outcomes)
+        jobs = f"jobs {done + 1} to {done + len(current.jobs)} of {run.jobs}"
+        _print(f"-- round {number} of {len(run.rounds)}, {jobs}: {current.title}")
+
+    def end(self, outcomes: Sequence[Outcome]) -> None:
+        """Show the jobs of the round."""
         for outcome in outcomes:
             _print(_row(_COLUMNS, _cells(outcome)))
 
-    def check(self, run: RunResult) -> None:
+    def check(self, run: Run) -> None:
         """Say whether the table holds what the replay says, and if not, where they differ."""
+        assert run.found is not None
+        assert run.expected is not None
         if run.lost_without_rule:
             _print(_DELTAS_OWN)
         if run.ok:
@@ -63,18 +85,21 @@ class Report:
         for difference in run.found.differences(run.expected):
             _print(f"WRONG in {run.title}: the table has {difference}")
 
-    def summary(self, runs: Sequence[RunResult]) -> None:
+    def summary(self, runs: Sequence[Run]) -> None:
         """Compare the runs; the last line tells how many jobs each lost."""
         _print("")
         _print(_row(_SUMMARY, list(_SUMMARY)))
         _print(_row(_SUMMARY, ["-" * width for width in _SUMMARY.values()]))
         for run in runs:
             _print(_row(_SUMMARY, _summary_cells(run)))
-        if any(run.found.twice for run in runs):
+        if any(run.found.twice for run in runs if run.found):
             _print(_WHY_TWICE)
         _print("")
-        lost = ", ".join(f"{run.lost} of {len(run.outcomes)} on {run.title}" for run in runs)
-        self.step(f"jobs lost: {lost}")
+        lost = [f"{run.lost} of {len(run.outcomes)} on {run.title}" for run in runs if run.outcomes]
+        self.step(f"jobs lost: {', '.join(lost) or NOT_RUN}")
+        left = sum(run.jobs - len(run.outcomes) for run in runs)
+        if left:
+            _print(f"{left} of {sum(run.jobs for run in runs)} jobs were {NOT_RUN}")
 
 
 def _cells(outcome: Outcome) -> list[str]:
@@ -89,10 +114,14 @@ def _cells(outcome: Outcome) -> list[str]:
     ]
 
 
-def _summary_cells(run: RunResult) -> list[str]:
+def _summary_cells(run: Run) -> list[str]:
+    jobs = len(run.outcomes)
+    if run.found is None:
+        ended = f"{jobs} of {run.jobs}" if jobs else NOT_RUN
+        return [run.title, ended, str(run.lost) if jobs else "-", "-", "-", NOT_RUN]
     return [
         run.title,
-        str(len(run.outcomes)),
+        str(jobs),
         str(run.lost),
         f"{run.found.rows:,}",
         str(run.found.twice),

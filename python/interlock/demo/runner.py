@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Protocol
 
 from pyspark.sql import SparkSession
 
@@ -43,27 +44,54 @@ class Outcome:
         return self.version is not None
 
 
-@dataclass(frozen=True)
-class RunResult:
-    """What came of the schedule on one table.
+class Progress(Protocol):
+    """Hears how a run goes on."""
+
+    def begin(self, run: Run, number: int) -> None:
+        """Hear that a round begins, the first being 1."""
+
+    def end(self, outcomes: Sequence[Outcome]) -> None:
+        """Hear how its jobs ended."""
+
+
+class Run:
+    """The schedule on one table: what is planned, and what has come of it so far.
 
     Attributes:
         policy: the policy of the table, None for stock Delta
-        outcomes: all jobs, in commit order
-        found: what the table holds
-        expected: what the replay says
+        rounds: what is planned
+        outcomes: the jobs of all rounds that have ended, in commit order
+        found: what the table holds in the end, None before
+        expected: what the replay says, None before
 
     """
 
-    policy: str | None
-    outcomes: tuple[Outcome, ...]
-    found: Totals
-    expected: Totals
+    def __init__(self, policy: str | None, rounds: Sequence[Round]) -> None:
+        self.policy = policy
+        self.rounds = [current if policy else current.on_stock() for current in rounds]
+        self.outcomes: list[Outcome] = []
+        self.found: Totals | None = None
+        self.expected: Totals | None = None
+
+    def go(self, spark: SparkSession, table: Table, replay: Replay, progress: Progress) -> None:
+        """Run all rounds on a table and compare it with the replay of the jobs that succeeded."""
+        for number, current in enumerate(self.rounds, 1):
+            progress.begin(self, number)
+            ended = run_round(spark, table, current)
+            replay.round([outcome.job for outcome in ended if outcome.ok])
+            self.outcomes += ended
+            progress.end(ended)
+        self.found, self.expected = table.totals(spark), replay.totals
 
     @property
     def title(self) -> str:
         """Return what the run is called."""
         return self.policy or "stock Delta"
+
+    @property
+    def jobs(self) -> int:
+        """Count the jobs that are planned."""
+        return sum(len(current.jobs) for current in self.rounds)
 
     @property
     def lost(self) -> int:
@@ -79,26 +107,7 @@ class RunResult:
     @property
     def ok(self) -> bool:
         """Tell whether the table holds what the replay says."""
-        return self.found == self.expected
-
-
-def run_schedule(
-    spark: SparkSession,
-    table: Table,
-    rounds: Sequence[Round],
-    replay: Replay,
-    *,
-    policy: str | None,
-    on_round: Callable[[Round, Sequence[Outcome]], None],
-) -> RunResult:
-    """Run all rounds on a table and compare it with the replay of the jobs that succeeded."""
-    outcomes: list[Outcome] = []
-    for current in rounds:
-        ended = run_round(spark, table, current)
-        replay.round([outcome.job for outcome in ended if outcome.ok])
-        on_round(current, ended)
-        outcomes += ended
-    return RunResult(policy, tuple(outcomes), table.totals(spark), replay.totals)
+        return self.found is not None and self.found == self.expected
 
 
 def run_round(spark: SparkSession, table: Table, current: Round) -> list[Outcome]:

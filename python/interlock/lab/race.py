@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -93,9 +93,11 @@ def run_in_order(
 
     """
     versions = _Versions(latest_version)
+    held = [_HeldJob(spark, job) for job in jobs[1:]]
     with ThreadPoolExecutor(max_workers=len(jobs)) as threads:
-        held = [_HeldJob(threads, spark, job) for job in jobs[1:]]
         try:
+            for other in held:
+                other.start(threads)
             for other in held:
                 other.await_arrival()
             results = [_result(jobs[0], _run(spark, jobs[0]), versions, held=False)]
@@ -110,12 +112,17 @@ def run_in_order(
 class _HeldJob:
     """A job on a thread of its own, behind a gate."""
 
-    def __init__(self, threads: ThreadPoolExecutor, spark: SparkSession, job: Job) -> None:
+    def __init__(self, spark: SparkSession, job: Job) -> None:
         self.job = job
         jvm: Any = spark._jvm
         self.gate = jvm.io.interlock.spark.PhaseGate()
         self.arrived = False
-        self._end = threads.submit(self._run_behind_gate, spark)
+        self._spark = spark
+        self._end: Future[_End]
+
+    def start(self, threads: ThreadPoolExecutor) -> None:
+        """Let the job run up to its gate."""
+        self._end = threads.submit(self._run_behind_gate)
 
     def await_arrival(self) -> None:
         """Wait until the job stands at its gate, or has ended without getting there."""
@@ -127,10 +134,10 @@ class _HeldJob:
         self.gate.open()
         return self._end.result()
 
-    def _run_behind_gate(self, spark: SparkSession) -> _End:
+    def _run_behind_gate(self) -> _End:
         self.gate.install()
         try:
-            return _run(spark, self.job)
+            return _run(self._spark, self.job)
         finally:
             self.gate.uninstall()
 

@@ -1,5 +1,6 @@
 package io.interlock.coordinator
 
+import java.util.concurrent.ExecutionException
 import java.util.concurrent.locks.ReentrantLock
 
 import scala.annotation.tailrec
@@ -179,9 +180,12 @@ final class CommitQueue private[coordinator] (
       handedIn.left.toOption
     }
     answered.getOrElse {
-      memory.keep(this, Seq(body))
-      passTurn()
-      await(entry)
+      // It may be sent by others from now on, whatever fails here.
+      try {
+        memory.keep(this, Seq(body))
+        passTurn()
+        await(entry)
+      } catch { case e: Throwable => entry.answer.getOrElse(Right(Unknown(e))) }
     }
   }
 
@@ -228,12 +232,11 @@ final class CommitQueue private[coordinator] (
     try
       Uninterrupted("interlock-commit") {
         try store.commit(log, requests)
-        catch {
-          case NonFatal(refused) => requests.map(_ => Failed(refused))
-          case broken: Throwable => requests.map(_ => Unknown(broken))
-        }
+        catch { case NonFatal(refused) => requests.map(_ => Failed(refused)) }
       }
     catch {
+      // The store broke: it may have made some of them.
+      case broken: ExecutionException => requests.map(_ => Unknown(broken.getCause))
       // There was no thread for it: the store was not asked.
       case broken: Throwable => requests.map(_ => Failed(broken))
     }

@@ -107,6 +107,13 @@ trait CommitStore extends AutoCloseable {
     */
   def commit(log: TableLog, requests: Seq[CommitRequest]): Seq[CommitOutcome]
 
+  /** To be asked before a table is bound to this store: whether its commits can be ordered here.
+    *
+    * @throws CoordinatorException
+    *   why not
+    */
+  def check(log: TableLog): Unit = ()
+
   /** Forgets what this process knows of a log, so that commits are made on top of what is there now,
     * whatever became of earlier ones.
     */

@@ -1,6 +1,7 @@
 package io.interlock.coordinator
 
 import java.io.{FileNotFoundException, IOException}
+import java.nio.file.Files
 
 import scala.util.Try
 import scala.util.control.NonFatal
@@ -25,6 +26,11 @@ final class FileSystemStore(logStores: TableLog => LogStore) extends CommitStore
         case _ => attempted(log, request)
       })
     }
+
+  /** As [[CommitStore.check]]; a log on a disk is tried once its folder is there. */
+  override def check(log: TableLog): Unit =
+    if (!LogFolder.isLocal(log) || Files.isDirectory(new LocalFolder(log).path))
+      publisher.requireExclusion(log)
 
   override def forget(log: TableLog): Unit = lastCommits.forget(log)
 

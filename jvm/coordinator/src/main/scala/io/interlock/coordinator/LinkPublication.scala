@@ -50,17 +50,19 @@ final private[coordinator] class LinkPublication(
       } catch {
         case e: IOException =>
           // The reply of a network file system may have been lost: the link may be there.
-          val found = folder.status(target).filter(_.isFile).getOrElse(notMade(e))
-          Option.when(!isOwn(found, own, content))(Foreign(found))
+          val found = lookedAt(folder.status(target).filter(_.isFile))
+            .getOrElse(throw new IOException(s"${log.file(version)} cannot be made", e))
+          Option.when(!lookedAt(isOwn(found, own, content)))(Foreign(found))
       }
     foreign.getOrElse(settle(name, own, content))
   }
 
-  private def notMade(e: IOException): Nothing =
-    throw new IOException(s"${log.file(version)} cannot be made", e)
+  private def lookedAt[A](look: => A): A =
+    try look
+    catch { case NonFatal(e) => throw new PublishUnknown(log.file(version), e) }
 
   private def settle(name: String, own: Option[LocalStatus], content: CommitContent): Publication =
-    try {
+    lookedAt {
       Try(folder.delete(name))
       CommitPhases.reached(CommitPhase.Linked, log, version)
       if (folder.status(target).exists(isOwn(_, own, content))) whenSeen()
@@ -70,7 +72,7 @@ final private[coordinator] class LinkPublication(
         CommitPhases.reached(CommitPhase.Published, log, version)
         Published(found)
       } else Foreign(found)
-    } catch { case NonFatal(e) => throw new PublishUnknown(log.file(version), e) }
+    }
 
   private def isOwn(
       found: LocalStatus,

@@ -78,7 +78,10 @@ final class Publisher private (
     case _: InMemory =>
   }
 
-  private def requireExclusion(log: TableLog): Unit =
+  /** @throws CoordinatorException
+    *   where the storage does not refuse a second creation of a file, and it must
+    */
+  def requireExclusion(log: TableLog): Unit =
     if (LogFolder.isLocal(log)) LinkProbe.require(log, new LocalFolder(log))
     else if (mode == Publisher.Exclusive) LogStorePublication.require(log, logStores(log))
 

@@ -13,6 +13,9 @@ import scala.collection.immutable.TreeMap
   *   handed in and not sent, in the order of their versions
   * @param bodies
   *   commits by version, those on their way included
+  * @param taken
+  *   the last version that the store has called taken, whether its commit is known or not: a large one
+  *   is not kept; -1 for none
   * @tparam E
   *   a commit that was handed in
   */
@@ -20,7 +23,8 @@ final private[coordinator] case class QueueState[E](
     generation: Long,
     tail: Long,
     waiting: Vector[QueueState.Waiting[E]],
-    bodies: TreeMap[Long, CommitBody]
+    bodies: TreeMap[Long, CommitBody],
+    taken: Long
 ) {
   import CommitQueue._
   import QueueState._
@@ -38,7 +42,8 @@ final private[coordinator] case class QueueState[E](
     Iterator.iterate(from)(_ + 1).map(bodies.get).takeWhile(_.nonEmpty).flatten.toVector
 
   /** Whether a commit of that version is known, or this process has handed in a later one. */
-  def isTaken(version: Long): Boolean = version <= tail || bodies.contains(version)
+  def isTaken(version: Long): Boolean =
+    version <= tail || version <= taken || bodies.contains(version)
 
   /** Puts a commit behind those that wait, or answers it at once.
     *
@@ -87,27 +92,31 @@ final private[coordinator] case class QueueState[E](
     if (made.size == batch.size) Settled(answers, arrived)
     else {
       val forgotten = arrived.forget
-      val winners = outcomes(made.size) match {
-        case Taken(found) => found
-        case _ => Nil
+      val next = outcomes(made.size) match {
+        case Taken(winners) => forgotten.next.learn(forgotten.next.generation, winners)
+            .copy(taken = taken.max(batch(made.size).version))
+        case _ => forgotten.next
       }
-      Settled(
-        answers ++ forgotten.answers,
-        forgotten.next.learn(forgotten.next.generation, winners)
-      )
+      Settled(answers ++ forgotten.answers, next)
     }
   }
 
   /** Withdraws what waits and forgets what was on its way: it was not made. */
   def forget: Settled[E] = Settled(
     waiting.map(_.entry -> Left(Withdrawn)),
-    QueueState(generation + 1, -1, Vector.empty, bodies.filter { case (_, body) => body.isThere })
+    QueueState(
+      generation + 1,
+      -1,
+      Vector.empty,
+      bodies.filter { case (_, body) => body.isThere },
+      taken
+    )
   )
 
   /** Forgets what was in the log too. */
   def startOver: Settled[E] = {
     val forgotten = forget
-    forgotten.copy(next = forgotten.next.copy(bodies = TreeMap.empty[Long, CommitBody]))
+    forgotten.copy(next = forgotten.next.copy(bodies = TreeMap.empty[Long, CommitBody], taken = -1))
   }
 
   /** Remembers commits that are in the log, unless it may have been another log then.
@@ -142,5 +151,5 @@ private[coordinator] object QueueState {
 
   final case class Settled[E](answers: Seq[(E, Answer)], next: QueueState[E])
 
-  def empty[E]: QueueState[E] = QueueState(0, -1, Vector.empty, TreeMap.empty)
+  def empty[E]: QueueState[E] = QueueState(0, -1, Vector.empty, TreeMap.empty, -1)
 }

@@ -6,8 +6,11 @@ import scala.annotation.tailrec
 
 private[coordinator] object Uninterrupted {
 
-  /** Runs `work`, which must not throw, on a thread of its own, which has the user and the class
-    * loader of the calling one; the caller waits, and an interrupt of it stays set and ends nothing.
+  /** Runs `work` on a thread of its own, which has the user and the class loader of the calling one;
+    * the caller waits, and an interrupt of it stays set and ends nothing.
+    *
+    * @throws java.util.concurrent.ExecutionException
+    *   the cause of which is what `work` has thrown
     */
   def apply[A](name: String)(work: => A): A = {
     val task = new FutureTask[A](() => work)

@@ -4,9 +4,9 @@ import java.nio.file.Files
 import java.util.UUID
 import java.util.concurrent.atomic.AtomicBoolean
 import java.util.concurrent.locks.LockSupport
-import java.util.concurrent.{CountDownLatch, Executors, TimeUnit}
+import java.util.concurrent.{CountDownLatch, Executors, TimeUnit, TimeoutException}
 
-import scala.concurrent.duration.{Duration, SECONDS}
+import scala.concurrent.duration.{Duration, MILLISECONDS, SECONDS}
 import scala.concurrent.{Await, ExecutionContext, Future}
 
 import org.apache.hadoop.fs.FileStatus
@@ -118,6 +118,18 @@ class CommitQueueSuite extends Tables {
     assert(!Files.exists(log.file(1)))
   }
 
+  table.test("who has lost a version takes turns with other processes") { log =>
+    val own = queue(log)
+    Files.writeString(log.file(0), """{"commitInfo":{"txnId":"foreign"}}""")
+    own.takeTurn()
+    assert(!own.isTakingTurns)
+    val lost = own.submit(request(0), own.view(0).generation)
+    assertEquals(lost.map(_.getClass), Right(classOf[Taken]))
+    own.takeTurn()
+    assert(own.isTakingTurns)
+    own.passTurn()
+  }
+
   table.test("a commit judged against a view that has failed since is withdrawn") { log =>
     val own = queue(log)
     val seen = own.view(0).generation
@@ -221,6 +233,57 @@ class CommitQueueSuite extends Tables {
     assertLog(log, log.txnId(0), log.txnId(1))
   }
 
+  private def store(lock: ProcessLock)(
+      made: Seq[CommitRequest] => Seq[CommitOutcome]
+  ): CommitStore = new CommitStore {
+    override def commit(of: TableLog, requests: Seq[CommitRequest]): Seq[CommitOutcome] =
+      made(requests)
+    override def forget(of: TableLog): Unit = ()
+    override def processLock(of: TableLog): ProcessLock = lock
+    override def close(): Unit = ()
+  }
+
+  table.test("a store that refuses a commit has made nothing") { log =>
+    val own = new CommitQueue(log.log, store(ProcessLock.None)(_ => throw NoSpace))
+    val answer = own.submit(request(0), own.view(0).generation)
+    assertEquals(answer, Right(Failed(NoSpace)))
+  }
+
+  table.test("a store that breaks may have made the commit: its outcome is unknown") { log =>
+    val broken = new LinkageError("broken")
+    val own = new CommitQueue(log.log, store(ProcessLock.None)(_ => throw broken))
+    val answer = own.submit(request(0), own.view(0).generation)
+    assertEquals(answer, Right(Unknown(broken)))
+  }
+
+  table.test("a version whose commit is too large to be kept is taken, unless all begins anew") {
+    log =>
+      val own = queue(log)
+      Files.writeString(log.file(0), TestTable.info("foreign") + "\n" + "x" * (1 << 20))
+      val answer = own.submit(request(0), own.view(0).generation)
+      assertEquals(answer, Right(Taken(Nil)))
+      assertEquals(own.view(0).commits, Nil)
+      assert(own.isTaken(0) && !own.isTaken(1))
+      own.startOver()
+      assert(!own.isTaken(0))
+  }
+
+  table.test("a lock that fails behind a commit does not say that it was not made") { log =>
+    val lock = new ProcessLock {
+      override def ask(): ProcessLock.Answer = ProcessLock.Mine
+      override def release(): Unit = throw new IllegalStateException("no lock")
+      override def isWanted: Boolean = false
+    }
+    val own = new CommitQueue(log.log, store(lock)(log.store.commit(log.log, _)))
+    Files.writeString(log.file(0), """{"commitInfo":{"txnId":"foreign"}}""")
+    own.takeTurn()
+    assert(own.submit(request(0), own.view(0).generation).exists(_.isInstanceOf[Taken]))
+    own.takeTurn() // the lock's: another process is there
+    val outcome = own.submit(request(1), own.view(1).generation)
+    assertEquals(outcome.map(_.isInstanceOf[Committed]), Right(true))
+    assert(Files.exists(log.file(1)))
+  }
+
   table.test("what was judged against a commit on its way is settled once that was made, or not") {
     log =>
       val own = queue(log)
@@ -277,6 +340,7 @@ class CommitQueueSuite extends Tables {
     val first = Future(own.submit(request(0), own.view(0).generation))
     gate.awaitArrival()
     val view = Future(own.view(0))
+    intercept[TimeoutException](Await.ready(view, Duration(100, MILLISECONDS)))
     gate.release()
     assertCommitted(outcome(first).toOption.get, 0)
     val seen = Await.result(view, Duration(20, SECONDS))

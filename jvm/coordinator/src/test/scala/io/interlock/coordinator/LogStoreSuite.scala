@@ -1,10 +1,13 @@
 package io.interlock.coordinator
 
 import java.io.IOException
+import java.lang.{Boolean => JBoolean}
 import java.nio.file.Files
+import java.util.{Iterator => JIterator}
 
 import io.delta.storage._
 import org.apache.hadoop.conf.Configuration
+import org.apache.hadoop.fs.Path
 import org.apache.hadoop.security.AccessControlException
 
 class LogStoreSuite extends Tables {
@@ -93,6 +96,11 @@ class LogStoreSuite extends Tables {
         val refused =
           intercept[CoordinatorException](table.commit(store, table.request(0, "t0")))
         assertEquals(refused.condition, "INTERLOCK_NO_PUT_IF_ABSENT")
+        // Nor is a table bound to it.
+        assertEquals(
+          intercept[CoordinatorException](store.check(table.log)).condition,
+          refused.condition
+        )
         assertEquals(
           refused.parameters,
           Map(
@@ -107,7 +115,15 @@ class LogStoreSuite extends Tables {
 
   remoteTable.test("a LogStore that cannot refuse a version publishes what a database has let in") {
     table =>
-      val publisher = Publisher.ratified(_ => new LocalLogStore(table.log.conf))
+      val overwriting = new LocalLogStore(table.log.conf) {
+        override def write(
+            path: Path,
+            actions: JIterator[String],
+            overwrite: JBoolean,
+            conf: Configuration
+        ): Unit = super.write(path, actions, true, conf)
+      }
+      val publisher = Publisher.ratified(_ => overwriting)
       val content = publisher.stage(table.log, 0, "t0", table.request(0, "t0").lines)
       assert(publisher.publish(table.log, 0, content).isInstanceOf[Published])
       assert(publisher.publish(table.log, 0, content).isInstanceOf[Published])
@@ -118,7 +134,7 @@ class LogStoreSuite extends Tables {
 
   test("a log on S3 has no put-if-absent, whatever LogStore it is given") {
     val log =
-      TableLog(new org.apache.hadoop.fs.Path("s3a://bucket/t/_delta_log"), new Configuration(false))
+      TableLog(new Path("s3a://bucket/t/_delta_log"), new Configuration(false))
     val store = new FileSystemStore(_ => new HDFSLogStore(log.conf))
     val request = CommitRequest(0, "t0", "", "table", Iterator(TestTable.info("t0")))
     store.commit(log, Seq(request)) match {

@@ -75,12 +75,22 @@ class OverwrittenSuite extends Tables {
     assertLog(table, "t0", "t1", "t2", "t3")
   }
 
+  private def anew(version: Long, id: String, tableId: String) =
+    CommitRequest(version, id, tableId, "new", Iterator(TestTable.info(id)))
+
+  table.test("so do the first commits of a table that was created anew at the path") { table =>
+    twoCommits(table)
+    Files.delete(table.file(0))
+    Files.delete(table.file(1))
+    assertCommitted(table.commit(table.store, anew(0, "n0", "")), 0)
+    table.overwrite(0, TestTable.info("stock"))
+    intercept[CoordinatorException](table.commit(table.store, anew(1, "n1", "new")))
+  }
+
   table.test("a table that was created anew at the path is not concerned") { table =>
     twoCommits(table)
     Files.delete(table.file(0))
     Files.delete(table.file(1))
-    def anew(version: Long, id: String, tableId: String) =
-      CommitRequest(version, id, tableId, "new", Iterator(TestTable.info(id)))
     assertCommitted(table.store.commit(table.log, Seq(anew(0, "n0", ""))).head, 0)
     assertCommitted(table.store.commit(table.log, Seq(anew(1, "n1", "new"))).head, 1)
     assertLog(table, "n0", "n1")

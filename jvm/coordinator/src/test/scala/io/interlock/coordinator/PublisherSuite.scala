@@ -41,6 +41,13 @@ class PublisherSuite extends Tables {
     }
   }
 
+  check("a commit of the same length is another") { (table, publisher) =>
+    val content = stage(table, publisher, "x")
+    table.overwrite(3, TestTable.info("t9") + "\nx")
+    assertEquals(Files.size(table.file(3)), content.size)
+    assert(publisher.publish(table.log, 3, content).isInstanceOf[Foreign])
+  }
+
   table.test("who publishes a commit says so once it can be seen, of its own only") { table =>
     val publisher = Publisher.ratified(_ => table.logStore)
     var seen = Vector.empty[Set[String]]

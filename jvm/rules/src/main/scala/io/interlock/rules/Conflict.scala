@@ -4,19 +4,22 @@ package io.interlock.rules
   *
   * @param rule
   *   the label of the policy's cell
+  * @param verdict
+  *   what that cell says
   * @param scope
   *   the partitions that met, as text, or "the whole table"
   * @param attempt
   *   the id of the later job's transaction
   * @param unproved
   *   where the policy lets both succeed by a rebase: why the rebase could not be proved safe
-  * @param meeting
+  * @param overlap
   *   where the policy asks whether they met: where they did
   */
 final case class Conflict(
-    kind: ConflictKind,
+    kind: ConflictKind.OfData,
     policy: String,
     rule: String,
+    verdict: Verdict,
     earlierClass: OperationClass,
     laterClass: OperationClass,
     earlierOperation: String,
@@ -27,11 +30,11 @@ final case class Conflict(
     table: String,
     attempt: String,
     unproved: Option[String] = None,
-    meeting: Option[Meeting] = None
+    overlap: Option[Overlap] = None
 ) {
 
   /** Why the later job fails, as a clause. */
-  def why: String = (unproved, meeting) match {
+  def why: String = (unproved, overlap) match {
     case (Some(reason), _) =>
       s"$laterClass succeeds after $earlierClass only if rows can be followed, but $reason"
     case (_, Some(met)) => s"$laterClass fails after $earlierClass if they meet, and ${met.why}"

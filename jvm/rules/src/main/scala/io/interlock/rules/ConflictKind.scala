@@ -1,18 +1,45 @@
 package io.interlock.rules
 
-/** Which of Delta's public conflict errors a FAIL is raised as (design, section 6). */
-sealed abstract class ConflictKind(val condition: String) extends Product with Serializable
+/** Delta's public conflict errors, by which every rejected commit is raised (design, section 6). */
+sealed abstract class ConflictKind extends Product with Serializable {
+
+  /** Delta's name for it. */
+  def name: String = productPrefix
+}
 
 object ConflictKind {
 
+  /** What a FAIL of a policy is raised as. */
+  sealed abstract class OfData(val condition: String) extends ConflictKind
+
   /** The winner added data that the attempt should have seen. */
-  case object ConcurrentAppend extends ConflictKind("INTERLOCK_CONCURRENT_APPEND")
+  case object ConcurrentAppend extends OfData("INTERLOCK_CONCURRENT_APPEND")
 
   /** The winner removed or moved data that the attempt relies on. */
-  case object ConcurrentDeleteRead extends ConflictKind("INTERLOCK_CONCURRENT_DELETE_READ")
+  case object ConcurrentDeleteRead extends OfData("INTERLOCK_CONCURRENT_DELETE_READ")
 
   /** Both removed a file, and the attempt has not read it; or two compactions of one scope. */
-  case object ConcurrentDeleteDelete extends ConflictKind("INTERLOCK_CONCURRENT_DELETE_DELETE")
+  case object ConcurrentDeleteDelete extends OfData("INTERLOCK_CONCURRENT_DELETE_DELETE")
+
+  /** Any commit beside RESTORE, CLONE or CONVERT; for others, one that the log has no more. */
+  case object ConcurrentWrite extends ConflictKind
+
+  /** Two streaming queries with one checkpoint. */
+  case object ConcurrentTransaction extends ConflictKind
+  case object MetadataChanged extends ConflictKind
+  case object ProtocolChanged extends ConflictKind
+
+  private val all = Seq(
+    ConcurrentAppend,
+    ConcurrentDeleteRead,
+    ConcurrentDeleteDelete,
+    ConcurrentWrite,
+    ConcurrentTransaction,
+    MetadataChanged,
+    ProtocolChanged
+  )
+
+  def byName(name: String): Option[ConflictKind] = all.find(_.name == name)
 
   /** @param winnerAddedData
     *   whether the winner added files as a change of data; compactions never do
@@ -27,7 +54,7 @@ object ConflictKind {
       winnerAddedData: Boolean,
       winnerRemoved: Boolean,
       onlyRemove: Boolean
-  ): ConflictKind = {
+  ): OfData = {
     val laterCompacts = OperationClass.compactions(later)
     if (laterCompacts && OperationClass.compactions(earlier)) ConcurrentDeleteDelete
     else if (laterCompacts && winnerRemoved) ConcurrentDeleteRead

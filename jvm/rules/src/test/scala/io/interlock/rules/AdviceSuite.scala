@@ -1,13 +1,12 @@
 package io.interlock.rules
 
 import io.interlock.rules.OperationClass._
-import io.interlock.rules.advice.Rejection.Kind
 import io.interlock.rules.advice.{Advice, Rejection}
 
 class AdviceSuite extends munit.FunSuite {
 
   private val update = Rejection(
-    Kind.ConcurrentAppend,
+    ConflictKind.ConcurrentAppend,
     policy = "maxcompute_delta",
     earlier = Some(Append),
     later = Some(Mutate),
@@ -42,7 +41,7 @@ class AdviceSuite extends munit.FunSuite {
 
   test("a compaction has another policy's class of compactions") {
     val compaction = update.copy(
-      kind = Kind.ConcurrentDeleteRead,
+      kind = ConflictKind.ConcurrentDeleteRead,
       policy = "maxcompute_transactional",
       earlier = Some(Mutate),
       later = Some(MergeSmallFiles)
@@ -52,10 +51,10 @@ class AdviceSuite extends munit.FunSuite {
 
   test("no policy helps where Delta decides") {
     val kinds = Seq(
-      Kind.ConcurrentWrite,
-      Kind.ConcurrentTransaction,
-      Kind.MetadataChanged,
-      Kind.ProtocolChanged
+      ConflictKind.ConcurrentWrite,
+      ConflictKind.ConcurrentTransaction,
+      ConflictKind.MetadataChanged,
+      ConflictKind.ProtocolChanged
     )
     for (kind <- kinds) {
       val advice = advise(update.copy(kind = kind))
@@ -69,10 +68,16 @@ class AdviceSuite extends munit.FunSuite {
   }
 
   test("a retry helps unless the other did the work, or the table is another") {
-    def helps(kind: Kind) = advise(update.copy(kind = kind)).retryHelps
-    assert(!helps(Kind.ConcurrentTransaction))
-    assert(!helps(Kind.ProtocolChanged))
-    for (kind <- Seq(Kind.ConcurrentAppend, Kind.ConcurrentWrite, Kind.MetadataChanged))
+    def helps(kind: ConflictKind) = advise(update.copy(kind = kind)).retryHelps
+    assert(!helps(ConflictKind.ConcurrentTransaction))
+    assert(!helps(ConflictKind.ProtocolChanged))
+    for (
+      kind <- Seq(
+        ConflictKind.ConcurrentAppend,
+        ConflictKind.ConcurrentWrite,
+        ConflictKind.MetadataChanged
+      )
+    )
       assert(helps(kind), kind.name)
     val compaction = advise(update.copy(later = Some(CompactMinor)))
     assert(compaction.retryHelps)
@@ -99,8 +104,9 @@ class AdviceSuite extends munit.FunSuite {
   test("each of Delta's errors has its own sentence") {
     val kinds =
       Seq("ConcurrentWrite", "ConcurrentTransaction", "MetadataChanged", "ProtocolChanged")
-    val layouts = kinds.flatMap(Kind.byName).map(kind => advise(update.copy(kind = kind)).layout)
+    val layouts =
+      kinds.flatMap(ConflictKind.byName).map(kind => advise(update.copy(kind = kind)).layout)
     assertEquals(layouts.distinct.size, 4)
-    assertEquals(Kind.byName("NoSuchError"), None)
+    assertEquals(ConflictKind.byName("NoSuchError"), None)
   }
 }

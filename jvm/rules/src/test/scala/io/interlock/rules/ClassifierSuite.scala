@@ -81,6 +81,12 @@ class ClassifierSuite extends munit.FunSuite {
     assertEquals(classifier.classify(found), MergeSmallFiles: OperationClass)
   }
 
+  test("a write without files is no compaction") {
+    val empty = facts("WRITE", "mode" -> "Append")
+      .copy(addsFiles = false, removesFiles = false, changesData = false)
+    assertEquals(classifier.classify(empty), Append: OperationClass)
+  }
+
   test("an overwrite that names no part and keeps files replaces rows that match") {
     assertEquals(
       classifier.classify(overwrite.copy(removesAll = () => false)),

@@ -74,6 +74,33 @@ class JudgeSuite extends munit.FunSuite {
     Verdict.AsIs,
     None
   )
+  check(
+    "a metadata winner that changed no file",
+    Metadata,
+    ChangedScope.Nothing,
+    Append,
+    AttemptScope.WholeTable,
+    Verdict.AsIs,
+    None
+  )
+  check(
+    "an attempt that only selects meets an unpartitioned winner",
+    Append,
+    ChangedScope.WholeTable,
+    Mutate,
+    AttemptScope.Partitions(Set.empty, Seq(_ => false)),
+    Verdict.Fail,
+    Some("D8")
+  )
+  check(
+    "one of the winner's partitions",
+    Append,
+    in(p1, p2),
+    Append,
+    inP1,
+    Verdict.Fail,
+    Some("D7")
+  )
   check("metadata winners are Delta's", Metadata, in(p1), Append, inP1, Verdict.ByFiles, None)
   check("metadata attempts are Delta's", Append, in(p1), Metadata, inP1, Verdict.ByFiles, None)
   check("a class without a cell fails", Mutate, in(p1), Append, inP1, Verdict.Fail, None, standard)
@@ -125,6 +152,7 @@ class JudgeSuite extends munit.FunSuite {
       ConflictKind.ConcurrentAppend,
       policy = "maxcompute_delta",
       rule = "D7",
+      verdict = Verdict.Fail,
       earlierClass = Append,
       laterClass = Append,
       earlierOperation = "WRITE",
@@ -149,9 +177,9 @@ class JudgeSuite extends munit.FunSuite {
       compacted.copy(unproved = Some("a file is unknown")).why,
       "MUTATE succeeds after MERGE_SMALLFILES only if rows can be followed, but a file is unknown"
     )
-    val met = Meeting(ConflictKind.ConcurrentDeleteRead, "both changed file a")
+    val met = Overlap(ConflictKind.ConcurrentDeleteRead, "both changed file a")
     assertEquals(
-      compacted.copy(meeting = Some(met)).why,
+      compacted.copy(overlap = Some(met)).why,
       "MUTATE fails after MERGE_SMALLFILES if they meet, and both changed file a"
     )
   }

@@ -4,11 +4,13 @@ import java.util
 
 import scala.jdk.CollectionConverters._
 
+import io.interlock.spark.errors.{InterlockException, StorageFault}
+import io.interlock.spark.properties.{Handshake, PolicyDigest, TableProperties, WriterOptions}
+import io.interlock.spark.ranges.AfterLastCommit
 import org.apache.spark.sql.connector.catalog.TableChange.SetProperty
 import org.apache.spark.sql.connector.catalog.{Identifier, StagedTable, Table, TableChange}
 import org.apache.spark.sql.connector.expressions.Transform
 import org.apache.spark.sql.delta.catalog.{DeltaCatalog, DeltaTableV2}
-import org.apache.spark.sql.delta.interlock.AfterLastCommit
 import org.apache.spark.sql.delta.sources.DeltaSourceUtils
 import org.apache.spark.sql.delta.tablefeatures.DropFeature
 import org.apache.spark.sql.types.StructType
@@ -87,16 +89,21 @@ class InterlockCatalog extends DeltaCatalog {
 
   override def alterTable(ident: Identifier, changes: TableChange*): Table = {
     val set = changes.collect { case change: SetProperty => change.property -> change.value }.toMap
+    val setsOurs = set.keys.exists(TableProperties.isOurs)
     val drops = changes.collect { case change: DropFeature => change.featureName }
     val beside: Map[String, String] =
-      if (drops.isEmpty && !set.keys.exists(TableProperties.isOurs)) Map.empty
+      if (drops.isEmpty && !setsOurs) Map.empty
       else
         loadTable(ident) match {
           case table: DeltaTableV2 => besideAlter(table.properties().asScala.toMap, set, drops)
           case _ => Map.empty
         }
     val added = beside.map { case (key, value) => TableChange.setProperty(key, value) }
-    super.alterTable(ident, changes ++ added: _*)
+    try super.alterTable(ident, changes ++ added: _*)
+    catch {
+      case failed @ StorageFault(reason) if setsOurs =>
+        throw InterlockException.bindingIncomplete(ident.toString, SetProperties, reason, failed)
+    }
   }
 
   /** What an ALTER TABLE must set beside what it says. */
@@ -117,4 +124,7 @@ private object InterlockCatalog {
 
   /** Spark hands options over as properties of this prefix. */
   val OptionPrefix = "option."
+
+  /** Delta's name for the operation. */
+  val SetProperties = "SET TBLPROPERTIES"
 }

@@ -1,14 +1,26 @@
 package io.interlock.spark
 
-import io.interlock.spark.ranges.TableFunctions
-import org.apache.spark.interlock.InterlockMetrics
-import org.apache.spark.sql.SparkSessionExtensions
-import org.apache.spark.sql.delta.interlock.{
-  ReaderOptions,
+import io.interlock.spark.history.LatestFunctions
+import io.interlock.spark.properties.{
+  DeltaOnly,
+  Handshake,
+  Misspelt,
+  RequiredStatistics,
+  WriterOptions
+}
+import io.interlock.spark.ranges.{ReaderOptions, TableFunctions}
+import io.interlock.spark.statements.{
+  InterlockParser,
+  MarkTruncate,
   ReadsInTransaction,
+  ResolveCompact,
+  ResolveShowHistory,
   ResolveTableRange,
+  ResolveTruncate,
   VacuumRetention
 }
+import org.apache.spark.interlock.metrics.InterlockMetrics
+import org.apache.spark.sql.SparkSessionExtensions
 
 /** Brings Interlock into a session: `spark.sql.extensions`, listed after Delta's own extension.
   *
@@ -32,6 +44,7 @@ final class InterlockExtension extends (SparkSessionExtensions => Unit) {
     extensions.injectCheckRule(_ => DeltaOnly)
     extensions.injectCheckRule(_ => Misspelt)
     extensions.injectCheckRule(_ => VacuumRetention)
+    extensions.injectCheckRule(_ => RequiredStatistics)
     LatestFunctions.register(extensions)
     TableFunctions.register(extensions)
   }
@@ -39,5 +52,5 @@ final class InterlockExtension extends (SparkSessionExtensions => Unit) {
 
 /** Keeps Delta's classes out of [[InterlockExtension]], which must load where Delta is missing. */
 private object DeltaHook {
-  def install(): Unit = org.apache.spark.sql.delta.interlock.TransactionHook.install()
+  def install(): Unit = org.apache.spark.sql.delta.interlock.transaction.TransactionHook.install()
 }

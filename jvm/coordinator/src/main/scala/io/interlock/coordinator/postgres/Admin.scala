@@ -1,5 +1,6 @@
 package io.interlock.coordinator.postgres
 
+import java.io.File
 import java.nio.file.Paths
 import java.sql.SQLException
 
@@ -81,13 +82,26 @@ object Admin {
     "sequence" -> row.sequence,
     "head" -> row.head,
     "published" -> row.published,
+    "inLog" -> inLog(row).map(Long.box).orNull,
     "updated" -> row.updated
   ).asJava
+
+  /** The last version in the table's log up to which none is missing behind the published ones; none
+    * where the log is on no disk of this machine.
+    */
+  private def inLog(row: TableRow): Option[Long] = {
+    val log = TableLog(new Path(row.path), new Configuration())
+    def file(path: Path): File = new File(path.toUri.getPath)
+    Option.when(log.path.toUri.getScheme == "file" && file(log.path).isDirectory) {
+      (row.published + 1 to row.head).takeWhile(v => file(log.file(v)).exists).lastOption
+        .getOrElse(row.published)
+    }
+  }
 
   private def repair(target: Target, table: String): Map[String, Any] = {
     val log = TableLog(logPath(table), new Configuration())
     val context = new StoreContext(target.settings, target.database, Publisher.ratified(localOnly))
-    val done = new Repair(context).run(log, Sweeper.LongestTransaction)
+    val done = new Repair(context).run(log, OrphanFiles.LongestTransaction)
     Map(
       "table" -> log.path.getParent.toString,
       "head" -> done.head,

@@ -5,12 +5,11 @@ import java.sql.{Connection, SQLException, SQLFeatureNotSupportedException}
 import java.util.logging.Logger
 import javax.sql.DataSource
 
-import scala.annotation.tailrec
 import scala.util.Using
 import scala.util.control.NonFatal
 
 import com.zaxxer.hikari.{HikariConfig, HikariDataSource}
-import io.interlock.coordinator.CoordinatorException
+import io.interlock.coordinator.{Causes, CoordinatorException}
 import org.postgresql.ds.PGSimpleDataSource
 
 /** A bounded number of connections to one database, opened when they are needed. */
@@ -18,7 +17,8 @@ final private[postgres] class ConnectionPool(settings: PostgresSettings) extends
   private val source =
     try new Connections(settings)
     catch {
-      case _: NoClassDefFoundError => throw unavailable("there is no driver on the class path")
+      case _: NoClassDefFoundError =>
+        throw unavailable("there is no driver on the class path", ConnectionPool.AddDriver)
     }
   private var pool: Option[HikariDataSource] = None
 
@@ -64,41 +64,49 @@ final private[postgres] class ConnectionPool(settings: PostgresSettings) extends
     catch { case NonFatal(e) => throw unavailable(e) }
 
   private def unavailable(failure: Throwable): CoordinatorException = {
-    val causes = ConnectionPool.causes(failure)
+    val causes = Causes.of(failure)
     val database = causes.collect { case e: SQLException => e }.lastOption
     causes.collectFirst { case known: CoordinatorException => known }
-      .getOrElse(unavailable(database.fold(failure.getClass.getName)(ConnectionPool.described)))
+      .getOrElse(unavailable(
+        database.fold(failure.getClass.getName)(ConnectionPool.described),
+        ConnectionPool.help(database.flatMap(e => Option(e.getSQLState)).getOrElse(""))
+      ))
   }
 
-  private def unavailable(reason: String): CoordinatorException = new CoordinatorException(
-    "INTERLOCK_COORDINATOR_UNAVAILABLE",
-    Map(
-      "coordinator" -> settings.name,
-      "database" -> settings.place,
-      "user" -> settings.user,
-      "reason" -> reason
+  private def unavailable(reason: String, help: String): CoordinatorException =
+    new CoordinatorException(
+      "INTERLOCK_COORDINATOR_UNAVAILABLE",
+      Map(
+        "coordinator" -> settings.name,
+        "database" -> settings.place,
+        "user" -> settings.user,
+        "reason" -> reason,
+        "help" -> help
+      )
     )
-  )
 }
 
 private[postgres] object ConnectionPool {
   // What the pool accepts at least, in milliseconds.
   private val ShortestWait = 250L
   private val ShortestIdle = 10000L
-  private val LongestChain = 20
+
+  private val AddDriver = "Start Spark with --packages org.postgresql:postgresql:42.7.10, " +
+    "which interlock.configure adds where the builder has the coordinator's url."
+
+  /** What to do, by the SQLSTATE that the server or the driver gave. */
+  private def help(sqlState: String): String = sqlState.take(2) match {
+    case "28" => "Correct the user, or what its password is read from."
+    case "3D" => "Correct the database in the url, or create it."
+    case "53" => "Let the server have more connections, or lower poolSize."
+    case _ => "Start the database, or correct the url, and run the statement again. Where it is " +
+        "gone for good, docs/coordinator.md says how its tables go on."
+  }
 
   /** The first line of what the server or the driver says, with its SQLSTATE. */
   def described(e: SQLException): String = {
     val text = Option(e.getMessage).flatMap(_.linesIterator.nextOption()).getOrElse("no message")
     s"$text (SQLSTATE ${Option(e.getSQLState).getOrElse("unknown")})"
-  }
-
-  private def causes(failure: Throwable): Seq[Throwable] = {
-    @tailrec def chain(found: Vector[Throwable]): Vector[Throwable] = found.last.getCause match {
-      case cause if cause != null && found.size < LongestChain => chain(found :+ cause)
-      case _ => found
-    }
-    chain(Vector(failure))
   }
 }
 

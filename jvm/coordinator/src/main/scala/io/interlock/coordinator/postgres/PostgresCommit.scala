@@ -1,7 +1,5 @@
 package io.interlock.coordinator.postgres
 
-import java.io.IOException
-
 import scala.util.control.NonFatal
 import scala.util.{Failure, Success, Try}
 
@@ -76,15 +74,29 @@ final private[postgres] class PostgresCommit(
       if (tries == 1) throw Refusals.unsettled(context.settings, reply.status)
       else attempt(next, tries - 1)
     reply.status match {
-      case "replayed" => own(reply.commits).getOrElse(lost(Seq.empty))
+      case "replayed" => unlessFailed(reply)(own(reply.commits)).getOrElse(lost(Seq.empty))
       case "taken" =>
-        val mine = requests.exists(request => reply.commits.exists(_.txnId == request.txnId))
-        try taken(state, reply.commits).getOrElse(again(recreated(state)))
-        catch { case e: IOException if mine => unknown(e) }
+        unlessFailed(reply)(taken(state, reply.commits)).getOrElse(again(recreated(state)))
       case "table" => otherTable().getOrElse(again(recreated(attached())))
       case "ahead" => again(tail.adopt(state, base))
       case "tail" | "foreign" => again(settled(state, reply.commits))
       case _ => again(attached())
+    }
+  }
+
+  /** Where the reply has a commit of the batch, a failure does not say that it is not made; only the
+    * log says so.
+    */
+  private def unlessFailed(reply: Reply)(
+      found: => Option[Seq[CommitOutcome]]
+  ): Option[Seq[CommitOutcome]] = {
+    def isOurs = requests.exists(request => reply.commits.exists(_.txnId == request.txnId))
+    try found
+    catch {
+      // Of a batch, some may be in the log: of one commit, it is another that stands there.
+      case e: CoordinatorException
+          if requests.size == 1 && e.condition == "INTERLOCK_COORDINATOR_RESTORED" => throw e
+      case NonFatal(e) if isOurs => Some(unknown(e))
     }
   }
 
@@ -144,10 +156,11 @@ final private[postgres] class PostgresCommit(
     Option.when(requests.exists(request => versions.contains(request.txnId))) {
       requests.map { request =>
         versions.get(request.txnId).fold[CommitOutcome](Taken(Seq.empty)) { version =>
-          tail.txnAt(version).filter(_ != request.txnId).foreach(theirs =>
-            throw Refusals.overwritten(log, Ratified(version, request.txnId, None), theirs)
+          tail.txnAt(version).filter(_ != request.txnId).fold[CommitOutcome](
+            Committed(version, tail.file(version))
+          )(theirs =>
+            Failed(Refusals.overwritten(log, Ratified(version, request.txnId, None), theirs))
           )
-          Committed(version, tail.file(version))
         }
       }
     }

@@ -40,12 +40,10 @@ final class PostgresStore(settings: PostgresSettings, logStores: TableLog => Log
       if (real.path == log.path) outcomes else outcomes.map(PostgresStore.asAsked(log, _))
     }
 
-  /** The staged files, by name, of which commits may still be published: what is left in a log by
-    * dead writers is to be deleted without them.
-    */
-  def awaited(log: TableLog): Set[String] = context.refusing {
-    context.database.tail(LogPaths.resolved(log)).commits.flatMap(_.content)
-      .collect { case StagedFile(name, _, _) => name }.toSet
+  /** As [[CommitStore.check]]: the database is asked for the table, whether it knows it or not. */
+  override def check(log: TableLog): Unit = {
+    LogPaths.check(log)
+    val _ = context.refusing(context.database.tail(LogPaths.resolved(log)))
   }
 
   override def forget(log: TableLog): Unit = {

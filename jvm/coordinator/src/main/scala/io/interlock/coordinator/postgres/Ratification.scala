@@ -8,6 +8,7 @@ import scala.annotation.tailrec
 import scala.util.control.NonFatal
 
 import io.interlock.coordinator._
+import org.slf4j.LoggerFactory
 
 /** What the database said to a batch. */
 sealed private[postgres] trait Verdict
@@ -45,7 +46,13 @@ final private[postgres] class Ratification(
       case e: CoordinatorException => throw e
       case e: SQLException if Refusals.isFinal(e) => throw e
       case NonFatal(e) =>
-        resolve(e, System.nanoTime + context.settings.unknownDeadline.toNanos, FirstPause)
+        val patience = context.settings.unknownDeadline
+        logger.warn(
+          s"Coordinator ${context.settings.name} at ${context.settings.place} gave no answer to the " +
+            s"commit of version ${requests.head.version} of ${log.path} (${e.getMessage}): it is " +
+            s"asked for up to $patience what became of it."
+        )
+        resolve(e, System.nanoTime + patience.toNanos, FirstPause)
     }
   }
 
@@ -79,6 +86,8 @@ final private[postgres] class Ratification(
 }
 
 private object Ratification {
+  private val logger = LoggerFactory.getLogger(classOf[Ratification])
+
   // Between two questions, in milliseconds.
   private val FirstPause = 50L
   private val LongestPause = 1000L

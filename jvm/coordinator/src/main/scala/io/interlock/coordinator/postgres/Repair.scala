@@ -50,7 +50,7 @@ final private[postgres] class Repair(context: StoreContext) {
       published = agreed.fold(0L)(_.published.min(before.head) - before.published),
       adopted = (state.head - before.head).max(0),
       newEpoch = agreed.isEmpty,
-      swept = Sweeper.sweep(log, olderThanMillis)
+      swept = OrphanFiles.sweep(log, olderThanMillis)
     )
   }
 

@@ -1,7 +1,6 @@
 package io.interlock.rules.advice
 
 import io.interlock.rules._
-import io.interlock.rules.advice.Rejection.Kind
 
 /** What would have let both jobs through, and whether running the later one again helps.
   *
@@ -33,7 +32,10 @@ object Advice {
     *   the policies to choose from
     */
   def of(rejection: Rejection, known: Seq[Policy]): Advice = {
-    val verdicts = if (rejection.kind.isOfData) verdictsOf(rejection, known) else Nil
+    val verdicts = rejection.kind match {
+      case _: ConflictKind.OfData => verdictsOf(rejection, known)
+      case _ => Nil
+    }
     def under(suits: Verdict => Boolean) =
       verdicts.collect { case (policy, verdict) if suits(verdict) => policy.name }
     val (retryHelps, retry) = retryOf(rejection)
@@ -56,13 +58,13 @@ object Advice {
     } yield policy -> cell.verdict
 
   private def layoutOf(rejection: Rejection): String = rejection.kind match {
-    case Kind.ConcurrentWrite =>
+    case ConflictKind.ConcurrentWrite =>
       "RESTORE, CLONE and CONVERT run alone: let no other job commit meanwhile. For other jobs, let " +
         "the log keep commits for longer than they take (delta.logRetentionDuration)."
-    case Kind.ConcurrentTransaction => "Give each streaming query a checkpoint of its own."
-    case Kind.MetadataChanged =>
+    case ConflictKind.ConcurrentTransaction => "Give each streaming query a checkpoint of its own."
+    case ConflictKind.MetadataChanged =>
       "Change a table's schema, properties or policy while no other job writes to it."
-    case Kind.ProtocolChanged =>
+    case ConflictKind.ProtocolChanged =>
       "Create or upgrade a table before other jobs write to it."
     case _ => Seq(ofPredicate(rejection), ofPartitions(rejection)).flatten.mkString(" ")
   }
@@ -91,9 +93,9 @@ object Advice {
   }
 
   private def retryOf(rejection: Rejection): (Boolean, String) = rejection.kind match {
-    case Kind.ConcurrentTransaction =>
+    case ConflictKind.ConcurrentTransaction =>
       false -> "No: the other query with this checkpoint has written the batch."
-    case Kind.ProtocolChanged =>
+    case ConflictKind.ProtocolChanged =>
       false -> "No: look first at what the table has become."
     case _ if rejection.isCompaction =>
       true -> "Yes: its inputs are gone, and a new run compacts the files that are there then."

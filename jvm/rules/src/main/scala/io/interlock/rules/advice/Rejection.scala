@@ -1,6 +1,6 @@
 package io.interlock.rules.advice
 
-import io.interlock.rules.OperationClass
+import io.interlock.rules.{ConflictKind, OperationClass}
 
 /** A rejected commit, as far as advice depends on it.
   *
@@ -18,7 +18,7 @@ import io.interlock.rules.OperationClass
   *   whether it could not be decided
   */
 final case class Rejection(
-    kind: Rejection.Kind,
+    kind: ConflictKind,
     policy: String,
     earlier: Option[OperationClass],
     later: Option[OperationClass],
@@ -27,36 +27,4 @@ final case class Rejection(
     undecided: Boolean
 ) {
   def isCompaction: Boolean = later.exists(OperationClass.compactions)
-}
-
-object Rejection {
-
-  /** Delta's public conflict errors, by which every rejected commit is raised. */
-  sealed abstract class Kind(val name: String, val isOfData: Boolean)
-
-  object Kind {
-    case object ConcurrentAppend extends Kind("ConcurrentAppend", true)
-    case object ConcurrentDeleteRead extends Kind("ConcurrentDeleteRead", true)
-    case object ConcurrentDeleteDelete extends Kind("ConcurrentDeleteDelete", true)
-
-    /** Any commit beside RESTORE, CLONE or CONVERT; for others, one that the log has no more. */
-    case object ConcurrentWrite extends Kind("ConcurrentWrite", false)
-
-    /** Two streaming queries with one checkpoint. */
-    case object ConcurrentTransaction extends Kind("ConcurrentTransaction", false)
-    case object MetadataChanged extends Kind("MetadataChanged", false)
-    case object ProtocolChanged extends Kind("ProtocolChanged", false)
-
-    private val all = Seq(
-      ConcurrentAppend,
-      ConcurrentDeleteRead,
-      ConcurrentDeleteDelete,
-      ConcurrentWrite,
-      ConcurrentTransaction,
-      MetadataChanged,
-      ProtocolChanged
-    )
-
-    def byName(name: String): Option[Kind] = all.find(_.name == name)
-  }
 }

@@ -5,8 +5,7 @@ import java.time.Instant
 
 import scala.util.Try
 
-import io.interlock.spark.Json
-import io.interlock.spark.errors.InterlockConflict
+import io.interlock.spark.text.Json
 import org.apache.spark.sql.Row
 import org.apache.spark.sql.types._
 
@@ -93,10 +92,10 @@ object ConflictRecord {
     val Session = "session"
     val Application = "application"
 
-    /** Of a rejected commit since its transaction began, of a rebased one in judging and rebasing. */
+    /** Since a rejected commit's transaction began, or spent in judging and rebasing one that passed. */
     val Millis = "millis"
 
-    /** Of data files: written in vain, or not written again. */
+    /** The size of data files: written in vain, or not written again. */
     val Bytes = "bytes"
   }
 
@@ -141,10 +140,6 @@ object ConflictRecord {
         .contains(column.fact)
     )
   ))
-
-  /** What a conflict's error tells; lists as such. */
-  def factsOf(conflict: InterlockConflict): Map[String, Any] =
-    Json.readObject(conflict.conflictJson()).getOrElse(Map.empty)
 
   /** None where a line is no record, as one that was cut off by a crash. */
   def ofJson(line: String): Option[ConflictRecord] =

@@ -1,7 +1,7 @@
 package io.interlock.spark.audit
 
 import io.interlock.rules.advice.{Advice, Rejection}
-import io.interlock.rules.{OperationClass, Policy}
+import io.interlock.rules.{ConflictKind, OperationClass, Policy}
 import io.interlock.spark.audit.ConflictRecord.Fact
 import org.apache.spark.sql.Row
 import org.apache.spark.sql.types._
@@ -11,7 +11,7 @@ import org.apache.spark.sql.types._
   * @param operation
   *   as the table's history calls it
   */
-final case class Met(
+final case class WinningVersion(
     version: Long,
     operation: Option[String],
     operationClass: Option[String],
@@ -33,14 +33,14 @@ final case class Met(
 final case class Explanation(
     record: ConflictRecord,
     partitionColumns: Seq[String],
-    met: Seq[Met],
+    met: Seq[WinningVersion],
     policies: Seq[Policy]
 ) {
   private val policy =
     record.text(Fact.Policy).flatMap(name => policies.find(_.name == name))
 
   private val advice: Option[Advice] =
-    record.text(Fact.Kind).flatMap(Rejection.Kind.byName).filter(_ => record.isRejected).map {
+    record.text(Fact.Kind).flatMap(ConflictKind.byName).filter(_ => record.isRejected).map {
       kind =>
         val rejection = Rejection(
           kind,
@@ -98,7 +98,7 @@ final case class Explanation(
   }
 
   /** The winner where the log has it no more. */
-  private def recorded(version: Long) = Met(
+  private def recorded(version: Long) = WinningVersion(
     version,
     record.text(Fact.EarlierOperation),
     record.text(Fact.EarlierClass),

@@ -10,8 +10,8 @@ import scala.util.matching.Regex
 import scala.util.{Try, Using}
 
 import com.google.common.cache.CacheBuilder
-import io.interlock.spark.SmallFile
 import io.interlock.spark.audit.ConflictRecord.Fact
+import io.interlock.spark.text.SmallFile
 import org.apache.hadoop.conf.Configuration
 import org.apache.hadoop.fs.{FileStatus, FileSystem, Path}
 import org.apache.spark.internal.Logging

@@ -2,7 +2,7 @@ package io.interlock.spark.errors
 
 import scala.jdk.CollectionConverters._
 
-import io.interlock.coordinator.CommitUnknownException
+import io.interlock.coordinator.{Causes, CommitUnknownException}
 import org.apache.spark.SparkThrowable
 
 /** Nobody could say whether a statement's commit was made: neither success nor failure. Its files
@@ -37,7 +37,8 @@ object CommitStateUnknownException {
       "table" -> table,
       "operation" -> operation,
       "version" -> cause.version.toString,
-      "txnId" -> cause.txnId
+      "txnId" -> cause.txnId,
+      "reason" -> StorageFault.described(Causes.of(cause).last)
     )
     new CommitStateUnknownException(parameters, cause)
   }

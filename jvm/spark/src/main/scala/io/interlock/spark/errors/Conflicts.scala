@@ -4,7 +4,7 @@ import scala.jdk.CollectionConverters._
 
 import io.delta.exceptions._
 import io.interlock.rules.{Conflict, ConflictKind, OperationClass, Policy}
-import io.interlock.spark.{Json, SessionPolicies}
+import io.interlock.spark.text.Json
 import org.apache.spark.SparkThrowable
 
 /** A commit that a policy rejected. Every such error is also the Delta exception of its kind, so
@@ -13,8 +13,11 @@ import org.apache.spark.SparkThrowable
 trait InterlockConflict extends Throwable with SparkThrowable {
   private[errors] def rendered: Rendered
 
-  /** The facts of the conflict as a JSON object. */
-  def conflictJson(): String = rendered.json
+  /** The facts of the conflict: text, whole numbers and lists of text. */
+  def facts: Map[String, Any] = rendered.facts
+
+  /** The same as a JSON object. */
+  def conflictJson(): String = Json.write(facts)
 
   override def getMessage: String = rendered.message
   override def getErrorClass: String = rendered.condition
@@ -28,12 +31,11 @@ trait InterlockConflict extends Throwable with SparkThrowable {
 final private[errors] case class Rendered(
     condition: String,
     parameters: Map[String, String],
-    facts: Map[String, Any]
+    private val ofConflict: Map[String, Any]
 ) {
   def message: String = ErrorCatalogue.message(condition, parameters)
-  def json: String = Json.write(
-    facts ++ Map("condition" -> condition, "sqlState" -> ErrorCatalogue.sqlState(condition))
-  )
+  def facts: Map[String, Any] =
+    ofConflict ++ Map("condition" -> condition, "sqlState" -> ErrorCatalogue.sqlState(condition))
 }
 
 final class ConcurrentAppendConflict private[errors] (private[errors] val rendered: Rendered)
@@ -57,12 +59,16 @@ object Conflicts {
   type ConflictException = org.apache.spark.sql.delta.DeltaConcurrentModificationException
     with InterlockConflict
 
-  /** A FAIL of a policy's matrix. */
-  def byPolicy(conflict: Conflict): ConflictException = {
+  /** A FAIL of a policy's matrix.
+    *
+    * @param known
+    *   the policies that the message may name as others under which both jobs would succeed
+    */
+  def byPolicy(conflict: Conflict, known: Seq[Policy]): ConflictException = {
     val facts = Map[String, Any](
       "policy" -> conflict.policy,
       "rule" -> conflict.rule,
-      "verdict" -> "FAIL",
+      "verdict" -> conflict.verdict.name,
       "earlierClass" -> conflict.earlierClass.name,
       "laterClass" -> conflict.laterClass.name,
       "earlierOperation" -> conflict.earlierOperation,
@@ -73,11 +79,11 @@ object Conflicts {
       "table" -> conflict.table,
       "attempt" -> conflict.attempt,
       "why" -> conflict.why
-    ) ++ conflict.meeting.toSeq.flatMap(met =>
+    ) ++ conflict.overlap.toSeq.flatMap(met =>
       Seq("files" -> met.files, "rows" -> met.rows) ++ met.predicate.map("predicate" -> _) ++
         Option.when(met.undecided)("undecided" -> true)
     )
-    val others = Conflict.policiesThatAllow(conflict, SessionPolicies.readable)
+    val others = Conflict.policiesThatAllow(conflict, known)
     val advice =
       if (others.isEmpty) "" else s"; under ${others.mkString(" or ")} both jobs would succeed"
     val rendered =

@@ -4,12 +4,16 @@ import scala.jdk.CollectionConverters._
 
 import io.interlock.coordinator.CoordinatorException
 import io.interlock.rules.{NearestName, Policy}
-import io.interlock.spark.SessionPolicies
 import org.apache.spark.SparkThrowable
 
-/** An error in how Interlock is used: nothing was written. */
-final class InterlockException private (condition: String, parameters: Map[String, String])
-    extends RuntimeException(ErrorCatalogue.message(condition, parameters))
+/** An error of Interlock that is no conflict: nothing was written, but where the condition is
+  * INTERLOCK_FAILED_AFTER_COMMIT.
+  */
+final class InterlockException private (
+    condition: String,
+    parameters: Map[String, String],
+    cause: Throwable
+) extends RuntimeException(ErrorCatalogue.message(condition, parameters), cause)
     with SparkThrowable {
   override def getCondition: String = condition
   override def getErrorClass: String = condition
@@ -18,11 +22,11 @@ final class InterlockException private (condition: String, parameters: Map[Strin
 }
 
 object InterlockException {
-  def unknownPolicy(name: String): InterlockException = of(
+  def unknownPolicy(name: String, known: Seq[String]): InterlockException = of(
     "INTERLOCK_UNKNOWN_POLICY",
     "policy" -> name,
-    "nearest" -> NearestName.of(name, SessionPolicies.names),
-    "policies" -> SessionPolicies.names.mkString(", ")
+    "suggestion" -> didYouMean(name, known),
+    "policies" -> known.mkString(", ")
   )
 
   /** @param key
@@ -41,19 +45,22 @@ object InterlockException {
     *   of the rules that the table lives by
     * @param found
     *   what the session has under the policy's name
+    * @param key
+    *   the configuration that gives the session a policy of this name
     */
   def policyMismatch(
       table: String,
       policy: String,
       digest: Option[String],
-      found: Option[Policy]
+      found: Option[Policy],
+      key: String
   ): InterlockException = of(
     "INTERLOCK_POLICY_MISMATCH",
     "table" -> table,
     "policy" -> policy,
     "expected" -> digest.fold("no digest")("the digest " + _),
     "found" -> found.fold("no policy of that name")("one with the digest " + _.digest),
-    "key" -> SessionPolicies.confKey(policy)
+    "key" -> key
   )
 
   /** @param found
@@ -69,12 +76,22 @@ object InterlockException {
   def unknownProperty(key: String, known: Seq[String]): InterlockException = of(
     "INTERLOCK_UNKNOWN_PROPERTY",
     "property" -> key,
-    "nearest" -> NearestName.of(key, known),
+    "suggestion" -> didYouMean(key, known),
     "properties" -> known.mkString(", ")
   )
 
   def propertyAsOption(key: String): InterlockException =
     of("INTERLOCK_PROPERTY_AS_OPTION", "property" -> key)
+
+  /** @param key
+    *   the setting of the session that turns statistics off
+    */
+  def statisticsRequired(table: String, policy: String, key: String): InterlockException = of(
+    "INTERLOCK_STATISTICS_REQUIRED",
+    "table" -> table,
+    "policy" -> policy,
+    "key" -> key
+  )
 
   /** @param table
     *   what the statement names
@@ -115,11 +132,20 @@ object InterlockException {
       "policy" -> policy
     )
 
-  def notAPartitionColumn(column: String, table: String, columns: Seq[String]): InterlockException =
+  /** @param orElse
+    *   what else may be done, as the end of a sentence
+    */
+  def notAPartitionColumn(
+      column: String,
+      table: String,
+      columns: Seq[String],
+      orElse: String
+  ): InterlockException =
     of(
       "INTERLOCK_NOT_A_PARTITION_COLUMN",
       "column" -> column,
       "table" -> table,
+      "orElse" -> orElse,
       "columns" -> (if (columns.isEmpty) "none" else columns.mkString(", "))
     )
 
@@ -163,14 +189,23 @@ object InterlockException {
   def compactionMismatch(table: String, found: String): InterlockException =
     of("INTERLOCK_COMPACTION_MISMATCH", "table" -> table, "found" -> found)
 
-  /** @param cause
+  /** @param found
+    *   what became of the table, as a clause
+    * @param cause
     *   the failure that the missing table led to
     */
-  def tableGone(table: String, operation: String, cause: Throwable): InterlockException = {
-    val gone = of("INTERLOCK_TABLE_GONE", "table" -> table, "operation" -> operation)
-    gone.initCause(cause)
-    gone
-  }
+  def tableGone(
+      table: String,
+      operation: String,
+      found: String,
+      cause: Throwable
+  ): InterlockException = of(
+    cause,
+    "INTERLOCK_TABLE_GONE",
+    "table" -> table,
+    "operation" -> operation,
+    "found" -> found
+  )
 
   /** @param version
     *   that of the VACUUM
@@ -207,12 +242,58 @@ object InterlockException {
     "key" -> key
   )
 
+  /** @param reason
+    *   what the storage says
+    * @param left
+    *   how many of the statement's files could not be deleted
+    */
+  def storageFailed(
+      table: String,
+      operation: String,
+      reason: String,
+      left: Int,
+      cause: Throwable
+  ): InterlockException = of(
+    cause,
+    "INTERLOCK_STORAGE_FAILED",
+    "table" -> table,
+    "operation" -> operation,
+    "reason" -> reason,
+    "left" -> (if (left == 0) "nothing of the statement was kept"
+               else s"$left of the statement's files could not be deleted and are left to VACUUM")
+  )
+
+  def bindingIncomplete(
+      table: String,
+      operation: String,
+      reason: String,
+      cause: Throwable
+  ): InterlockException = of(
+    cause,
+    "INTERLOCK_BINDING_INCOMPLETE",
+    "table" -> table,
+    "operation" -> operation,
+    "reason" -> reason
+  )
+
+  def failedAfterCommit(
+      table: String,
+      operation: String,
+      txnId: String,
+      reason: String,
+      cause: Throwable
+  ): InterlockException = of(
+    cause,
+    "INTERLOCK_FAILED_AFTER_COMMIT",
+    "table" -> table,
+    "operation" -> operation,
+    "txnId" -> txnId,
+    "reason" -> reason
+  )
+
   /** A refusal by the commit coordinator. */
-  def ofCoordinator(refusal: CoordinatorException): InterlockException = {
-    val refused = new InterlockException(refusal.condition, refusal.parameters)
-    refused.initCause(refusal)
-    refused
-  }
+  def ofCoordinator(refusal: CoordinatorException): InterlockException =
+    of(refusal, refusal.condition, refusal.parameters.toSeq: _*)
 
   /** @param what
     *   what the argument stands for
@@ -308,9 +389,26 @@ object InterlockException {
     "why" -> why
   )
 
+  def unknownProcedure(name: String, known: Seq[String]): InterlockException = of(
+    "INTERLOCK_UNKNOWN_PROCEDURE",
+    "procedure" -> name,
+    "suggestion" -> didYouMean(name, known),
+    "procedures" -> known.mkString(", ")
+  )
+
+  /** A question, or nothing where there is no name to be near to. */
+  private def didYouMean(name: String, known: Seq[String]): String =
+    if (name.isBlank) "" else s"Did you mean '${NearestName.of(name, known)}'? "
+
   def versionMismatch(found: String, install: String): InterlockException =
     of("INTERLOCK_VERSION_MISMATCH", "found" -> found, "install" -> install)
 
   private def of(condition: String, parameters: (String, String)*): InterlockException =
-    new InterlockException(condition, parameters.toMap)
+    of(null, condition, parameters: _*)
+
+  private def of(
+      cause: Throwable,
+      condition: String,
+      parameters: (String, String)*
+  ): InterlockException = new InterlockException(condition, parameters.toMap, cause)
 }

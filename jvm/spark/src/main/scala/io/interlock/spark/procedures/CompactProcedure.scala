@@ -2,11 +2,13 @@ package io.interlock.spark.procedures
 
 import java.util.Locale
 
+import io.interlock.spark.compaction.CompactionKind
 import io.interlock.spark.errors.InterlockException
-import io.interlock.spark.{CompactionKind, SqlText}
+import io.interlock.spark.history.NamedTable
+import io.interlock.spark.text.SqlText
 import org.apache.spark.sql.catalyst.util.quoteIdentifier
 import org.apache.spark.sql.connector.catalog.procedures.ProcedureParameter
-import org.apache.spark.sql.delta.interlock.{CompactCommand, NamedTable}
+import org.apache.spark.sql.delta.interlock.compaction.CompactCommand
 import org.apache.spark.sql.types.{StringType, StructType}
 import org.apache.spark.sql.{Row, SparkSession}
 

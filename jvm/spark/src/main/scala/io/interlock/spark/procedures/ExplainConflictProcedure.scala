@@ -2,7 +2,6 @@ package io.interlock.spark.procedures
 
 import io.interlock.spark.errors.InterlockException
 import org.apache.spark.sql.connector.catalog.procedures.ProcedureParameter
-import org.apache.spark.sql.delta.interlock.AuditedTable
 import org.apache.spark.sql.types.{StringType, StructType}
 import org.apache.spark.sql.{Row, SparkSession}
 

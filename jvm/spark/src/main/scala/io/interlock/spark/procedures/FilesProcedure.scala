@@ -1,7 +1,7 @@
 package io.interlock.spark.procedures
 
+import io.interlock.spark.history.LiveFiles
 import org.apache.spark.sql.connector.catalog.procedures.ProcedureParameter
-import org.apache.spark.sql.delta.interlock.LiveFiles
 import org.apache.spark.sql.types.StructType
 import org.apache.spark.sql.{Row, SparkSession}
 

@@ -57,6 +57,11 @@ final private[procedures] class Arguments(names: Seq[String], values: InternalRo
   def text(name: String): Option[String] =
     ordinal(name).map(values.getUTF8String).map(_.toString)
 
+  /** The elements of an array; none for NULL. */
+  def texts(name: String): Seq[Option[String]] =
+    ordinal(name).toSeq.flatMap(values.getArray(_).toArray[Any](StringType))
+      .map(Option(_).map(_.toString))
+
   /** @throws InterlockException
     *   INTERLOCK_INVALID_ARGUMENT for NULL
     */

@@ -1,5 +1,6 @@
 package io.interlock.spark.procedures
 
+import io.interlock.spark.errors.InterlockException
 import org.apache.spark.sql.connector.catalog.procedures.UnboundProcedure
 import org.apache.spark.sql.connector.catalog.{Identifier, ProcedureCatalog}
 import org.apache.spark.sql.util.CaseInsensitiveStringMap
@@ -27,9 +28,7 @@ final class InterlockProcedures extends ProcedureCatalog {
   override def loadProcedure(identifier: Identifier): UnboundProcedure =
     All
       .find(found => identifier.namespace.isEmpty && found.name.equalsIgnoreCase(identifier.name))
-      .getOrElse(throw new NoSuchElementException(
-        s"There is no procedure $identifier; there are ${All.map(_.name).mkString(", ")}."
-      ))
+      .getOrElse(throw InterlockException.unknownProcedure(identifier.toString, All.map(_.name)))
 }
 
 private object InterlockProcedures {
@@ -40,6 +39,7 @@ private object InterlockProcedures {
     FilesProcedure,
     HistoryProcedure,
     PoliciesProcedure,
+    RemovePolicyProcedure,
     RepairProcedure,
     SetPolicyProcedure,
     VersionsProcedure

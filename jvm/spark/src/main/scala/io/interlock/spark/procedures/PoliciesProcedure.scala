@@ -1,6 +1,6 @@
 package io.interlock.spark.procedures
 
-import io.interlock.spark.SessionPolicies
+import io.interlock.spark.properties.SessionPolicies
 import org.apache.spark.sql.connector.catalog.procedures.ProcedureParameter
 import org.apache.spark.sql.types.{StringType, StructType}
 import org.apache.spark.sql.{Row, SparkSession}

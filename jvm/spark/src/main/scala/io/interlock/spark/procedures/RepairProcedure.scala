@@ -1,7 +1,6 @@
 package io.interlock.spark.procedures
 
 import org.apache.spark.sql.connector.catalog.procedures.ProcedureParameter
-import org.apache.spark.sql.delta.interlock.LogRepair
 import org.apache.spark.sql.types.StructType
 import org.apache.spark.sql.{Row, SparkSession}
 

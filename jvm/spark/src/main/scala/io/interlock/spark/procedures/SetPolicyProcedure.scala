@@ -1,8 +1,9 @@
 package io.interlock.spark.procedures
 
-import io.interlock.spark.{SqlText, TableProperties}
+import io.interlock.spark.history.NamedTable
+import io.interlock.spark.properties.TableProperties
+import io.interlock.spark.text.SqlText
 import org.apache.spark.sql.connector.catalog.procedures.ProcedureParameter
-import org.apache.spark.sql.delta.interlock.NamedTable
 import org.apache.spark.sql.types.{StringType, StructType}
 import org.apache.spark.sql.{Row, SparkSession}
 

@@ -1,0 +1,75 @@
+"""Ctrl-C in Python while a statement's Spark job runs: it is cancelled and commits nothing."""
+
+from __future__ import annotations
+
+import json
+import os
+import select
+import signal
+import subprocess
+import sys
+from contextlib import ExitStack
+from pathlib import Path
+
+import pytest
+
+from integration.interrupted import FIFOS, STATEMENT, STREAM, go
+from tests.sessions import connect_server
+from tests.support import Table, deltalake_rows, latest_version
+
+PATIENCE_SECONDS = 60
+NAMES = ("spark.sql", "spark.sql in a notebook", "DataFrame.write", "interlock.retry")
+
+
+@pytest.mark.parametrize("client", ["classic", "connect"])
+def test_an_interrupted_statement_commits_nothing_and_streams_go_on(
+    tmp_path: Path, client: str
+) -> None:
+    for name in FIFOS:
+        os.mkfifo(tmp_path / name)
+        os.mkfifo(tmp_path / go(name))
+    with ExitStack() as closing:
+        arguments = [str(tmp_path)]
+        if client == "connect":
+            server = connect_server(tmp_path, **{"spark.pyspark.python": sys.executable})
+            arguments.append(closing.enter_context(server))
+        driver = closing.enter_context(_driver(*arguments))
+        closing.callback(driver.kill)
+        assert driver.stdin is not None
+        assert driver.stdout is not None
+        stream = os.open(tmp_path / STREAM, os.O_RDONLY | os.O_NONBLOCK)
+        assert _read(stream) == b"there"
+        for name in NAMES:
+            driver.stdin.write("go on\n")
+            driver.stdin.flush()
+            job = os.open(tmp_path / STATEMENT, os.O_RDONLY | os.O_NONBLOCK)
+            assert _read(job) == b"there"
+            driver.send_signal(signal.SIGINT)
+            assert json.loads(driver.stdout.readline()) == [name, "interrupted"]
+            assert _read(job) == b"", f"the job of {name} went on"
+            os.close(job)
+        assert _read(stream, 0) is None, "the stream's job was cancelled"
+        (tmp_path / go(STREAM)).write_text("go on")
+        assert _read(stream) == b""
+        driver.communicate("go on\n", timeout=PATIENCE_SECONDS)
+        assert driver.returncode == 0
+    table = Table(tmp_path / "table")
+    assert latest_version(table) == 1
+    assert deltalake_rows(table) == ((1, "last"),)
+
+
+def _driver(*arguments: str) -> subprocess.Popen[str]:
+    return subprocess.Popen(
+        [sys.executable, "-m", "integration.interrupted", *arguments],
+        cwd=Path(__file__).parent.parent,
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        text=True,
+    )
+
+
+def _read(job: int, patience: float = PATIENCE_SECONDS) -> bytes | None:
+    """Read what a job's worker says; nothing once it has ended, None if it waits on."""
+    readable, _, _ = select.select([job], [], [], patience)
+    return os.read(job, 10) if readable else None

@@ -1,0 +1,218 @@
+"""Each call of a commit to the file system fails once: nothing is left, or the error says what is.
+
+A statement is held before its commit, the n-th call that concerns its table is made to fail, and
+the statement goes on; n goes up until no call is left. `make soak` has more statements.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import NamedTuple
+
+import pytest
+
+from integration import file_faults
+from tests.driver_process import Answer, DriverProcess, driver_processes
+from tests.support import Table, deltalake_rows, versions
+
+MOST_CALLS = 200
+# No checkpoint comes between.
+POLICED = "TBLPROPERTIES ('interlock.policy' = 'row_level', 'delta.checkpointInterval' = '1000')"
+PLAIN = "TBLPROPERTIES ('delta.checkpointInterval' = '1000')"
+THREE = (
+    "SELECT /*+ COALESCE(1) */ col1 AS id, col2 AS v "
+    "FROM VALUES ({n}1, 'a'), ({n}2, 'b'), ({n}3, 'c')"
+)
+MERGE = (
+    "MERGE INTO {t} t USING (SELECT explode(array({n}1, {n}9)) AS id) s ON t.id = s.id "
+    "WHEN MATCHED THEN UPDATE SET v = 'm' WHEN NOT MATCHED THEN INSERT (id, v) VALUES (s.id, 'm')"
+)
+
+
+class Case(NamedTuple):
+    """A statement whose commit meets the faults; `{t}` is its table, `{n}` the number of the call.
+
+    Attributes:
+        statement: it
+        winner: what is committed between its work and its commit, "" for nothing
+        on_new_table: whether it makes the table
+        properties: of the table
+        loses: whether it loses against the winner, fault or not
+
+    """
+
+    statement: str
+    winner: str = ""
+    on_new_table: bool = False
+    properties: str = POLICED
+    loses: bool = False
+
+
+CASES = {
+    "insert": Case("INSERT INTO {t} VALUES ({n}0, 'x')"),
+    "delete-rebased": Case(
+        "DELETE FROM {t} WHERE id = {n}1", winner="DELETE FROM {t} WHERE id = {n}2"
+    ),
+    "ctas": Case(
+        f"CREATE TABLE {{t}} USING delta PARTITIONED BY (v) {POLICED} AS {THREE}",
+        on_new_table=True,
+    ),
+}
+# Statements that give a table its first policy: Delta commits by itself.
+BIND = Case("ALTER TABLE {t} SET " + POLICED, properties=PLAIN)
+REPLACE = Case(f"CREATE OR REPLACE TABLE {{t}} USING delta {POLICED} AS {THREE}", properties=PLAIN)
+SOAK = {
+    "bind": BIND,
+    "create": Case(
+        f"CREATE TABLE {{t}} (id INT, v STRING) USING delta {POLICED}", on_new_table=True
+    ),
+    "insert-behind": Case("INSERT INTO {t} VALUES ({n}0, 'x')", winner="OPTIMIZE {t}"),
+    "update": Case("UPDATE {t} SET v = 'u' WHERE id = {n}1"),
+    "merge": Case(MERGE),
+    "overwrite": Case(f"INSERT OVERWRITE {{t}} {THREE}"),
+    "truncate": Case("TRUNCATE TABLE {t}"),
+    "optimize": Case("OPTIMIZE {t}"),
+    "compact": Case("ALTER TABLE {t} COMPACT MAJOR"),
+    "loses": Case("UPDATE {t} SET v = 'u'", winner="UPDATE {t} SET v = 'w'", loses=True),
+    "alter": Case("ALTER TABLE {t} SET TBLPROPERTIES ('x' = '{n}')"),
+    "replace": Case(f"CREATE OR REPLACE TABLE {{t}} USING delta {POLICED} AS {THREE}"),
+    "replace-bind": REPLACE,
+}
+
+
+@pytest.fixture(scope="module")
+def session(tmp_path_factory: pytest.TempPathFactory) -> Iterator[DriverProcess]:
+    folder = tmp_path_factory.mktemp("faults")
+    settings = file_faults.settings(folder)
+    with driver_processes(folder, "interlock", settings=settings) as (process,):
+        yield process
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_each_call(session: DriverProcess, tmp_path: Path, name: str) -> None:
+    check_all(session, tmp_path, CASES[name])
+
+
+@pytest.mark.parametrize(
+    ("case", "numbers", "errors"),
+    [
+        (BIND, range(1, 4), {"StorageError"}),
+        (REPLACE, range(12, 20), {"StorageError", "CommitStateUnknown"}),
+    ],
+    ids=["alter", "replace"],
+)
+def test_some_calls_for_a_first_policy(
+    session: DriverProcess, tmp_path: Path, case: Case, numbers: range, errors: set[str]
+) -> None:
+    ends = [check(session, table_of(session, tmp_path, case, n), case, n) for n in numbers]
+    assert {end.error for end in ends} - {None} == errors
+
+
+@pytest.mark.soak
+@pytest.mark.parametrize("name", SOAK)
+def test_each_call_of_others(session: DriverProcess, tmp_path: Path, name: str) -> None:
+    check_all(session, tmp_path, SOAK[name])
+
+
+def check_all(session: DriverProcess, folder: Path, case: Case) -> None:
+    ends = []
+    for number in range(1, MOST_CALLS):
+        if number == 1 or case.on_new_table or case.properties == PLAIN:
+            table = table_of(session, folder, case, number)
+        ends.append(check(session, table, case, number))
+        if ends[-1].call is None:
+            break
+    assert ends[-1].call is None, "there are more calls"
+    if not case.loses:
+        assert ends[-1].error is None
+        assert {"StorageError", "CommitStateUnknown"} <= {end.error for end in ends}
+    print("\n".join(f"{end.error}\t{end.call}" for end in ends))
+
+
+def table_of(session: DriverProcess, folder: Path, case: Case, number: int) -> Table:
+    table = Table(folder / f"table-{number}")
+    if not case.on_new_table:
+        run(session, f"CREATE TABLE {table} (id INT, v STRING) USING delta {case.properties}")
+        run(session, f"INSERT INTO {table} VALUES (0, 'first')")
+    return table
+
+
+class End(NamedTuple):
+    """How the statement ended, and which call failed, None if none was left."""
+
+    error: str | None
+    call: str | None
+
+
+def check(session: DriverProcess, table: Table, case: Case, number: int) -> End:
+    """Let one call fail, and look at all that is there afterwards."""
+    if not case.on_new_table:
+        run(session, f"INSERT INTO {table} {THREE.format(n=number)}")
+    before = paths(table)
+    session.hold(case.statement.format(t=table, n=number))
+    held = paths(table)
+    if case.winner:
+        run(session, case.winner.format(t=table, n=number))
+    known, of_winner = versions_of(table), paths(table) - held
+    file_faults.arm(session, table, number)
+    end = session.open()
+    call = file_faults.disarm(session, table)
+    made = versions_of(table)[len(known) :]
+    left = paths(table) - before - of_winner
+    said = f"{call}: {end.error}, {end.message}"
+    if end.error is None:
+        assert made, said
+    elif end.error in ("CommitStateUnknown", "CommittedError"):
+        assert made, said
+        assert_told(end, said)
+    elif case.properties == PLAIN and "[FAILED_READ_FILE" in end.message:
+        run(session, case.statement.format(t=table, n=number))  # Spark's word, as on stock
+    elif "BINDING_INCOMPLETE" in end.message:
+        assert_told(end, said)
+        run(session, case.statement.format(t=table, n=number))
+    else:
+        assert end.error == "StorageError" or is_conflict(end), said
+        assert not made, said
+        allowed = ["_interlock"]
+        if str(call).startswith("java.io.File.delete "):
+            allowed += [".crc"]  # Hadoop's, where the clean-up itself is what fails
+        if case.properties == PLAIN:
+            allowed += [".tmp"]  # Delta leaves that of a commit which fails
+        assert not [path for path in left if not any(part in path for part in allowed)], said
+        assert_told(end, said)
+    if case.on_new_table and not made:
+        run(session, case.statement.format(t=table, n=number))
+    run(session, f"INSERT INTO {table} VALUES ({number}, 'after')")
+    check_rows(session, table)
+    return End(end.error, call)
+
+
+def is_conflict(end: Answer) -> bool:
+    return str(end.error).startswith("Concurrent")
+
+
+def assert_told(end: Answer, said: str) -> None:
+    """Look for the condition, and the call's own words."""
+    assert end.message.startswith("[INTERLOCK_"), said
+    assert "Exception: " in end.message or is_conflict(end), said
+
+
+def check_rows(session: DriverProcess, table: Table) -> None:
+    """Read the table in a session and without Spark: nothing is twice, nothing is unreadable."""
+    rows = deltalake_rows(table)
+    assert len(set(rows)) == len(rows)
+    run(session, f"spark.version; assert spark.table('{table}').count() == {len(rows)}")
+
+
+def paths(table: Table) -> set[str]:
+    return {str(file.relative_to(table.path)) for file in table.path.rglob("*")}
+
+
+def versions_of(table: Table) -> list[int]:
+    return versions(table) if table.path.exists() else []
+
+
+def run(session: DriverProcess, code: str) -> None:
+    end = session.run(code)
+    assert end.error is None, end.message

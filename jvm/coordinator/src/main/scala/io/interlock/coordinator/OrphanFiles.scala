@@ -1,0 +1,36 @@
+package io.interlock.coordinator
+
+import scala.util.Try
+import scala.util.matching.Regex
+
+import org.apache.hadoop.fs.Path
+import org.slf4j.LoggerFactory
+
+/** Deletes the temporary and staged files that killed writers left in `_delta_log`. */
+object OrphanFiles {
+  private val logger = LoggerFactory.getLogger(getClass)
+  private val Orphan: Regex = """\.(probe|\d{20})\..+\.(tmp|staged)""".r
+
+  /** The age, in milliseconds, that the longest transaction is taken to reach: seven days. */
+  val LongestTransaction: Long = 7L * 24 * 60 * 60 * 1000
+
+  /** Age is the rule: the outcome of a younger file's transaction may be open.
+    *
+    * @param olderThanMillis
+    *   younger files stay
+    * @return
+    *   what was deleted
+    */
+  def sweep(log: TableLog, olderThanMillis: Long): Seq[Path] = {
+    val folder = LogFolder.of(log)
+    val limit = System.currentTimeMillis() - olderThanMillis
+    val orphans = folder.names().filter(Orphan.matches)
+      .flatMap(folder.status)
+      .filter(file => file.isFile && file.getModificationTime < limit)
+    orphans.map(_.getPath).filter { path =>
+      val deleted = Try(folder.delete(path.getName))
+      deleted.failed.foreach(logger.warn(s"$path is left behind", _))
+      deleted.isSuccess
+    }
+  }
+}

@@ -1,0 +1,33 @@
+package io.interlock.spark.commits
+
+import java.util.concurrent.ThreadLocalRandom
+
+import io.interlock.spark.errors.InterlockException
+import io.interlock.spark.properties.CoordinatorSettings
+import org.apache.spark.sql.SparkSession
+
+/** How often a commit tries again after one of another process, and how long it stands back. */
+object CommitBackoff {
+  private val MostConf = CoordinatorSettings.MaxAttemptsConf
+  private val DefaultMost = 1000
+  private val LongestPauseMillis = 200
+
+  /** Waits before attempt `number` + 1, longer after each, and by chance: those that met part.
+    *
+    * @param isRace
+    *   not so where processes take turns, and no wait is needed
+    * @throws InterlockException
+    *   INTERLOCK_TOO_MANY_ATTEMPTS, INTERLOCK_INVALID_PROPERTY
+    */
+  def pause(spark: SparkSession, table: String, number: Int, isRace: Boolean): Unit = {
+    val most = spark.conf.getOption(MostConf).fold(DefaultMost)(parsed)
+    if (number >= most) throw InterlockException.tooManyAttempts(table, most, MostConf)
+    if (isRace) {
+      val longest = math.min(LongestPauseMillis.toLong, 1L << math.min(number, 16))
+      Thread.sleep(ThreadLocalRandom.current().nextLong(longest + 1))
+    }
+  }
+
+  private def parsed(text: String): Int = text.toIntOption.filter(_ > 0)
+    .getOrElse(throw InterlockException.invalidProperty(MostConf, text, "a positive number"))
+}

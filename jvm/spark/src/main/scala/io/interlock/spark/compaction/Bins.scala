@@ -1,0 +1,43 @@
+package io.interlock.spark.compaction
+
+import io.interlock.spark.properties.CompactionSettings
+import org.apache.spark.sql.delta.actions.AddFile
+
+/** Which files a compaction makes one of. */
+object Bins {
+
+  /** Files of one partition each, oldest rows first. COMPACT MAJOR takes every file.
+    *
+    * @param partitionOf
+    *   equal for files of one partition
+    */
+  def of(
+      files: Seq[AddFile],
+      kind: CompactionKind,
+      settings: CompactionSettings,
+      partitionOf: AddFile => Any
+  ): Seq[Seq[AddFile]] = {
+    val taken =
+      if (kind.packsSmallFilesOnly) files.filter(_.size < settings.smallFileSize) else files
+    val least = if (kind.packsSmallFilesOnly) settings.minFiles else 1L
+    val partitions =
+      inOrder(taken).groupBy(partitionOf).values.toSeq.sortBy(files => age(files.head))
+    partitions.flatMap(packed(_, settings.targetFileSize)).filter(_.size >= least)
+  }
+
+  /** The order that files are packed in: by their first row id, which grows with every insert. */
+  def inOrder(files: Seq[AddFile]): Seq[AddFile] = files.sortBy(age)
+
+  private def age(file: AddFile): (Long, Long, String) =
+    (file.baseRowId.getOrElse(Long.MaxValue), file.modificationTime, file.path)
+
+  /** One after another into a bin until the next would not fit. */
+  private def packed(files: Seq[AddFile], most: Long): Seq[Seq[AddFile]] = {
+    val (bins, _) = files.foldLeft((Vector.empty[Vector[AddFile]], 0L)) {
+      case ((full :+ last, size), file) if size + file.size <= most =>
+        (full :+ (last :+ file), size + file.size)
+      case ((bins, _), file) => (bins :+ Vector(file), file.size)
+    }
+    bins
+  }
+}

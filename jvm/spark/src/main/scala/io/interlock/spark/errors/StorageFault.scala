@@ -1,0 +1,35 @@
+package io.interlock.spark.errors
+
+import java.io.{IOException, InterruptedIOException}
+import java.nio.channels.ClosedByInterruptException
+
+import scala.util.control.NonFatal
+
+import io.interlock.coordinator.Causes
+import org.apache.spark.SparkThrowable
+
+/** Tells what the storage said in the failure of a statement that Spark and Delta have no words for. */
+object StorageFault {
+
+  /** The innermost exception of the storage, as text. */
+  def unapply(failed: Throwable): Option[String] = {
+    val chain = Causes.of(failed)
+    val isTold = chain.exists {
+      case _: IOException => false // PySpark knows none of them
+      case known: SparkThrowable => known.getCondition != null
+      case _ => false
+    }
+    chain.collect { case fault: IOException => fault }.lastOption
+      .filterNot(_ => isTold || !NonFatal(failed) || isInterrupt(chain))
+      .map(described)
+  }
+
+  /** The kind of an exception and what it says, which for some is a file only. */
+  def described(fault: Throwable): String =
+    s"${fault.getClass.getSimpleName}: ${Option(fault.getMessage).getOrElse("no message")}"
+
+  private def isInterrupt(chain: Seq[Throwable]): Boolean = chain.exists {
+    case _: InterruptedException | _: InterruptedIOException | _: ClosedByInterruptException => true
+    case _ => false
+  }
+}

@@ -1,0 +1,79 @@
+package io.interlock.spark.predicates
+
+import io.interlock.spark.errors.InterlockException
+import org.apache.spark.sql.SparkSession
+import org.apache.spark.sql.catalyst.expressions._
+import org.apache.spark.sql.catalyst.types.DataTypeUtils.toAttribute
+import org.apache.spark.sql.catalyst.util.CharVarcharUtils
+import org.apache.spark.sql.delta.catalog.DeltaTableV2
+import org.apache.spark.sql.delta.sources.DeltaDataSource
+import org.apache.spark.sql.types.{CharType, StructField, StructType}
+
+/** What a statement with `PARTITION (column = value, ...)` is about. */
+object PartitionScope {
+
+  /** @param columns
+    *   the table's partition columns
+    * @param values
+    *   of any of them, as the statement writes them; none for NULL
+    * @param orElse
+    *   what the error says that names no partition column: what else may be done
+    * @return
+    *   nothing where the statement names no partition
+    * @throws InterlockException
+    *   INTERLOCK_NOT_A_PARTITION_COLUMN
+    * @throws SparkRuntimeException
+    *   CAST_INVALID_INPUT for a value that is none of its column's type, without ANSI mode too
+    */
+  def predicate(
+      session: SparkSession,
+      table: String,
+      columns: StructType,
+      values: Map[String, Option[String]],
+      orElse: String = ""
+  ): Option[Expression] =
+    values.map { case (name, value) =>
+      val column = columns
+        .find(c => session.sessionState.conf.resolver(c.name, name))
+        .getOrElse(throw InterlockException.notAPartitionColumn(
+          name,
+          table,
+          columns.map(_.name),
+          orElse
+        ))
+      equality(session, column, value)
+    }.reduceOption(And(_, _))
+
+  /** Refuses a path such as `/table@v1` or `/table/p=1`, which Delta takes for the whole table.
+    *
+    * @throws InterlockException
+    *   INTERLOCK_NOT_A_WHOLE_TABLE
+    */
+  def refusePath(session: SparkSession, table: DeltaTableV2, statement: String): Unit = {
+    val (_, partitions, version) =
+      DeltaDataSource.parsePathIdentifier(session, table.path.toString, table.options)
+    val isPart = table.catalogTable.isEmpty && (partitions.nonEmpty || version.nonEmpty)
+    if (isPart || table.timeTravelOpt.nonEmpty)
+      throw InterlockException.notAWholeTable(statement, table.path.toString)
+  }
+
+  private def equality(
+      session: SparkSession,
+      column: StructField,
+      value: Option[String]
+  ): Expression = {
+    val typed = value.fold(Literal(null, column.dataType)) { text =>
+      val timeZone = Some(session.sessionState.conf.sessionLocalTimeZone)
+      val value = Cast(Literal(text), column.dataType, timeZone, EvalMode.ANSI)
+      Literal(padded(value, column).eval(), column.dataType)
+    }
+    EqualNullSafe(padded(toAttribute(column), column), typed)
+  }
+
+  /** A value as its column's type compares it: CHAR(n) with its trailing spaces. */
+  def padded(value: Expression, column: StructField): Expression =
+    CharVarcharUtils.getRawType(column.metadata) match {
+      case Some(CharType(length, _)) => StringRPad(value, Literal(length), Literal(" "))
+      case _ => value
+    }
+}

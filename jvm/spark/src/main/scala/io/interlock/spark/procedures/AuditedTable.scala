@@ -1,0 +1,138 @@
+package io.interlock.spark.procedures
+
+import java.time.Instant
+
+import io.interlock.spark.audit.ConflictRecord.Fact
+import io.interlock.spark.audit.{AuditTrail, ConflictRecord, Explanation, WinningVersion}
+import io.interlock.spark.commits.CommitTags
+import io.interlock.spark.errors.InterlockException
+import io.interlock.spark.history.NamedTable
+import io.interlock.spark.properties.SessionPolicies
+import org.apache.spark.sql.delta.Snapshot
+import org.apache.spark.sql.delta.actions.CommitInfo
+import org.apache.spark.sql.delta.interlock.log.CommitLog
+import org.apache.spark.sql.types.StructType
+import org.apache.spark.sql.{Row, SparkSession}
+
+/** The audit records of tables by name, for procedures: of rejected commits beside the log, of rebased
+  * ones in it.
+  */
+object AuditedTable {
+
+  /** What [[conflicts]] returns. */
+  val recordSchema: StructType = ConflictRecord.schema
+
+  /** What [[explain]] returns. */
+  val explanationSchema: StructType = Explanation.schema
+
+  private val MostNamed = 5
+
+  /** Rejected and rebased commits, newest first, read as the iterator advances. */
+  def conflicts(session: SparkSession, name: String, statement: String): Iterator[Row] =
+    newestFirst(snapshot(session, name, statement)).map(_.toRow)
+
+  /** @param attempt
+    *   the id of a transaction
+    * @throws InterlockException
+    *   INTERLOCK_UNKNOWN_ATTEMPT
+    */
+  def explain(session: SparkSession, name: String, attempt: String, statement: String): Row = {
+    val now = snapshot(session, name, statement)
+    val record = rejectedBy(now, attempt)
+      .orElse(committedBy(now, attempt).map { case (version, rebased) =>
+        rebased.getOrElse(throw InterlockException.unknownAttempt(
+          attempt,
+          name,
+          s"It committed version $version and met no other commit"
+        ))
+      })
+      .getOrElse(throw InterlockException.unknownAttempt(attempt, name, whatThereIs(now)))
+    Explanation(
+      record,
+      now.metadata.partitionColumns,
+      record.winners.flatMap(met(now, _)),
+      SessionPolicies.readable
+    ).toRow
+  }
+
+  private def met(now: Snapshot, version: Long): Option[WinningVersion] =
+    new CommitLog(now).info(version).map { info =>
+      val tags = info.tags.getOrElse(Map.empty)
+      WinningVersion(version, Option(info.operation), tags.get(CommitTags.Class), info.txnId)
+    }
+
+  private def whatThereIs(now: Snapshot): String = {
+    val newest = newestFirst(now).take(MostNamed)
+      .flatMap(_.text(Fact.Attempt)).toSeq
+    if (newest.isEmpty) "The table has no records"
+    else s"The newest attempts with a record are ${newest.mkString(", ")}"
+  }
+
+  private def snapshot(session: SparkSession, name: String, statement: String): Snapshot =
+    NamedTable.snapshot(session, NamedTable.load(session, name, statement), statement)
+
+  /** All records, newest first. Files and commits are read as the iterator advances. */
+  private def newestFirst(snapshot: Snapshot): Iterator[ConflictRecord] = {
+    val rejected = AuditTrail.folder(snapshot.deltaLog).newestFirst().buffered
+    val committed = committedNewestFirst(snapshot).buffered
+    def isNewer(record: ConflictRecord) =
+      committed.headOption.forall { case (_, _, millis) => record.millis >= millis }
+    Iterator.unfold(()) { _ =>
+      if (rejected.headOption.exists(isNewer)) Some(Some(rejected.next()) -> (()))
+      else
+        committed.nextOption().map { case (version, info, millis) =>
+          rebased(version, info, millis) -> (())
+        }
+    }.flatten
+  }
+
+  /** The record of a rejected attempt. */
+  private def rejectedBy(snapshot: Snapshot, attempt: String): Option[ConflictRecord] =
+    AuditTrail.folder(snapshot.deltaLog).newestFirst().find(_.text(Fact.Attempt).contains(attempt))
+
+  /** The version that an attempt made, and its record where it passed others. */
+  private def committedBy(
+      snapshot: Snapshot,
+      attempt: String
+  ): Option[(Long, Option[ConflictRecord])] = {
+    committedNewestFirst(snapshot).collectFirst {
+      case (version, info, millis) if info.txnId.contains(attempt) =>
+        version -> rebased(version, info, millis)
+    }
+  }
+
+  /** Versions, what each says of itself, and when it was committed. */
+  private def committedNewestFirst(snapshot: Snapshot): Iterator[(Long, CommitInfo, Long)] = {
+    val commits = new CommitLog(snapshot)
+    commits.infosNewestFirst().map { case (version, info) =>
+      (version, info, commits.timestamp(version, Some(info)).getOrElse(0L))
+    }
+  }
+
+  private def rebased(version: Long, info: CommitInfo, millis: Long): Option[ConflictRecord] = {
+    val tags = info.tags.getOrElse(Map.empty)
+    tags.get(CommitTags.RebasedOver).map { versions =>
+      val ofTags = Seq(
+        Fact.LaterClass -> CommitTags.Class,
+        Fact.Policy -> CommitTags.Policy,
+        Fact.Rule -> CommitTags.Rule,
+        Fact.Verdict -> CommitTags.Verdicts,
+        Fact.Scope -> CommitTags.Scope,
+        Fact.User -> CommitTags.User,
+        Fact.Millis -> CommitTags.Millis,
+        Fact.Bytes -> CommitTags.BytesSaved
+      ).flatMap { case (fact, tag) => tags.get(tag).map(fact -> _) }
+      ConflictRecord(
+        ofTags.toMap[String, Any] ++ info.txnId.map(Fact.Attempt -> _) ++
+          info.readVersion.map(Fact.ReadVersion -> _) ++
+          Map[String, Any](
+            Fact.Time -> Instant.ofEpochMilli(millis).toString,
+            Fact.Outcome -> ConflictRecord.Rebased,
+            Fact.LaterOperation -> info.operation,
+            Fact.Version -> version,
+            Fact.Winners -> versions.split(',').toSeq
+          )
+      )
+    }
+  }
+}

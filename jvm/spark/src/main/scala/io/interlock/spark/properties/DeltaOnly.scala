@@ -1,0 +1,81 @@
+package io.interlock.spark.properties
+
+import io.interlock.spark.errors.InterlockException
+import org.apache.spark.sql.catalyst.analysis.{ResolvedIdentifier, ResolvedTable}
+import org.apache.spark.sql.catalyst.catalog.CatalogTable
+import org.apache.spark.sql.catalyst.plans.logical._
+import org.apache.spark.sql.delta.catalog.DeltaTableV2
+import org.apache.spark.sql.delta.sources.DeltaSourceUtils.isDeltaDataSourceName
+import org.apache.spark.sql.execution.command._
+import org.apache.spark.sql.execution.datasources.InsertIntoHadoopFsRelationCommand
+
+/** Refuses `interlock.*` properties and options on what is no Delta table: Interlock sees no writer
+  * of it, so that they would protect nothing.
+  */
+object DeltaOnly extends (LogicalPlan => Unit) {
+
+  /** Statements about Delta tables pass; the catalog and the transaction check their properties. */
+  override def apply(plan: LogicalPlan): Unit = plan match {
+    case CreateDataSourceTableCommand(table, _) => refuse(table)
+    case CreateDataSourceTableAsSelectCommand(table, _, _, _) => refuse(table)
+    case CreateTableCommand(table, _) => refuse(table)
+    case create: CreateTable => refuse(create.name, create.tableSpec)
+    case create: CreateTableAsSelect => refuse(create.name, create.tableSpec)
+    case replace: ReplaceTable => refuse(replace.name, replace.tableSpec)
+    case replace: ReplaceTableAsSelect => refuse(replace.name, replace.tableSpec)
+    case CreateTableLikeCommand(target, source, _, provider, properties, _)
+        if !provider.exists(isDeltaDataSourceName) =>
+      refuse(target.unquotedString, like(provider, source.unquotedString), properties)
+    case like: CreateTableLike if !copiesToDelta(like) =>
+      refuse(named(like.name), this.like(like.provider, "another table"), like.properties)
+    case AlterTableSetPropertiesCommand(table, properties, isView) =>
+      refuse(table.unquotedString, if (isView) AView else NoDelta, properties)
+    case SetTableProperties(ResolvedTable(_, name, table, _), properties)
+        if !table.isInstanceOf[DeltaTableV2] =>
+      refuse(name.toString, NoDelta, properties)
+    case view: CreateViewCommand => refuse(view.name.unquotedString, AView, view.properties)
+    case create: CreateNamespace => refuse("a database", "no table", create.properties)
+    case set: SetNamespaceProperties => refuse("a database", "no table", set.properties)
+    case write: InsertIntoHadoopFsRelationCommand if write.catalogTable.isEmpty =>
+      WriterOptions.refuse(write.options.keys)
+    case _ =>
+  }
+
+  private def copiesToDelta(like: CreateTableLike): Boolean =
+    like.provider.fold(like.source match {
+      case ResolvedTable(_, _, table, _) => table.isInstanceOf[DeltaTableV2]
+      case _ => false
+    })(isDeltaDataSourceName)
+
+  private def refuse(table: CatalogTable): Unit =
+    if (!table.provider.exists(isDeltaDataSourceName))
+      refuse(
+        table.identifier.unquotedString,
+        using(table.provider),
+        table.properties ++ table.storage.properties
+      )
+
+  /** A catalog of its own decides what its tables are where the statement does not say. */
+  private def refuse(name: LogicalPlan, spec: TableSpecBase): Unit =
+    if (spec.provider.exists(!isDeltaDataSourceName(_)))
+      refuse(named(name), using(spec.provider), spec.properties)
+
+  private def refuse(name: String, found: String, properties: Map[String, String]): Unit =
+    properties.keys.toSeq.sorted.find(TableProperties.isOurs).foreach(key =>
+      throw InterlockException.propertyNeedsDelta(key, name, found)
+    )
+
+  private def named(plan: LogicalPlan): String = plan match {
+    case ResolvedIdentifier(_, identifier) => identifier.toString
+    case other => other.nodeName
+  }
+
+  private val AView = "a view"
+  private val NoDelta = "no Delta table"
+
+  private def using(provider: Option[String]): String =
+    provider.fold(NoDelta)(format => s"a table USING $format")
+
+  private def like(provider: Option[String], source: String): String =
+    provider.fold(s"a table like $source, which is $NoDelta")(format => s"a table USING $format")
+}

@@ -1,0 +1,74 @@
+package io.interlock.spark.properties
+
+import io.interlock.rules.{Policies, Policy}
+import io.interlock.spark.errors.InterlockException
+
+/** Which rules the name of a table's policy stood for when the table got it: [[Policy.digest]], kept
+  * beside the policy, so that no two sessions judge by different rules under one name. Interlock sets
+  * and removes it with the policy; tables of Interlock's own policies may lack it.
+  */
+object PolicyDigest {
+  val Key = "interlock.policy.digest"
+
+  def of(policy: Policy): (String, String) = Key -> policy.digest
+
+  /** The policy that a table's writers must keep.
+    *
+    * @param table
+    *   its name, for errors
+    * @throws InterlockException
+    *   INTERLOCK_POLICY_MISMATCH where this session lacks it or means other rules by its name
+    */
+  def enforced(table: String, properties: Map[String, String]): Option[Policy] =
+    TableProperties.named(properties).map { name =>
+      val digest = properties.get(Key)
+      SessionPolicies.byName(name) match {
+        case Some(policy) if digest.fold(Policies.names.contains(name))(_ == policy.digest) =>
+          policy
+        case None if digest.isEmpty => throw SessionPolicies.unknown(name)
+        case found =>
+          val key = SessionPolicies.confKey(name)
+          throw InterlockException.policyMismatch(table, name, digest, found, key)
+      }
+    }
+
+  /** Refuses a digest that a statement sets and that is not its policy's.
+    *
+    * @param table
+    *   the properties that the table has
+    */
+  def check(table: Map[String, String], set: Map[String, String]): Unit =
+    set.get(Key).foreach(refuseOther(_, TableProperties.policyOf(table ++ set)))
+
+  /** Refuses a change of a table's properties in a session that means other rules than the table. Its
+    * digest changes with its policy, or where the statement brings another one, as the catalog lets
+    * an ALTER TABLE do that sets the policy.
+    *
+    * @param table
+    *   its name, for errors
+    */
+  def checkChange(
+      table: String,
+      before: Map[String, String],
+      proposed: Map[String, String]
+  ): Unit = {
+    val isKept = TableProperties.named(proposed).forall(TableProperties.named(before).contains)
+    proposed.get(Key).filterNot(before.get(Key).contains) match {
+      case Some(given) => refuseOther(given, TableProperties.policyOf(before ++ proposed))
+      case None if isKept =>
+        enforced(table, before)
+        ()
+      case None => ()
+    }
+  }
+
+  private def refuseOther(digest: String, policy: Option[Policy]): Unit =
+    if (!policy.map(_.digest).contains(digest))
+      throw InterlockException.invalidProperty(
+        Key,
+        digest,
+        policy.fold("no value where there is no policy")(its =>
+          s"only ${its.digest} for the policy ${its.name}, and Interlock sets it"
+        )
+      )
+}

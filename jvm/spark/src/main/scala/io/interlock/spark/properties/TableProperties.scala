@@ -1,0 +1,218 @@
+package io.interlock.spark.properties
+
+import java.util.Locale
+
+import io.interlock.rules.Policy
+import io.interlock.spark.errors.InterlockException
+
+/** The `interlock.*` table properties, and the Delta properties which a policy requires.
+  *
+  * Pure functions on property maps; the catalog calls them early, each transaction calls them for
+  * every change of a table's metadata.
+  */
+object TableProperties {
+  val PolicyKey = "interlock.policy"
+  val DefaultPolicyConf = "spark.interlock.defaultPolicy"
+  val CoordinatorKey = "interlock.coordinator"
+
+  /** All that a table can have. */
+  val Known: Seq[String] =
+    Seq(PolicyKey, PolicyDigest.Key, CoordinatorKey) ++ CompactionSettings.propertyKeys
+
+  private val RowTracking = "delta.enableRowTracking"
+  private val InCommitTimestamps = "delta.enableInCommitTimestamps"
+  private val DeletionVectors = "delta.feature.deletionVectors"
+  private val WritesDeletionVectors = "delta.enableDeletionVectors"
+
+  /** The table feature behind each property that a policy may require. */
+  private val FeatureOf = Map(
+    RowTracking -> "rowTracking",
+    InCommitTimestamps -> "inCommitTimestamp",
+    DeletionVectors -> "deletionVectors"
+  )
+
+  /** What Delta derives from a required property and loses in a REPLACE. */
+  private val Derived = Seq(
+    "delta.inCommitTimestampEnablementVersion",
+    "delta.inCommitTimestampEnablementTimestamp"
+  )
+
+  /** A table before a change of its metadata.
+    *
+    * @param name
+    *   for errors
+    * @param replaced
+    *   whether the statement replaces the table's definition
+    * @param supports
+    *   names of the table features in its protocol
+    */
+  final case class Table(
+      name: String,
+      properties: Map[String, String],
+      exists: Boolean,
+      replaced: Boolean,
+      supports: Set[String]
+  )
+
+  def named(properties: Map[String, String]): Option[String] = properties.get(PolicyKey)
+
+  /** The coordinator of a table's commits: the file system's where a policy names none; none where
+    * they are Delta's own.
+    */
+  def coordinatorOf(properties: Map[String, String]): Option[String] =
+    properties
+      .get(CoordinatorKey)
+      .orElse(named(properties).map(_ => CoordinatorSettings.FileSystem))
+
+  /** What this session means by the name of a table's policy.
+    *
+    * @throws InterlockException
+    *   INTERLOCK_UNKNOWN_POLICY, INTERLOCK_MALFORMED_POLICY
+    */
+  def policyOf(properties: Map[String, String]): Option[Policy] =
+    named(properties).map(name =>
+      SessionPolicies.byName(name).getOrElse(throw SessionPolicies.unknown(name))
+    )
+
+  /** Refuses unknown `interlock.*` properties and unknown policies, naming the nearest right one,
+    * and values that a property cannot have.
+    */
+  def check(properties: Map[String, String]): Unit = {
+    properties.keys
+      .filter(key => isOurs(key) && !Known.contains(key))
+      .foreach(key => throw InterlockException.unknownProperty(key, Known))
+    CompactionSettings.check(properties)
+    properties.get(CoordinatorKey).foreach(CoordinatorSettings.checkName)
+    policyOf(properties)
+    ()
+  }
+
+  /** What a policy requires: row tracking and in-commit timestamps, and support for deletion
+    * vectors where its rebases map rows. Whether DML writes deletion vectors stays the user's choice.
+    */
+  def requiredBy(policy: Policy): Seq[(String, String)] =
+    Seq(RowTracking -> "true", InCommitTimestamps -> "true") ++
+      Option.when(policy.remapsRows)(DeletionVectors -> "supported")
+
+  /** What a policy sets beside that where the user has not: rows of one file are told apart by
+    * deletion vectors only.
+    *
+    * @param before
+    *   the properties that the table had, maybe with the policy
+    */
+  private def presetBy(policy: Policy, before: Map[String, String]): Option[(String, String)] =
+    Option.when(policy.judgesByRows && !named(before).contains(policy.name))(
+      WritesDeletionVectors -> "true"
+    )
+
+  /** The properties that a table gets when a statement proposes some.
+    *
+    * Interlock's properties and what they require are inherited from the table as it is, unless the
+    * statement sets them.
+    *
+    * @param default
+    *   the policy of new tables that name none
+    */
+  def complete(
+      table: Table,
+      proposed: Map[String, String],
+      default: Option[String]
+  ): Map[String, String] = {
+    val inherited = table.properties.filter { case (key, _) => isOurs(key) }
+    val own = inherited ++ proposed
+    val named =
+      if (table.exists || own.contains(PolicyKey)) own else own ++ default.map(PolicyKey -> _)
+    if (table.exists) PolicyDigest.checkChange(table.name, table.properties, proposed)
+    check(named)
+    policyOf(named).fold(named - PolicyDigest.Key) { policy =>
+      withRequired(table, named + PolicyDigest.of(policy), policy)
+    }
+  }
+
+  private def withRequired(
+      table: Table,
+      properties: Map[String, String],
+      policy: Policy
+  ): Map[String, String] = {
+    val isGoverned = this.named(table.properties).nonEmpty
+    val derived = table.properties.filter { case (key, _) => Derived.contains(key) }
+    val preset = presetBy(policy, table.properties)
+    requiredBy(policy).foldLeft(derived ++ preset ++ properties) { case (all, (key, value)) =>
+      all.get(key) match {
+        case Some(set) if set.equalsIgnoreCase(value) => all
+        case Some(set) => throw InterlockException.requiredProperty(policy.name, key, value, set)
+        case None if isSupported(table, key) => all
+        case None if key == RowTracking && table.exists && !table.replaced && !isGoverned =>
+          throw InterlockException.policyNeedsAlter(policy.name)
+        case None => all + (key -> value)
+      }
+    }
+  }
+
+  private def isSupported(table: Table, key: String): Boolean =
+    key == DeletionVectors && table.exists && table.supports(FeatureOf(key))
+
+  /** What an ALTER TABLE that sets a policy must set beside it: its digest and what it requires.
+    *
+    * @param table
+    *   the properties that the table has
+    * @param set
+    *   those that the statement sets
+    */
+  def requiredByAlter(table: Map[String, String], set: Map[String, String]): Map[String, String] =
+    policyOf(set).fold(Map.empty[String, String]) { policy =>
+      val preset = presetBy(policy, table).filterNot { case (key, _) =>
+        (table ++ set).contains(key)
+      }
+      (requiredBy(policy).filter { case (key, value) =>
+        set.get(key).orElse(table.get(key)) match {
+          case None => true
+          case Some(is) if is.equalsIgnoreCase(value) => false
+          case Some(is) => throw InterlockException.requiredProperty(policy.name, key, value, is)
+        }
+      } ++ preset :+ PolicyDigest.of(policy)).toMap
+    }
+
+  /** Refuses to drop table features which the policy requires.
+    *
+    * @param features
+    *   their names, as DROP FEATURE names them
+    */
+  def refuseDrop(policy: Policy, features: Seq[String]): Unit =
+    for {
+      name <- features
+      (key, value) <- requiredBy(policy) if FeatureOf(key).equalsIgnoreCase(name)
+    } throw InterlockException.requiredProperty(policy.name, key, value, "dropped")
+
+  /** Refuses properties that name a policy without the ones it requires. */
+  def refuseIncomplete(properties: Map[String, String]): Unit =
+    for {
+      policy <- policyOf(properties)
+      (key, value) <- requiredBy(policy) if key != DeletionVectors
+      found = properties.getOrElse(key, "unset") if !found.equalsIgnoreCase(value)
+    } throw InterlockException.requiredProperty(policy.name, key, value, found)
+
+  /** The properties after a RESTORE, which leaves Interlock's own as they are. */
+  def restored(
+      current: Map[String, String],
+      restored: Map[String, String]
+  ): Map[String, String] =
+    restored.filterNot { case (key, _) => isOurs(key) } ++
+      current.filter { case (key, _) => isOurs(key) }
+
+  /** The properties after an UNSET of `keys`: the one statement that ends a policy. */
+  def unset(properties: Map[String, String], keys: Seq[String]): Map[String, String] = {
+    val ends = if (keys.contains(PolicyKey)) Seq(PolicyDigest.Key) else Nil
+    val left = properties -- keys.filter(isOurs) -- ends
+    policyOf(left).foreach { policy =>
+      val kept = requiredBy(policy) :+ PolicyDigest.of(policy)
+      kept.filter { case (key, _) => keys.contains(key) }.foreach {
+        case (key, value) =>
+          throw InterlockException.requiredProperty(policy.name, key, value, "unset")
+      }
+    }
+    left -- keys
+  }
+
+  def isOurs(key: String): Boolean = key.toLowerCase(Locale.ROOT).startsWith("interlock.")
+}

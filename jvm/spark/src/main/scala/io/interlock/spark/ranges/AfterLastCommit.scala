@@ -1,0 +1,21 @@
+package io.interlock.spark.ranges
+
+import io.interlock.spark.properties.TableProperties
+import org.apache.spark.sql.delta.catalog.DeltaTableV2
+
+/** Times behind a table's last commit: Delta refuses them, a table with a policy reads its latest
+  * version.
+  */
+object AfterLastCommit {
+
+  /** The version to read at a time, where that is behind the last commit of a table with a policy.
+    *
+    * @param millis
+    *   since 1970 UTC
+    */
+  def version(table: DeltaTableV2, millis: Long): Option[Long] = {
+    val latest = table.update()
+    val hasPolicy = TableProperties.named(latest.metadata.configuration).nonEmpty
+    Option.when(hasPolicy && millis > latest.timestamp)(latest.version)
+  }
+}

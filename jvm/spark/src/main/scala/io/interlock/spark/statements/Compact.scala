@@ -1,0 +1,37 @@
+package io.interlock.spark.statements
+
+import scala.jdk.CollectionConverters._
+
+import io.interlock.spark.compaction.CompactionKind
+import io.interlock.spark.errors.InterlockException
+import io.interlock.spark.properties.TableProperties
+import org.apache.spark.sql.catalyst.analysis.ResolvedTable
+import org.apache.spark.sql.catalyst.catalog.CatalogTypes.TablePartitionSpec
+import org.apache.spark.sql.catalyst.plans.logical.{LogicalPlan, UnaryCommand}
+import org.apache.spark.sql.catalyst.rules.Rule
+import org.apache.spark.sql.delta.DeltaErrors
+import org.apache.spark.sql.delta.catalog.DeltaTableV2
+import org.apache.spark.sql.delta.interlock.compaction.CompactCommand
+
+/** A compaction whose table is not known yet. */
+final case class CompactStatement(
+    child: LogicalPlan,
+    partition: TablePartitionSpec,
+    kind: CompactionKind
+) extends UnaryCommand {
+  override protected def withNewChildInternal(newChild: LogicalPlan): CompactStatement =
+    copy(child = newChild)
+}
+
+/** Finds the table's kind; only Delta tables with a policy are compacted. */
+object ResolveCompact extends Rule[LogicalPlan] {
+  override def apply(plan: LogicalPlan): LogicalPlan = plan match {
+    case CompactStatement(ResolvedTable(_, _, table: DeltaTableV2, _), partition, kind) =>
+      if (TableProperties.named(table.properties().asScala.toMap).isEmpty)
+        throw InterlockException.policyRequired(kind.name, table.name())
+      CompactCommand(table, kind, partition.map { case (k, v) => k -> Option(v) })
+    case CompactStatement(resolved: ResolvedTable, _, kind) =>
+      throw DeltaErrors.notADeltaTableException(kind.name, resolved.table.name())
+    case other => other
+  }
+}

@@ -1,0 +1,97 @@
+package io.interlock.spark.statements
+
+import io.interlock.spark.errors.InterlockException
+import io.interlock.spark.ranges.{TableFunction, TableRange}
+import org.apache.spark.sql.SparkSession
+import org.apache.spark.sql.catalyst.analysis.EliminateSubqueryAliases
+import org.apache.spark.sql.catalyst.expressions._
+import org.apache.spark.sql.catalyst.plans.logical.{
+  Filter,
+  LogicalPlan,
+  Project,
+  SubqueryAlias,
+  View
+}
+import org.apache.spark.sql.catalyst.rules.Rule
+import org.apache.spark.sql.catalyst.types.DataTypeUtils.toAttributes
+import org.apache.spark.sql.delta.RowCommitVersion
+import org.apache.spark.sql.delta.catalog.DeltaTableV2
+import org.apache.spark.sql.delta.files.TahoeLogFileIndex
+import org.apache.spark.sql.delta.interlock.ranges.{RangeFileIndex, RangeReader}
+import org.apache.spark.sql.execution.datasources.v2.DataSourceV2Relation
+import org.apache.spark.sql.execution.datasources.{FileFormat, HadoopFsRelation, LogicalRelation}
+
+/** Turns a range whose table is known into a scan of the files that can have rows of it. */
+final class ResolveTableRange(session: SparkSession) extends Rule[LogicalPlan] {
+
+  import ResolveTableRange.NotWhole
+
+  override def apply(plan: LogicalPlan): LogicalPlan = plan.resolveOperatorsUp {
+    case TableFunction(relation) => relation
+    case range: TableRange if range.child.resolved =>
+      EliminateSubqueryAliases(range.child) match {
+        case leaf @ WholeTable(relation, index) =>
+          val found = rows(range, relation, index)
+          range.child.resolveOperatorsUp { case `leaf` => found }
+        case _: View => throw InterlockException.rangeNeedsTable(name(range.child), "a view")
+        case _ => throw InterlockException.rangeNeedsTable(name(range.child), NotWhole)
+      }
+  }
+
+  private def name(relation: LogicalPlan): String = relation match {
+    case SubqueryAlias(identifier, _) => identifier.toString
+    case DataSourceV2Relation(table, _, _, _, _, _) => table.name()
+    case other =>
+      other.collectFirst {
+        case LogicalRelation(HadoopFsRelation(files, _, _, _, _, _), _, _, _, _) =>
+          files.rootPaths.mkString(", ")
+      }.getOrElse(other.nodeName)
+  }
+
+  private def rows(
+      range: TableRange,
+      relation: LogicalRelation,
+      index: TahoeLogFileIndex
+  ): LogicalPlan = {
+    val ends = new RangeReader(index.deltaLog, index.catalogTableOpt).ends(range.after, range.until)
+    val log = index.deltaLog
+    val files = new RangeFileIndex(session, log, log.dataPath, ends.snapshot, ends.after)
+    val base = log.buildHadoopFsRelationWithFileIndex(ends.snapshot, files, bucketSpec = None)
+    val scan = LogicalRelation(
+      base,
+      toAttributes(base.schema),
+      relation.catalogTable.map(_.copy(stats = None)),
+      isStreaming = false,
+      stream = None
+    )
+    Project(scan.output, Filter(changedBehind(ends.after, scan), scan.withMetadataColumns()))
+  }
+
+  private def changedBehind(version: Long, scan: LogicalRelation): Expression = {
+    val metadata = scan.metadataOutput.collectFirst {
+      case MetadataAttributeWithLogicalName(column, FileFormat.METADATA_NAME) => column
+    }
+    val field = Literal(RowCommitVersion.METADATA_STRUCT_FIELD_NAME)
+    GreaterThan(ExtractValue(metadata.get, field, conf.resolver), Literal(version))
+  }
+}
+
+private object ResolveTableRange {
+  val NotWhole = "no Delta table, a folder of one, or one at an earlier version"
+}
+
+/** The relation of a Delta table: not of a part of it, and not at an earlier version. In a MERGE
+  * Delta leaves the catalog's own relation for later, elsewhere it makes one of files of it.
+  */
+private object WholeTable {
+  def unapply(plan: LogicalPlan): Option[(LogicalRelation, TahoeLogFileIndex)] = plan match {
+    case DataSourceV2Relation(table: DeltaTableV2, _, _, _, _, _) =>
+      unapply(table.toLogicalRelation)
+    case relation: LogicalRelation =>
+      Some(relation.relation).collect {
+        case HadoopFsRelation(index: TahoeLogFileIndex, _, _, _, _, _) =>
+          (relation, index)
+      }.filter { case (_, index) => !index.isTimeTravelQuery && index.partitionFilters.isEmpty }
+    case _ => None
+  }
+}

@@ -1,0 +1,179 @@
+package org.apache.spark.sql.delta.interlock.judging
+
+import io.interlock.rules._
+import io.interlock.spark.commits.CommitTags
+import io.interlock.spark.compaction.CompactOperation
+import io.interlock.spark.errors.InterlockException
+import org.apache.spark.sql.SparkSession
+import org.apache.spark.sql.delta._
+import org.apache.spark.sql.delta.actions._
+import org.apache.spark.sql.delta.interlock.log.{CommitLog, Committer}
+
+/** A commit under a policy: what it is, and how winners look to it.
+  *
+  * @param replaces
+  *   the partition predicate of an overwrite, as the statement wrote it
+  * @param replacesDynamically
+  *   whether an overwrite replaces the partitions that it writes
+  * @param replacesNull
+  *   whether those are among them in which a value is NULL
+  */
+final case class GovernedCommit(
+    policy: Policy,
+    operation: DeltaOperations.Operation,
+    operationClass: OperationClass,
+    replaces: Option[String],
+    private val replacesDynamically: Boolean,
+    private val replacesNull: Boolean,
+    private val classifier: Classifier,
+    private val predicates: PartitionPredicates,
+    private val values: PartitionValues,
+    private val snapshot: Snapshot,
+    private val user: String
+) {
+
+  /** Whether Delta tries it again after a conflict, which it does with its own compactions. */
+  def isRetriedByDelta: Boolean =
+    OperationClass.compactions(operationClass) && !operation.isInstanceOf[CompactOperation]
+
+  /** Whether what Delta does not track of its reads counts. The scope of UPDATE, DELETE and MERGE is what
+    * the condition selects, unless the policy judges by what was read.
+    */
+  def countsReads: Boolean = policy.judgesReads || operationClass == OperationClass.Append
+
+  /** What the history records of the attempt. */
+  def tags: Map[String, String] =
+    Map(
+      CommitTags.Class -> operationClass.name,
+      CommitTags.Policy -> policy.name,
+      CommitTags.User -> user
+    ) ++ replaces.map(CommitTags.Replaced -> _)
+
+  def refuseUnlessPermitted(table: String): Unit =
+    if (!policy.permits(operationClass))
+      throw InterlockException.operationNotSupported(operation.name, table, policy.name)
+
+  /** The attempt as its policy judges it, see [[Footprint.attempts]].
+    *
+    * @param info
+    *   the transaction as it stands after the winners before the one to be judged
+    */
+  def asAttempts(info: CurrentTransactionInfo): Seq[Attempt] =
+    footprint(info).attempts(policy, operationClass)
+
+  /** What an overwrite replaces, whoever wrote it. */
+  def replaced(info: CurrentTransactionInfo): AttemptScope = footprint(info).replaced
+
+  private def footprint(info: CurrentTransactionInfo) = new Footprint(
+    isPartitioned,
+    touched(info),
+    replacement,
+    info.readWholeTable,
+    info.readPredicates.map(if (policy.judgesReads) selects(_, info) else predicates.ofRead(_))
+  )
+
+  private lazy val replacement: Replaces =
+    if (replacesDynamically) Replaces.Written(replacesNull)
+    else
+      replaces.fold[Replaces](Replaces.Everything)(sql => Replaces.Selected(predicates.ofSql(sql)))
+
+  /** The actions that were asked for last, which many winners leave as they are, and their partitions. */
+  private var last = (Seq.empty[Action], new TouchedPartitions(Set.empty, Set.empty))
+
+  private def touched(info: CurrentTransactionInfo): TouchedPartitions = {
+    def partitions(files: Seq[FileAction]) = files.map(values.of(_, info.commitInfo)).toSet
+    if (last._1 ne info.actions)
+      last = info.actions -> new TouchedPartitions(
+        partitions(info.actions.collect { case add: AddFile => add }),
+        partitions(info.actions.collect { case remove: RemoveFile => remove })
+      )
+    last._2
+  }
+
+  /** The partitions that a predicate of this attempt selects, by its actions so far. Delta looks up the
+    * partitions that a dynamic overwrite writes by a predicate of its own.
+    */
+  def selects(read: DeltaTableReadPredicate, info: CurrentTransactionInfo): Partition => Boolean =
+    if (read.shouldRewriteFilter) predicates.ofRead(read) else touched(info).written
+
+  def asWinner(winner: WinningCommitSummary): Winner = {
+    val files = (winner.addedFiles ++ winner.removedFiles).map(partitionOf(_, winner))
+    Winner(winner.commitVersion, classOf(winner), ChangedScope.of(isPartitioned, files))
+  }
+
+  /** The partition of a winner's file; None where the log does not tell. */
+  def partitionOf(file: FileAction, winner: WinningCommitSummary): Option[Partition] =
+    values.of(file, winner.commitInfo)
+
+  /** The class in the winner's tags, or for foreign writers what their commit tells. */
+  private def classOf(winner: WinningCommitSummary): OperationClass =
+    winner.commitInfo
+      .flatMap(_.tags)
+      .flatMap(_.get(CommitTags.Class))
+      .flatMap(OperationClass.byName)
+      .getOrElse {
+        val name = winner.commitInfo.fold("")(_.operation)
+        val parameters = winner.commitInfo.flatMap(info => Option(info.operationParameters))
+        val described = CommitLog.unquoted(parameters.getOrElse(Map.empty))
+        classifier.classify(
+          GovernedCommit.facts(name, described, winner.actions, isPartitioned)
+        )
+      }
+
+  private def isPartitioned: Boolean = snapshot.metadata.partitionColumns.nonEmpty
+}
+
+object GovernedCommit {
+  def apply(
+      policy: Policy,
+      operation: DeltaOperations.Operation,
+      actions: Seq[Action],
+      snapshot: Snapshot,
+      spark: SparkSession,
+      replacesNull: Boolean
+  ): GovernedCommit = {
+    val values = new PartitionValues(spark, snapshot.metadata.partitionSchema)
+    val predicates = new PartitionPredicates(spark, snapshot.metadata, values)
+    val classifier = new Classifier(predicates.usesPartitionsOnly, policy)
+    val parameters = operation.parameters.map { case (key, value) => key -> value.toString }
+    val partitioned = snapshot.metadata.partitionColumns.nonEmpty
+    val described = facts(operation.name, parameters, actions, partitioned).copy(
+      removesAll = () =>
+        snapshot.version < 0 || actions.count(_.isInstanceOf[RemoveFile]) == snapshot.numOfFiles
+    )
+    val operationClass = classifier.classify(described)
+    val replaces =
+      described.parameter("predicate").filter(_ => operationClass == OperationClass.Overwrite)
+    new GovernedCommit(
+      policy,
+      operation,
+      operationClass,
+      replaces,
+      replacesDynamically = replaces.isEmpty && described.replacesDynamically,
+      replacesNull,
+      classifier,
+      predicates,
+      values,
+      snapshot,
+      Committer.of(spark).user
+    )
+  }
+
+  private def facts(
+      name: String,
+      parameters: Map[String, String],
+      actions: Seq[Action],
+      partitioned: Boolean
+  ): OperationFacts = {
+    val files = actions.collect { case f: FileAction if !f.isInstanceOf[AddCDCFile] => f }
+    OperationFacts(
+      name,
+      parameters,
+      addsFiles = files.exists(_.isInstanceOf[AddFile]),
+      removesFiles = files.exists(_.isInstanceOf[RemoveFile]),
+      changesData = files.exists(_.dataChange),
+      removesAll = () => true,
+      partitioned = partitioned
+    )
+  }
+}

@@ -1,0 +1,148 @@
+package org.apache.spark.sql.delta.interlock.judging
+
+import io.interlock.rules._
+import io.interlock.spark.errors.Conflicts
+import io.interlock.spark.properties.SessionPolicies
+import org.apache.spark.sql.SparkSession
+import org.apache.spark.sql.delta._
+import org.apache.spark.sql.delta.interlock.rebase.{MovedReads, ReplaceLive, RowRebase, RowVectors}
+
+/** Delta's conflict check with the three checks on data files decided by a policy.
+  *
+  * Protocol, metadata, application transactions, domains, row ids and timestamps stay Delta's
+  * checks and come first.
+  */
+private[interlock] class InterlockConflictChecker(
+    spark: SparkSession,
+    info: CurrentTransactionInfo,
+    winner: WinningCommitSummary,
+    level: IsolationLevel,
+    attempt: GovernedCommit,
+    vectors: RowVectors,
+    table: String
+) extends ConflictChecker(spark, info, winner, level) {
+
+  private lazy val judgedWinner = attempt.asWinner(winner)
+  private lazy val parts = attempt.asAttempts(currentTransactionInfo).map(part =>
+    new Part(part, Judge.judge(attempt.policy, judgedWinner, part))
+  )
+
+  /** The winner, where a cell of the policy let the attempt pass it. */
+  def passed: Option[PassedWinner] =
+    parts.flatMap(part => part.ruling.cell.map(part -> _)).headOption.map { case (part, cell) =>
+      PassedWinner(winner.commitVersion, cell.label, part.ruling.verdict, part.scopeText)
+    }
+
+  /** Raises if the attempt would have read rows of this winner, an append that it has passed, and that
+    * a later version has read.
+    */
+  def failIfReadBy(version: Long): Unit =
+    if (attempt.policy.judgesReads)
+      parts.head.failIf(overlaps.inAddedRows.map(met =>
+        met.copy(why = s"${met.why} and that version $version has read")
+      ))
+
+  override protected def checkForAddedFilesThatShouldHaveBeenReadByCurrentTxn(): Unit =
+    if (byDelta) super.checkForAddedFilesThatShouldHaveBeenReadByCurrentTxn()
+    else parts.foreach(_.check())
+
+  override protected def checkForDeletedFilesAgainstCurrentTxnReadFiles(): Unit =
+    if (byDelta) super.checkForDeletedFilesAgainstCurrentTxnReadFiles()
+
+  /** The last of the checks: from here on the attempt has read the winner's files. */
+  override protected def checkForDeletedFilesAgainstCurrentTxnDeletedFiles(): Unit = {
+    if (byDelta) super.checkForDeletedFilesAgainstCurrentTxnDeletedFiles()
+    if (judgedWinner.operationClass != OperationClass.Overwrite)
+      currentTransactionInfo = MovedReads.follow(currentTransactionInfo, winner)
+  }
+
+  /** Whether one of the two changes no data, which no policy has a cell for. */
+  private def byDelta: Boolean = parts.head.ruling == Ruling(Verdict.ByFiles, None)
+
+  private def overlaps = new OverlapFinder(
+    spark,
+    currentTransactionInfo,
+    winner,
+    level,
+    attempt,
+    vectors
+  )
+
+  /** One part of the attempt, with what the policy says of it. */
+  final private class Part(judged: Attempt, val ruling: Ruling) {
+
+    def check(): Unit = ruling.verdict match {
+      case Verdict.Fail => fail(conflict())
+      case Verdict.AsIs => ()
+      case Verdict.ReplaceLive =>
+        rebase(reason => conflict(unproved = Some(reason)))(
+          ReplaceLive.rebase(
+            currentTransactionInfo,
+            winner,
+            attempt.replaced(currentTransactionInfo),
+            attempt.partitionOf(_, winner)
+          )
+        )
+      case Verdict.ByFiles => failIf(overlaps.inFiles)
+      case Verdict.ByRows =>
+        val unrebased = overlaps
+        rebase(reason => conflict(overlap = Some(unrebased.sameRows(reason))))(rebasedRows)
+        failIf(unrebased.inReads)
+      case _ => rebase(reason => conflict(unproved = Some(reason)))(rebasedRows)
+    }
+
+    def failIf(met: Option[Overlap]): Unit =
+      met.foreach(overlap => fail(conflict(overlap = Some(overlap))))
+
+    private def rebasedRows =
+      new RowRebase(vectors, currentTransactionInfo, winner)(ruling.verdict)
+
+    private def rebase(conflict: String => Conflict)(
+        rebased: Either[String, CurrentTransactionInfo]
+    ): Unit =
+      currentTransactionInfo = rebased.fold(reason => fail(conflict(reason)), identity)
+
+    private def fail(conflict: Conflict): Nothing =
+      throw Conflicts.byPolicy(conflict, SessionPolicies.readable)
+
+    /** @param unproved
+      *   why a rebase that the policy grants cannot be proved safe
+      */
+    private def conflict(
+        unproved: Option[String] = None,
+        overlap: Option[Overlap] = None
+    ): Conflict = Conflict(
+      kind = overlap.fold(kind)(_.kind),
+      policy = attempt.policy.name,
+      rule = ruling.cell.fold("no cell")(_.label),
+      verdict = ruling.verdict,
+      earlierClass = judgedWinner.operationClass,
+      laterClass = judged.operationClass,
+      earlierOperation = winner.commitInfo.fold("an unnamed operation")(_.operation),
+      laterOperation = attempt.operation.name,
+      readVersion = info.readSnapshot.version,
+      winnerVersion = winner.commitVersion,
+      scope = scopeText,
+      table = table,
+      attempt = info.txnId,
+      unproved = unproved,
+      overlap = overlap
+    )
+
+    private def kind = ConflictKind.of(
+      judgedWinner.operationClass,
+      judged.operationClass,
+      winnerAddedData = winner.addedFiles.exists(_.dataChange),
+      winnerRemoved = winner.removedFiles.nonEmpty,
+      overlaps.onlyRemove
+    )
+
+    /** The partitions that met, a few of them, or the whole table. */
+    def scopeText: String = judgedWinner.changed match {
+      case ChangedScope.Partitions(values) =>
+        val met = values.filter(judged.scope.covers).map(_.toString)
+        met.toSeq.sorted.take(3).mkString("", ", ", if (met.size > 3) ", ..." else "")
+      case _ => "the whole table"
+    }
+  }
+}

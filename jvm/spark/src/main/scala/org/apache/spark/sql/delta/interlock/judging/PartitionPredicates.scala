@@ -1,0 +1,92 @@
+package org.apache.spark.sql.delta.interlock.judging
+
+import scala.util.Try
+
+import io.interlock.rules.Partition
+import io.interlock.spark.predicates.Decidable
+import org.apache.spark.sql.SparkSession
+import org.apache.spark.sql.catalyst.analysis.UnresolvedAttribute
+import org.apache.spark.sql.catalyst.expressions._
+import org.apache.spark.sql.catalyst.plans.logical._
+import org.apache.spark.sql.delta.DeltaTableReadPredicate
+import org.apache.spark.sql.delta.actions.Metadata
+
+/** Evaluates predicates on partition values, without a Spark job.
+  *
+  * Names are resolved as Spark does it, against all columns of the table: `s.p` is a field of `s`,
+  * though there may be a partition column `p`.
+  */
+final class PartitionPredicates(
+    spark: SparkSession,
+    metadata: Metadata,
+    values: PartitionValues
+) {
+  private val resolver = spark.sessionState.conf.resolver
+  private val table = LocalRelation(metadata.schema.map(field =>
+    AttributeReference(field.name, field.dataType, field.nullable, field.metadata)()
+  ))
+  private val columns =
+    metadata.partitionSchema.map(field => table.output.find(_.name == field.name).get)
+
+  /** Whether a SQL predicate uses partition columns only and can be evaluated on their values. */
+  def usesPartitionsOnly(sql: String): Boolean = parse(sql).flatMap(resolve).nonEmpty
+
+  /** A SQL predicate that uses partition columns only. Raises where it cannot be evaluated. */
+  def ofSql(sql: String): Partition => Boolean = {
+    val predicate = parse(sql).flatMap(resolve).getOrElse(
+      throw new IllegalArgumentException(s"'$sql' is no predicate on partition columns.")
+    )
+    evaluate(predicate)
+  }
+
+  /** A predicate that uses partition columns only. */
+  def of(predicate: Expression): Partition => Boolean =
+    evaluate(resolve(predicate).getOrElse(
+      throw new IllegalArgumentException(
+        s"'${predicate.sql}' is no predicate on partition columns."
+      )
+    ))
+
+  /** The predicate of a scan on partitions. What cannot be decided (see [[Decidable]], and predicates
+    * that Delta has already rewritten) selects every partition.
+    */
+  def ofRead(read: DeltaTableReadPredicate): Partition => Boolean = {
+    val decided = Some(read).filter(_.shouldRewriteFilter).toSeq
+      .flatMap(_.partitionPredicates)
+      .flatMap(resolve)
+      .map(evaluate)
+    partition => decided.forall(selects => Try(selects(partition)).getOrElse(true))
+  }
+
+  private def parse(sql: String): Option[Expression] =
+    Try(spark.sessionState.sqlParser.parseExpression(sql)).toOption
+
+  private def evaluate(predicate: Expression): Partition => Boolean = {
+    val interpreted = Predicate.createInterpreted(predicate)
+    partition => interpreted.eval(values.row(partition))
+  }
+
+  /** The predicate on the row of partition values; none where it needs anything else. */
+  private def resolve(predicate: Expression): Option[Expression] = {
+    val named = predicate.transform { case a: AttributeReference =>
+      table.output.find(column => resolver(column.name, a.name)).getOrElse(a)
+    }
+    relations(named).flatMap(analyzed(named, _)).nextOption()
+      .filter(condition => condition.references.subsetOf(AttributeSet(columns)))
+      .filter(Decidable.apply)
+      .map(decided => BindReferences.bindReference(Decidable.replaced(decided), columns))
+  }
+
+  private def analyzed(predicate: Expression, relation: LogicalPlan): Option[Expression] =
+    Try(spark.sessionState.analyzer.execute(Filter(predicate, relation))).toOption.collect {
+      case Filter(condition, _) if condition.resolved => condition
+    }
+
+  /** The table, and the table by the alias of the writer's option `targetAlias`, which the log does
+    * not have: whatever stands before a column's name.
+    */
+  private def relations(predicate: Expression): Iterator[LogicalPlan] =
+    Iterator(table) ++ predicate.collect {
+      case UnresolvedAttribute(alias +: _ +: _) => SubqueryAlias(alias, table)
+    }
+}

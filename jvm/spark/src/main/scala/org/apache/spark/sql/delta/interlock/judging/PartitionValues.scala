@@ -1,0 +1,91 @@
+package org.apache.spark.sql.delta.interlock.judging
+
+import scala.collection.mutable
+
+import io.interlock.rules.Partition
+import io.interlock.spark.predicates.PartitionScope
+import org.apache.spark.sql.SparkSession
+import org.apache.spark.sql.catalyst.InternalRow
+import org.apache.spark.sql.catalyst.expressions._
+import org.apache.spark.sql.catalyst.optimizer.NormalizeNaNAndZero
+import org.apache.spark.sql.delta.DeltaColumnMapping
+import org.apache.spark.sql.delta.actions.{CommitInfo, FileAction, RemoveFile}
+import org.apache.spark.sql.delta.util.PartitionUtils
+import org.apache.spark.sql.types._
+import org.apache.spark.unsafe.types.UTF8String
+
+/** The partitions of a table's files. The log may spell one value in several ways
+  * (`2026-01-01 00:00:00` and `2026-01-01T00:00:00.000000Z`, `1.0` and `1.00`, `a` and `a ` in a
+  * CHAR(2)): values are compared as their columns' types compare them, and read as Delta reads them,
+  * timestamps without a time zone in that of the session.
+  */
+final class PartitionValues(spark: SparkSession, columns: StructType) {
+  private val timeZone = spark.sessionState.conf.sessionLocalTimeZone
+  private val known = mutable.HashMap.empty[Map[String, String], Option[Partition]]
+  private val readers = columns.map(column => DeltaColumnMapping.getPhysicalName(column) -> column)
+    .map { case (physical, column) => physical -> (column -> reader(column)) }
+    .toMap
+
+  /** The partition of a file that a commit adds or removes.
+    *
+    * None where the log does not tell: a value is none of its column's type or an empty text (NULL by
+    * Delta's protocol, a string for Spark), a key is no partition column's, or a RemoveFile names no
+    * value at all, which it need not. A value that is merely missing is NULL: an AddFile has all
+    * others, and Delta writes no NULL into a RemoveFile.
+    */
+  def of(file: FileAction, commit: Option[CommitInfo] = None): Option[Partition] =
+    if (columns.isEmpty) Some(Partition(Map.empty))
+    else Option(file.partitionValues).filter(isTold(file, _, commit)).flatMap(values =>
+      known.getOrElseUpdate(values, partition(values))
+    )
+
+  /** The typed values of a partition, in the order of the columns. */
+  def row(partition: Partition): InternalRow = InternalRow.fromSeq(columns.map { column =>
+    val text = partition.values(column.name)
+    cast(Literal(text), column).eval()
+  })
+
+  private def isTold(
+      file: FileAction,
+      values: Map[String, String],
+      commit: Option[CommitInfo]
+  ): Boolean = file match {
+    case _: RemoveFile if values.isEmpty => commit.exists(PartitionValues.isDeltas)
+    case _ => true
+  }
+
+  private def partition(values: Map[String, String]): Option[Partition] = {
+    val spelled = readers.map { case (physical, (column, read)) =>
+      column.name -> values.get(physical).filter(_ != null).map(read)
+    }
+    if (!values.keySet.subsetOf(readers.keySet) || spelled.values.exists(_.contains(null))) None
+    else Some(Partition(spelled.map { case (name, text) => name -> text.orNull }))
+  }
+
+  /** From a text in the log to the one spelling of its value; null for what is no value. */
+  private def reader(column: StructField): String => String = {
+    val typed = cast(BoundReference(0, StringType, nullable = true), column)
+    val read = column.dataType match {
+      case FloatType | DoubleType => NormalizeNaNAndZero(typed)
+      case _ => PartitionScope.padded(typed, column)
+    }
+    text =>
+      if (text.isEmpty) null
+      else
+        PartitionUtils.literalToNormalizedString(
+          Literal(read.eval(InternalRow(UTF8String.fromString(text))), column.dataType),
+          Some(timeZone),
+          useUtcNormalizedTimestamp = true
+        )
+  }
+
+  private def cast(text: Expression, column: StructField): Expression =
+    Cast(text, column.dataType, Some(timeZone), EvalMode.LEGACY)
+}
+
+object PartitionValues {
+
+  /** Whether Delta itself wrote a commit, with Interlock or without. */
+  private def isDeltas(commit: CommitInfo): Boolean =
+    commit.engineInfo.exists(_.contains("Delta-Lake/"))
+}

@@ -1,0 +1,66 @@
+package org.apache.spark.sql.delta.interlock.judging
+
+import io.interlock.rules.Verdict
+import io.interlock.spark.commits.CommitTags
+import org.apache.spark.sql.delta.CurrentTransactionInfo
+
+/** A winner that met an attempt's scope and let it pass.
+  *
+  * @param rule
+  *   the policy's cell, by its label
+  * @param scope
+  *   where they met, as text
+  */
+final private[interlock] case class PassedWinner(
+    version: Long,
+    rule: String,
+    verdict: Verdict,
+    scope: String
+)
+
+private[interlock] object PassedWinner {
+  private val MostScopes = 3
+
+  /** The tags have so many of the versions that a commit has passed, the newest, and their verdicts. */
+  private val MostNamed = 100
+  private val BetweenScopes = "; "
+
+  /** The verdicts by which a commit has passed others so far. */
+  def verdicts(info: CurrentTransactionInfo): Seq[String] =
+    info.commitInfo.flatMap(_.tags).flatMap(_.get(CommitTags.Verdicts)).toSeq.flatMap(_.split(','))
+
+  /** Adds the winners to the tags of the commit, behind those of earlier rounds.
+    *
+    * @param millis
+    *   spent in this round
+    * @param bytesSaved
+    *   the size of the data files that the attempt has written and need not write again
+    */
+  def tag(
+      info: CurrentTransactionInfo,
+      passed: Seq[PassedWinner],
+      millis: Long,
+      bytesSaved: Long
+  ): CurrentTransactionInfo =
+    info.copy(commitInfo = info.commitInfo.map { commit =>
+      val tags = commit.tags.getOrElse(Map.empty)
+      def before(key: String, separator: String = ",") =
+        tags.get(key).toSeq.flatMap(_.split(separator))
+      val scopes = (before(CommitTags.Scope, BetweenScopes) ++ passed.map(_.scope)).distinct
+      commit.copy(tags =
+        Some(tags ++ Map(
+          CommitTags.RebasedOver ->
+            (before(CommitTags.RebasedOver) ++ passed.map(_.version.toString))
+              .takeRight(MostNamed).mkString(","),
+          CommitTags.Rule ->
+            (before(CommitTags.Rule) ++ passed.map(_.rule)).distinct.mkString(","),
+          CommitTags.Verdicts ->
+            (before(CommitTags.Verdicts) ++ passed.map(_.verdict.name))
+              .takeRight(MostNamed).mkString(","),
+          CommitTags.Scope -> scopes.take(MostScopes).mkString(BetweenScopes),
+          CommitTags.Millis -> (before(CommitTags.Millis).map(_.toLong).sum + millis).toString,
+          CommitTags.BytesSaved -> bytesSaved.toString
+        ))
+      )
+    })
+}

@@ -1,0 +1,144 @@
+package org.apache.spark.sql.delta.interlock.judging
+
+import scala.util.control.NonFatal
+
+import com.google.common.base.Throwables
+import io.interlock.rules.{ConflictKind, Overlap}
+import io.interlock.spark.commits.CommitTags
+import io.interlock.spark.predicates.Decidable
+import org.apache.hadoop.fs.Path
+import org.apache.spark.sql.SparkSession
+import org.apache.spark.sql.catalyst.expressions.Literal.TrueLiteral
+import org.apache.spark.sql.catalyst.expressions._
+import org.apache.spark.sql.delta.DeltaOperations.Operation
+import org.apache.spark.sql.delta._
+import org.apache.spark.sql.delta.actions.AddFile
+
+/** What an attempt has read of its table, asked whether rows that a winner changed are among it.
+  *
+  * Partitions are decided from the log alone. Rows are read where predicates on data columns leave
+  * files to look into, and of them the columns that a predicate names.
+  */
+final private[interlock] class ReadRows(
+    spark: SparkSession,
+    info: CurrentTransactionInfo,
+    attempt: GovernedCommit,
+    winner: WinningCommitSummary
+) {
+
+  /** Whether all rows that it has read are rows that it removes. */
+  def removesAllItReads: Boolean =
+    ReadRows.changesWhatItSelects(info.op) && info.readPredicates.size == 1
+
+  /** Where the attempt meets rows of these files, by the first of its predicates that selects some or
+    * cannot be decided.
+    *
+    * @param files
+    *   their live rows are what the winner added or removed
+    * @param did
+    *   what the winner did to them, as "added"
+    */
+  def among(files: Seq[AddFile], kind: ConflictKind.OfData, did: String): Option[Overlap] =
+    if (files.isEmpty) None
+    else if (info.readWholeTable) Some(Overlap(kind, "it read the whole table", shown(files)))
+    else
+      info.readPredicates.distinct.iterator
+        .flatMap(read => new Selection(read, files, kind, did).overlap)
+        .nextOption()
+
+  final private class Selection(
+      read: DeltaTableReadPredicate,
+      files: Seq[AddFile],
+      kind: ConflictKind.OfData,
+      did: String
+  ) {
+    private val conditions =
+      (read.partitionPredicates ++ read.dataPredicates).flatMap(splitAnd).filter(_ != TrueLiteral)
+    private val undecidable = conditions.filterNot(Decidable.apply)
+    private val onData = read.dataPredicates.flatMap(splitAnd)
+      .filter(condition => condition != TrueLiteral && Decidable(condition))
+    private val selects = attempt.selects(read, info)
+    private val candidates = files.filter(partitionOf(_).forall(selects))
+
+    def overlap: Option[Overlap] =
+      if (candidates.isEmpty) None
+      else if (onData.isEmpty || candidates.exists(partitionOf(_).isEmpty))
+        Some(met(reason, candidates, Nil, undecided = isOpen))
+      else
+        try
+          Some(new RowsOfFiles(spark, info.readSnapshot, candidates).where(onData))
+            .filter(_.nonEmpty)
+            .map(rows => met(reason, filesOf(rows), rows.map(_.json), undecided = isOpen))
+        catch {
+          case NonFatal(error) => Some(met(failed(error), candidates, Nil, undecided = true))
+        }
+
+    /** Whether nothing, or not all, of what it reads by can be decided. */
+    private def isOpen: Boolean =
+      read.shouldRewriteFilter && (conditions.isEmpty || undecidable.nonEmpty)
+
+    private def reason: String =
+      if (!read.shouldRewriteFilter) s"it replaces partitions in which the earlier job $did rows"
+      else if (undecidable.nonEmpty)
+        s"${Decidable.sql(undecidable)} cannot be decided for rows that the earlier job $did"
+      else if (conditions.isEmpty)
+        s"it reads every row, those included that the earlier job $did$ofMerge"
+      else s"its predicate ${Decidable.sql(conditions)} selects rows that the earlier job $did"
+
+    private def ofMerge: String = mergeCondition.fold("")(condition =>
+      s" (no part of $condition is about this table alone)"
+    )
+
+    private def failed(error: Throwable): String = {
+      val cause = Throwables.getRootCause(error).toString.linesIterator.nextOption()
+      s"its predicate ${Decidable.sql(conditions)} cannot be evaluated on rows that the earlier " +
+        s"job $did: ${cause.getOrElse("")}"
+    }
+
+    private def filesOf(rows: Seq[FoundRow]): Seq[AddFile] = {
+      val names = rows.map(_.file).toSet
+      candidates.filter(file => names(new Path(file.toPath.toString).getName))
+    }
+
+    private def met(
+        why: String,
+        files: Seq[AddFile],
+        rows: Seq[String],
+        undecided: Boolean
+    ): Overlap = {
+      val predicate =
+        if (!read.shouldRewriteFilter) None
+        else if (conditions.isEmpty) mergeCondition
+        else Some(Decidable.sql(conditions))
+      Overlap(kind, why, shown(files), rows, predicate, undecided)
+    }
+  }
+
+  private def partitionOf(file: AddFile) = attempt.partitionOf(file, winner)
+
+  private def mergeCondition: Option[String] = info.op match {
+    case merge: DeltaOperations.Merge => merge.predicate.map(_.sql)
+    case _ => None
+  }
+
+  private def shown(files: Seq[AddFile]): Seq[String] = files.take(Overlap.FilesShown).map(_.path)
+
+  private def splitAnd(predicate: Expression): Seq[Expression] = predicate match {
+    case And(left, right) => splitAnd(left) ++ splitAnd(right)
+    case other => Seq(other)
+  }
+}
+
+private[interlock] object ReadRows {
+  private def changesWhatItSelects(op: Operation): Boolean = op match {
+    case _: DeltaOperations.Update | _: DeltaOperations.Delete => true
+    case _ => false
+  }
+
+  /** What the history records of a commit that has read by so many predicates: of an UPDATE or DELETE
+    * nothing else tells that its queries have read rows besides those which it changed.
+    */
+  def tags(op: Operation, predicates: Int): Map[String, String] =
+    if (changesWhatItSelects(op) && predicates > 1) Map(CommitTags.ReadsOthers -> "true")
+    else Map.empty
+}

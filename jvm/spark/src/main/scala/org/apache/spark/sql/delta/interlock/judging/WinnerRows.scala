@@ -1,0 +1,57 @@
+package org.apache.spark.sql.delta.interlock.judging
+
+import io.interlock.rules.rebase.RowSet
+import org.apache.spark.sql.delta.WinningCommitSummary
+import org.apache.spark.sql.delta.actions.{AddFile, RemoveFile}
+import org.apache.spark.sql.delta.interlock.rebase.RowVectors
+
+/** The rows that a winner changed, as files to be read.
+  *
+  * @param isTold
+  *   whether the log tells the partition of a file that the winner removed
+  */
+final private[interlock] class WinnerRows(
+    winner: WinningCommitSummary,
+    vectors: RowVectors,
+    isTold: RemoveFile => Boolean
+) {
+  private val removed =
+    winner.removedFiles.filter(_.dataChange).map(file => file.path -> asAdded(file)).toMap
+  private val addedAgain = winner.addedFiles.map(add => add.path -> add).toMap
+
+  /** Files whose live rows are those that were not in the table before: not those of a compaction,
+    * but those that a RESTORE brings back to life.
+    */
+  def added: Seq[AddFile] = winner.addedFiles.filter(_.dataChange).flatMap { add =>
+    removed.get(add.path).fold(Option(add))(remove => between(add, add, remove))
+  }
+
+  /** Files whose live rows are those that the winner removed or marked dead. */
+  def dead: Seq[AddFile] = removed.values.toSeq.flatMap { before =>
+    addedAgain.get(before.path).fold(Option(before))(after => between(after, before, after))
+  }
+
+  /** The rows of a file that are alive by one vector and dead by another; without the count of its
+    * rows all that are alive by the first.
+    */
+  private def between(file: AddFile, alive: AddFile, dead: AddFile): Option[AddFile] = {
+    val rows = rowsOf(dead).minus(rowsOf(alive))
+    if (rows.isEmpty) None
+    else
+      Some(file.numPhysicalRecords.fold(alive)(count =>
+        file.copy(deletionVector = RowVectors.inMemory(RowSet.range(0, count).minus(rows)))
+      ))
+  }
+
+  /** Its partition is null where the log does not tell it. */
+  private def asAdded(remove: RemoveFile): AddFile = AddFile(
+    path = remove.path,
+    partitionValues = if (isTold(remove)) remove.partitionValues else null,
+    size = remove.size.getOrElse(0L),
+    modificationTime = 0,
+    dataChange = true,
+    deletionVector = remove.deletionVector
+  )
+
+  private def rowsOf(file: AddFile): RowSet = vectors.rowsOf(RowVectors.token(file.deletionVector))
+}

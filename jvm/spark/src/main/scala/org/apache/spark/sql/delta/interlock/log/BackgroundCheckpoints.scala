@@ -1,0 +1,153 @@
+package org.apache.spark.sql.delta.interlock.log
+
+import java.util.Properties
+import java.util.concurrent.TimeUnit
+
+import scala.collection.mutable
+import scala.util.control.NonFatal
+
+import com.google.common.cache.CacheBuilder
+import io.interlock.coordinator.{OrphanFiles, TableLog}
+import io.interlock.spark.audit.AuditTrail
+import org.apache.hadoop.fs.Path
+import org.apache.spark.internal.Logging
+import org.apache.spark.sql.SparkSession
+import org.apache.spark.sql.catalyst.catalog.CatalogTable
+import org.apache.spark.sql.delta.hooks.PostCommitHook
+import org.apache.spark.sql.delta.util.FileNames
+import org.apache.spark.sql.delta.{CommittedTransaction, Snapshot}
+import org.apache.spark.util.{ShutdownHookManager, ThreadUtils}
+
+/** Writes checkpoints behind the commits: no commit waits for one. As Delta cleans the log after
+  * each, so are files that killed writers left there swept.
+  *
+  * A table has at most one running and one waiting in a process, that of the newest version due. Due
+  * is each version that is a multiple of the interval, as in Delta. Where there is none for a minute
+  * since one was due, each version is, until one is begun: the writer may have been killed. One that
+  * fails is tried again when the next is due.
+  */
+object BackgroundCheckpoints extends PostCommitHook with Logging {
+  private val ShutdownMillis = 10000L
+  private val MissingAfterMillis = 60000L
+  private val threads = ThreadUtils.newDaemonCachedThreadPool("interlock-checkpoint", 2)
+
+  /** One that waits; the newest replaces the others. */
+  final private case class Due(
+      session: SparkSession,
+      tableId: String,
+      version: Long,
+      write: () => Unit
+  )
+
+  /** Whose checkpoint this process began last. */
+  final private case class Begun(version: Long, hasFailed: Boolean)
+
+  private val begun =
+    CacheBuilder.newBuilder().maximumSize(10000).build[(Path, String), Begun]().asMap
+
+  // Guarded by `this`.
+  private val running = mutable.Map.empty[Path, Long]
+  private val waiting = mutable.Map.empty[Path, Due]
+
+  override val name: String = "Interlock checkpoint"
+
+  override def run(session: SparkSession, committed: CommittedTransaction): Unit = {
+    val log = committed.deltaLog
+    val version = committed.committedVersion
+    val after = committed.postCommitSnapshot
+    val interval = log.checkpointInterval(after.metadata)
+    val last = Option(begun.get(log.logPath -> after.metadata.id)).map(_.version)
+      .filter(_ <= version)
+      .getOrElse(0L)
+      .max(synchronized(running.getOrElse(log.logPath, 0L)))
+      .max(after.checkpointProvider.version)
+    val next = last - last % interval + interval
+    if (version >= next && (version % interval == 0 || isMissing(after, next)))
+      add(session, after, version) { () =>
+        val exact = log.getSnapshotAt(
+          version,
+          lastCheckpointProvider = Some(after.checkpointProvider),
+          lastCheckpointHint = None,
+          catalogTableOpt = committed.catalogTable,
+          enforceTimeTravelWithinDeletedFileRetention = false
+        )
+        log.checkpointAndCleanUpDeltaLog(exact, committed.catalogTable)
+        AuditTrail.sweep(log, exact.metadata)
+      }
+  }
+
+  /** Whether nobody seems to write the checkpoint of an earlier version, which was due. */
+  private def isMissing(after: Snapshot, due: Long): Boolean = {
+    val deltas = after.logSegment.deltas
+    deltas.find(FileNames.deltaVersion(_) == due).forall(
+      deltas.last.getModificationTime - _.getModificationTime >= MissingAfterMillis
+    )
+  }
+
+  /** A checkpoint of a snapshot, whatever the interval. */
+  def write(session: SparkSession, snapshot: Snapshot, table: Option[CatalogTable]): Unit =
+    add(session, snapshot, snapshot.version) { () =>
+      snapshot.deltaLog.checkpointAndCleanUpDeltaLog(snapshot, table)
+      AuditTrail.sweep(snapshot.deltaLog, snapshot.metadata)
+    }
+
+  private def add(session: SparkSession, table: Snapshot, version: Long)(
+      write: () => Unit
+  ): Unit = {
+    val log = table.deltaLog.logPath
+    synchronized {
+      if (waiting.get(log).forall(_.version < version))
+        waiting += log -> Due(session, table.metadata.id, version, write)
+      if (!running.contains(log)) start(log)
+    }
+  }
+
+  private def start(log: Path): Unit = waiting.remove(log).foreach { due =>
+    running += log -> due.version
+    threads.execute { () =>
+      try {
+        SparkSession.setActiveSession(due.session)
+        // The thread has those of the statement which it was started for.
+        due.session.sparkContext.setLocalProperties(new Properties)
+        if (!due.session.sparkContext.isStopped) write(log, due)
+        val conf = due.session.sessionState.newHadoopConf()
+        val _ = OrphanFiles.sweep(TableLog(log, conf), OrphanFiles.LongestTransaction)
+      } catch {
+        case NonFatal(error) => logWarning(s"The log at $log was not swept.", error)
+      } finally {
+        SparkSession.clearActiveSession()
+        synchronized {
+          running -= log
+          start(log)
+          if (running.isEmpty) notifyAll()
+        }
+      }
+    }
+  }
+
+  private def write(log: Path, due: Due): Unit = {
+    val table = log -> due.tableId
+    val before = Option(begun.put(table, Begun(due.version, hasFailed = false)))
+    try due.write()
+    catch {
+      case NonFatal(error) =>
+        begun.put(table, Begun(due.version, hasFailed = true))
+        val what =
+          s"No checkpoint of version ${due.version} of $log; the next is tried when it is due."
+        if (before.exists(_.hasFailed)) logInfo(what, error) else logWarning(what, error)
+    }
+  }
+
+  // A JVM may end without stopping its session; the next writer makes up for what is cut off.
+  ShutdownHookManager.addShutdownHook(ShutdownHookManager.SPARK_CONTEXT_SHUTDOWN_PRIORITY + 1) {
+    () => SessionEnd.finish(ShutdownMillis)
+  }
+
+  /** Waits until none is running or waiting, at most `millis` milliseconds; tells whether so. */
+  def awaitIdle(millis: Long): Boolean = synchronized {
+    val end = System.nanoTime() + TimeUnit.MILLISECONDS.toNanos(millis)
+    def left = TimeUnit.NANOSECONDS.toMillis(end - System.nanoTime())
+    while (running.nonEmpty && left > 0) wait(left.max(1))
+    running.isEmpty
+  }
+}

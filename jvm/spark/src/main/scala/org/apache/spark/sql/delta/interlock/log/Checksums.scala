@@ -1,0 +1,244 @@
+package org.apache.spark.sql.delta.interlock.log
+
+import java.nio.charset.StandardCharsets.UTF_8
+import java.nio.file.{Files, Path => LocalPath, Paths, StandardCopyOption}
+import java.util.{Collections, UUID, WeakHashMap}
+
+import scala.util.Try
+import scala.util.control.NonFatal
+
+import com.google.common.cache.CacheBuilder
+import io.interlock.coordinator.{CommitBody, CommitQueue}
+import io.interlock.spark.commits.{CommitTags, NewestVersion}
+import org.apache.hadoop.fs.FileStatus
+import org.apache.spark.internal.Logging
+import org.apache.spark.sql.SparkSession
+import org.apache.spark.sql.delta._
+import org.apache.spark.sql.delta.actions.{Action, CommitInfo}
+import org.apache.spark.sql.delta.hooks.PostCommitHook
+import org.apache.spark.sql.delta.sources.DeltaSQLConf
+import org.apache.spark.sql.delta.util.{FileNames, JsonUtils}
+
+/** The `.crc` of each commit, with no Spark job and no process of its own.
+  *
+  * Each is derived from the one before it, which is remembered: under contention it is not on disk
+  * yet. What this process has not derived itself is derived from and answered from only where the log
+  * proves it. On a local disk it is written by the JVM alone, where Hadoop starts processes.
+  */
+private[interlock] object Checksums extends PostCommitHook with Logging {
+
+  /** The last checksum of a table, on its way as its commit is. */
+  final private case class Last(version: Long, generation: Option[Long], checksum: VersionChecksum)
+
+  private val last = Collections.synchronizedMap(new WeakHashMap[CommitQueue, Last])
+
+  /** The checksums of the last commits that were made, or proved, here: by the commits' files. */
+  private val proved =
+    CacheBuilder.newBuilder().maximumSize(500).build[(String, Long, Long), VersionChecksum]()
+
+  /** The most commits that a checksum is carried over, and the length of each, in bytes. */
+  private val MostCarried = 10
+  private val MostBytes = 1L << 20
+
+  private def key(file: FileStatus) = (file.getPath.toString, file.getLen, file.getModificationTime)
+
+  /** @param compute
+    *   from the checksum of the version before, where it is known here
+    */
+  def derive(queue: CommitQueue, version: Long, generation: Option[Long])(
+      compute: Option[VersionChecksum] => Option[VersionChecksum]
+  ): Option[VersionChecksum] = {
+    val previous = Option(last.get(queue)).collect {
+      case Last(before, `generation`, checksum) if before == version - 1 => checksum
+    }
+    val derived = compute(previous)
+    derived match {
+      case Some(checksum) => last.put(queue, Last(version, generation, checksum))
+      case None => last.remove(queue)
+    }
+    derived
+  }
+
+  private def known(file: FileStatus): Option[VersionChecksum] =
+    Option(proved.getIfPresent(key(file)))
+
+  /** The checksum of a snapshot, if the log proves it. One that was made here may be missing in the
+    * snapshot: Delta may have listed the log before it was there.
+    */
+  def of(snapshot: Snapshot): Option[VersionChecksum] =
+    of(snapshot.deltaLog, snapshot.logSegment, snapshot.checksumOpt, MostCarried)
+
+  /** The checksum of the last version of a segment, if the log proves it. */
+  def read(log: DeltaLog, segment: LogSegment): Option[VersionChecksum] =
+    read(log, segment, MostCarried)
+
+  private def read(log: DeltaLog, segment: LogSegment, most: Int): Option[VersionChecksum] =
+    of(log, segment, log.readChecksum(segment.version), most)
+
+  private def of(
+      log: DeltaLog,
+      segment: LogSegment,
+      onDisk: => Option[VersionChecksum],
+      most: Int
+  ): Option[VersionChecksum] = {
+    val file = segment.deltas.lastOption.filter(_.getLen > 0)
+    def readNow = onDisk.filter(isProved(log, segment, _)).map { checksum =>
+      file.foreach(remember(_, checksum))
+      checksum
+    }
+    file.flatMap(known).orElse(readNow).orElse(
+      file.filter(_.getLen <= MostBytes && most > 0).flatMap(carried(log, segment, _, most - 1))
+    )
+  }
+
+  /** That of the version before, carried over the last commit: a commit is seen before its checksum is
+    * written. Not over those of other writers, who may add a file again that is there.
+    */
+  private def carried(
+      log: DeltaLog,
+      segment: LogSegment,
+      file: FileStatus,
+      most: Int
+  ): Option[VersionChecksum] = {
+    def areOurs(lines: Seq[String]) = lines.headOption.map(Action.fromJson).exists {
+      case info: CommitInfo => CommitTags.isOurs(info)
+      case _ => false
+    }
+    def before =
+      read(log, segment.copy(version = segment.version - 1, deltas = segment.deltas.init), most)
+    try
+      for {
+        lines <- Some(log.store.read(file, log.newDeltaHadoopConf())).filter(areOurs)
+        checksum <- before
+        made = CommitReader.summary(CommitBody(segment.version, file, lines))
+        behind <- over(log, checksum, made)
+      } yield behind
+    catch {
+      case NonFatal(error) =>
+        logWarning(s"Version ${segment.version} of ${log.logPath} cannot be read.", error)
+        None
+    }
+  }
+
+  private def over(
+      log: DeltaLog,
+      before: VersionChecksum,
+      made: WinningCommitSummary
+  ): Option[VersionChecksum] = {
+    val session = SparkSession.active
+    new Writer(session, log).incrementallyDeriveChecksum(
+      session,
+      log,
+      made.commitVersion,
+      made.actions,
+      metadataOpt = None,
+      protocolOpt = None,
+      made.commitInfo.get.operation,
+      made.commitInfo.get.txnId,
+      Right(before),
+      mustIncludeFileSizeHistogram = false,
+      // Delta collects the files anew where the schema may have changed.
+      includeAddFilesInCrc = before.allFiles.nonEmpty && made.metadataUpdates.isEmpty
+    ).toOption
+  }
+
+  /** The checksum of a commit, from that of the version before it.
+    *
+    * @param withFiles
+    *   whether it lists the files of the table
+    */
+  def over(
+      session: SparkSession,
+      log: DeltaLog,
+      before: VersionChecksum,
+      version: Long,
+      info: CurrentTransactionInfo,
+      withFiles: Boolean
+  ): Option[VersionChecksum] = new Writer(session, log).incrementallyDeriveChecksum(
+    session,
+    log,
+    version,
+    info.finalActionsToCommit,
+    Some(info.metadata),
+    Some(info.protocol),
+    info.op.name,
+    Some(info.txnId),
+    Right(before),
+    mustIncludeFileSizeHistogram =
+      session.conf.get(DeltaSQLConf.DELTA_FILE_SIZE_HISTOGRAM_ENABLED),
+    includeAddFilesInCrc = withFiles
+  ).toOption
+
+  private def isProved(log: DeltaLog, segment: LogSegment, checksum: VersionChecksum): Boolean = {
+    val isProved =
+      try {
+        val claimed = new Snapshot(log.logPath, segment.version, segment, log, Some(checksum))
+        new NewestVersion(claimed, known).proves(checksum)
+      } catch {
+        case NonFatal(error) =>
+          logWarning(s"The log at ${log.logPath} cannot be read.", error)
+          false
+      }
+    if (!isProved) logWarning(
+      s"The checksum of version ${segment.version} of ${log.logPath} is not that of its commit, " +
+        "or wrong: it is not used."
+    )
+    isProved
+  }
+
+  /** Writes the checksum of a version, when it is called first. */
+  def writer(
+      session: SparkSession,
+      log: DeltaLog,
+      version: Long,
+      checksum: VersionChecksum
+  ): () => Unit = {
+    val prepared = Try(new Writer(session, log).prepared(version, checksum))
+    lazy val written = prepared.flatMap(write => Try(write())).failed.foreach(
+      logWarning(s"No checksum of version $version of ${log.logPath}.", _)
+    )
+    () => written
+  }
+
+  /** Remembers the checksum of a commit that was made. */
+  def remember(file: FileStatus, checksum: VersionChecksum): Unit = proved.put(key(file), checksum)
+
+  override val name: String = "Interlock checksum"
+
+  /** Writes the checksum of a commit for which none could be derived. */
+  override def run(session: SparkSession, made: CommittedTransaction): Unit =
+    if (made.postCommitSnapshot.version == made.committedVersion)
+      new Writer(session, made.deltaLog).write(
+        made.txnId,
+        ChecksummedSnapshot.of(made.postCommitSnapshot)
+      )
+
+  final private class Writer(override val spark: SparkSession, override val deltaLog: DeltaLog)
+      extends RecordChecksum {
+
+    def write(txnId: String, snapshot: Snapshot): Unit = writeChecksumFile(txnId, snapshot)
+
+    override protected def writeChecksumFile(version: Long, checksum: VersionChecksum): Unit =
+      prepared(version, checksum)()
+
+    /** Writes the file; what there is to compute for one on a local disk is computed before. */
+    def prepared(version: Long, checksum: VersionChecksum): () => Unit = {
+      val file = FileNames.checksumFile(deltaLog.logPath, version)
+      if (!spark.conf.get(DeltaSQLConf.DELTA_WRITE_CHECKSUM_ENABLED)) () => ()
+      else if (file.toUri.getScheme != "file") () => super.writeChecksumFile(version, checksum)
+      else {
+        val content =
+          if (spark.conf.get(DeltaSQLConf.DELTA_CHECKSUM_HISTOGRAM_FIELD_FOLLOWS_PROTOCOL)) checksum
+          else checksum.toLegacy
+        val text = JsonUtils.toJson(content) + "\n"
+        () => put(Paths.get(file.toUri), text)
+      }
+    }
+
+    private def put(file: LocalPath, text: String): Unit = {
+      val written = file.resolveSibling(s".${file.getFileName}.${UUID.randomUUID()}.tmp")
+      Files.write(written, text.getBytes(UTF_8))
+      val _ = Files.move(written, file, StandardCopyOption.ATOMIC_MOVE)
+    }
+  }
+}

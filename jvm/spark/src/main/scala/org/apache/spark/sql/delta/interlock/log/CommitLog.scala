@@ -1,0 +1,135 @@
+package org.apache.spark.sql.delta.interlock.log
+
+import java.io.FileNotFoundException
+
+import scala.util.Try
+
+import io.interlock.spark.properties.TableProperties
+import org.apache.spark.sql.delta.actions._
+import org.apache.spark.sql.delta.util.{DeltaCommitFileProvider, JsonUtils}
+import org.apache.spark.sql.delta.{
+  DeltaConfigs,
+  DeltaHistoryManager,
+  InCommitTimestampUtils,
+  Snapshot
+}
+
+/** A version's commit.
+  *
+  * @param metadata
+  *   that of the table, where the commit sets it
+  */
+final case class Commit(
+    version: Long,
+    info: Option[CommitInfo],
+    metadata: Option[Metadata],
+    files: Seq[FileAction]
+)
+
+/** What a version's commit says of itself and of the table, without its files.
+  *
+  * @param protocol
+  *   that of the table, where the commit sets it; likewise its metadata
+  */
+final private[interlock] case class Definition(
+    info: Option[CommitInfo],
+    protocol: Option[Protocol],
+    metadata: Option[Metadata]
+)
+
+/** The commits of a table up to a snapshot, each read when it is asked for. */
+final class CommitLog(snapshot: Snapshot) {
+  private val log = snapshot.deltaLog
+  private val conf = log.newDeltaHadoopConf()
+  private val provider = DeltaCommitFileProvider(snapshot)
+
+  /** None where the log has it no more. */
+  def read(version: Long): Option[Commit] =
+    if (version < 0) None else ofLines(version)(commit(version, _))
+
+  /** What a version's commit says of itself; none where the log has it no more, or it says nothing. */
+  def info(version: Long): Option[CommitInfo] =
+    ofLines(version) { lines =>
+      lines.find(_.startsWith("{\"commitInfo\"")).map(Action.fromJson).collect {
+        case info: CommitInfo => info
+      }
+    }.flatten
+
+  /** None where the log has it no more. */
+  def definition(version: Long): Option[Definition] =
+    ofLines(version) { lines =>
+      lines.filterNot(line => FileActions.exists(line.startsWith)).map(Action.fromJson)
+        .foldLeft(Definition(None, None, None)) {
+          case (found, info: CommitInfo) => found.copy(info = Some(info))
+          case (found, protocol: Protocol) => found.copy(protocol = Some(protocol))
+          case (found, metadata: Metadata) => found.copy(metadata = Some(metadata))
+          case (found, _) => found
+        }
+    }
+
+  private val FileActions = Seq("{\"add\"", "{\"remove\"", "{\"cdc\"")
+
+  private def ofLines[A](version: Long)(read: Iterator[String] => A): Option[A] =
+    try {
+      val lines = log.store.readAsIterator(provider.deltaFile(version), conf)
+      try Some(read(lines))
+      finally lines.close()
+    } catch { case _: FileNotFoundException => None }
+
+  /** The versions that say something of themselves, down to the oldest that the log has. */
+  def infosNewestFirst(): Iterator[(Long, CommitInfo)] =
+    Iterator.iterate(snapshot.version)(_ - 1).takeWhile(_ >= oldest)
+      .flatMap(version => info(version).map(version -> _))
+
+  private lazy val oldest: Long =
+    DeltaHistoryManager.getEarliestDeltaFile(log)
+
+  /** Down to version 0, or the oldest that the log has. */
+  def newestFirst(from: Long): Iterator[Commit] =
+    Iterator.iterate(from)(_ - 1).map(read).takeWhile(_.nonEmpty).flatten
+
+  /** When a version was committed, as time travel sees it: milliseconds since 1970. */
+  def timestamp(version: Long, info: Option[CommitInfo]): Option[Long] =
+    if (version < firstWithTimestamp) modificationTimes.get(version)
+    else info.flatMap(_.inCommitTimestamp)
+
+  /** The policy that the table had after a version, as far as the log tells. */
+  def policyAt(version: Long): Option[String] =
+    Iterator.iterate(version)(_ - 1).takeWhile(_ >= 0).map(metadataIn).takeWhile(_.nonEmpty)
+      .flatten.collectFirst { case Some(metadata) => TableProperties.named(metadata.configuration) }
+      .flatten
+
+  /** None where the log has the version no more. */
+  private def metadataIn(version: Long): Option[Option[Metadata]] =
+    log.readChecksum(version).flatMap(found => Option(found.metadata)).map(Option(_))
+      .orElse(read(version).map(_.metadata))
+
+  private def commit(version: Long, lines: Iterator[String]): Commit =
+    lines.map(Action.fromJson).foldLeft(Commit(version, None, None, Vector.empty)) {
+      case (commit, info: CommitInfo) => commit.copy(info = Some(info))
+      case (commit, metadata: Metadata) => commit.copy(metadata = Some(metadata))
+      case (commit, file @ (_: AddFile | _: RemoveFile)) =>
+        commit.copy(files = commit.files :+ file.asInstanceOf[FileAction])
+      case (commit, _) => commit
+    }
+
+  private lazy val firstWithTimestamp: Long =
+    if (!DeltaConfigs.IN_COMMIT_TIMESTAMPS_ENABLED.fromMetaData(snapshot.metadata)) Long.MaxValue
+    else
+      InCommitTimestampUtils.getValidatedICTEnablementInfo(snapshot.metadata).fold(0L)(_.version)
+
+  private lazy val modificationTimes: Map[Long, Long] =
+    DeltaHistoryManager
+      .getCommitsWithNonIctTimestamps(log.store, log.logPath, 0, Some(snapshot.version + 1), conf)
+      .map(found => found.version -> found.timestamp)
+      .toMap
+}
+
+object CommitLog {
+
+  /** A commit's parameters as its file has them: strings are JSON, quoted and escaped. */
+  def unquoted(parameters: Map[String, String]): Map[String, String] =
+    parameters.map { case (key, value) =>
+      key -> Option(value).fold("")(v => Try(JsonUtils.fromJson[String](v)).getOrElse(v))
+    }
+}

@@ -1,0 +1,24 @@
+package org.apache.spark.sql.delta.interlock.log
+
+import scala.util.matching.Regex
+
+import org.apache.spark.sql.SparkSession
+import org.apache.spark.sql.classic.ClassicConversions.castToImpl
+
+/** Who commits. On Spark Connect the session is the client's, and the user where the client says. */
+final private[interlock] case class Committer(user: String, session: String, application: String)
+
+private[interlock] object Committer {
+  private val ConnectTag: Regex =
+    "SparkConnect_OperationTag_User_(.*)_Session_(.*)_Operation_.*".r
+
+  def of(spark: SparkSession): Committer = {
+    val context = spark.sparkContext
+    val (user, session) = context.getJobTags()
+      .collectFirst { case ConnectTag(user, session) =>
+        Some(user).filter(_.nonEmpty).getOrElse(context.sparkUser) -> session
+      }
+      .getOrElse(context.sparkUser -> castToImpl(spark).sessionUUID)
+    Committer(user, session, context.applicationId)
+  }
+}

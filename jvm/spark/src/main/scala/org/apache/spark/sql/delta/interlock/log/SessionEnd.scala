@@ -1,0 +1,13 @@
+package org.apache.spark.sql.delta.interlock.log
+
+import io.interlock.spark.commits.Coordinators
+
+/** What is to be done before the last session of a JVM stops. */
+object SessionEnd {
+
+  /** Waits for checkpoints, at most `millis` milliseconds, and closes the coordinators' stores. */
+  def finish(millis: Long): Unit = {
+    val _ = BackgroundCheckpoints.awaitIdle(millis)
+    Coordinators.close()
+  }
+}

@@ -1,0 +1,142 @@
+package org.apache.spark.sql.delta.interlock.transaction
+
+import java.io.FileNotFoundException
+import java.nio.file.FileAlreadyExistsException
+
+import scala.util.control.NonFatal
+
+import io.interlock.coordinator.{CommitUnknownException, CoordinatorException}
+import io.interlock.spark.compaction.FailedCompaction
+import io.interlock.spark.errors._
+import org.apache.spark.sql.delta.DeltaOperations.{Operation, OptimizeOrReorg}
+import org.apache.spark.sql.delta.actions.Action
+import org.apache.spark.sql.delta.interlock.judging.GovernedCommit
+import org.apache.spark.sql.delta.{ConcurrentWriteException, DeltaConcurrentModificationException}
+
+/** What a statement raises whose commit failed: it leaves nothing behind, or says what it leaves. A
+  * conflict under a policy is recorded.
+  */
+final private[transaction] class CommitFailures(
+    transaction: OpenTransaction,
+    rules: TableRules,
+    audit: CommitAudit
+) {
+  private val table = transaction.table
+  private val staged = transaction.staged
+
+  /** Runs a commit to a table that gets its first policy by it: Delta makes it, and does not say what
+    * became of one that failed.
+    */
+  def alone[A](version: Long)(commit: => A): A =
+    try commit
+    catch {
+      case taken: FileAlreadyExistsException => throw taken
+      case failed @ StorageFault(_)
+          if rules.isCoordinated(transaction.metadata) && !table.surelyLacks(version) =>
+        val log = table.log.logPath.toString
+        throw new CommitUnknownException(log, version, transaction.txnId, failed)
+    }
+
+  /** Of any commit to a table that has a coordinator.
+    *
+    * @param actions
+    *   what the transaction wanted to commit
+    * @return
+    *   what to raise
+    */
+  def raised(op: Operation, actions: Seq[Action], failed: Throwable): Throwable = failed match {
+    // Hooks that run after the commit may fail as well: then the files are live.
+    case StorageFault(reason) if transaction.isMade =>
+      InterlockException.failedAfterCommit(table.name, op.name, transaction.txnId, reason, failed)
+    case _ if transaction.isMade => failed
+    case unknown: CommitUnknownException =>
+      CommitStateUnknownException.of(table.name, op.name, unknown)
+    case _: VirtualMachineError => failed
+    case conflict: DeltaConcurrentModificationException => lost(op, actions, conflict)
+    case CommitsGone(conflict) => lost(op, actions, conflict)
+    case _ => definite(op, failed, left = staged.deleteAll(actions, ofNewTable = table.isNew))
+  }
+
+  /** Of RESTORE and CLONE, which any commit since the version that was read rejects. */
+  def raisedByLarge(op: Operation, failed: Throwable): Throwable = raised(op, Nil, failed) match {
+    case conflict: ConcurrentWriteException => rules.policy.fold[Throwable](conflict) { policy =>
+        val rejected = Conflicts.concurrentWrite(
+          policy,
+          op.name,
+          table.name,
+          table.snapshot.version,
+          transaction.txnId,
+          conflict
+        )
+        audit.rejected(policy, op, rejected)
+        rejected
+      }
+    case other => other
+  }
+
+  /** A conflict in place of what goes wrong where the log was cleaned up to behind the version that was
+    * read.
+    */
+  private object CommitsGone {
+    def unapply(failed: Throwable): Option[DeltaConcurrentModificationException] = failed match {
+      case _: AssertionError | _: FileNotFoundException | _: IllegalStateException |
+          _: CoordinatorException =>
+        transaction.governed.filter(_ => table.isCleanedUp && transaction.isSameTable)
+          .map(commit =>
+            Conflicts.commitsGone(
+              commit.policy,
+              commit.operationClass,
+              commit.operation.name,
+              table.name,
+              table.snapshot.version,
+              transaction.txnId,
+              failed
+            )
+          )
+      case _ => None
+    }
+  }
+
+  private def lost(
+      op: Operation,
+      actions: Seq[Action],
+      conflict: DeltaConcurrentModificationException
+  ): Throwable = {
+    transaction.governed match {
+      case Some(commit) =>
+        audit.rejected(commit.policy, op, conflict)
+        afterConflict(commit, actions, conflict)
+      case None => if (!op.isInstanceOf[OptimizeOrReorg]) staged.deleteAll(actions): Unit
+    }
+    conflict
+  }
+
+  /** Deletes what the statement staged. Only where files decide may Delta, with the same files, try its
+    * own compactions again.
+    */
+  private def afterConflict(
+      commit: GovernedCommit,
+      actions: Seq[Action],
+      conflict: DeltaConcurrentModificationException
+  ): Unit = {
+    val isFinal = conflict.isInstanceOf[InterlockConflict] || !commit.policy.judgesReads
+    if (commit.isRetriedByDelta && isFinal) FailedCompaction.remember(conflict)
+    if (!commit.isRetriedByDelta || isFinal) staged.deleteAll(actions): Unit
+  }
+
+  /** What a statement raises that has committed nothing.
+    *
+    * @param left
+    *   how many of its files could not be deleted
+    */
+  private def definite(op: Operation, failed: Throwable, left: Int): Throwable = failed match {
+    case refused: CoordinatorException => InterlockException.ofCoordinator(refused)
+    case refused: InterlockException => refused
+    case NonFatal(_) if !table.isNew && !transaction.isSameTable && table.canSeeLog =>
+      val found = table.whatBecame(transaction.session)
+      InterlockException.tableGone(table.name, op.name, found, failed)
+    case StorageFault(reason) =>
+      InterlockException.storageFailed(table.name, op.name, reason, left, failed)
+    case _ => failed
+  }
+}

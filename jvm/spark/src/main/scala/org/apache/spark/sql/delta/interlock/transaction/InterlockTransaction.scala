@@ -1,0 +1,182 @@
+package org.apache.spark.sql.delta.interlock.transaction
+
+import java.io.FileNotFoundException
+
+import io.delta.storage.commit.Commit
+import io.interlock.rules.OperationClass
+import io.interlock.spark.commits.{Coordinators, ForeignWriters}
+import io.interlock.spark.compaction.Lineage
+import org.apache.hadoop.fs.FileStatus
+import org.apache.spark.sql.SparkSession
+import org.apache.spark.sql.catalyst.catalog.CatalogTable
+import org.apache.spark.sql.delta.DeltaOperations.Operation
+import org.apache.spark.sql.delta._
+import org.apache.spark.sql.delta.actions._
+import org.apache.spark.sql.delta.coordinatedcommits._
+import org.apache.spark.sql.delta.interlock.judging.{GovernedCommit, ReadRows}
+import org.apache.spark.sql.delta.interlock.transaction.CommitState.Made
+
+/** A Delta transaction that commits under the policy of its table, through the queue of its
+  * coordinator, and is Delta's own where the table has neither.
+  *
+  * From statement to `N.json`: the statement writes its files (`writeFiles`), `commitImpl` decides
+  * its class, Delta prepares the actions, [[JudgedCommit]] waits for its turn, and
+  * [[JudgingRounds]] judges it against each winner in order.
+  */
+class InterlockTransaction(log: DeltaLog, catalogTable: Option[CatalogTable], snapshot: Snapshot)
+    extends OpenTransaction(log, catalogTable, snapshot) {
+  private type Info = CurrentTransactionInfo
+
+  private lazy val coordinated: Option[CoordinatedCommit] = {
+    val (read, id) = if (table.isNew) (metadata, "") else (snapshot.metadata, snapshot.metadata.id)
+    Coordinators.queue(spark, log, read.configuration, id).map(new CoordinatedCommit(this, _))
+  }
+  private lazy val winners = new WinnerReader(table, coordinated.nonEmpty)
+  private lazy val audit = new CommitAudit(this, winners)
+  private lazy val failures = new CommitFailures(this, rules, audit)
+
+  /** What is committed, where its winners are to be judged: the table had its policy when it was read. */
+  private var judged: Option[JudgedCommit] = None
+
+  private def inQueue = coordinated.filter(_ => judged.exists(_.isCommitting))
+
+  // ---- commit ----
+
+  override protected def commitImpl(
+      actions: Seq[Action],
+      op: Operation,
+      canSkipEmptyCommits: Boolean,
+      tags: Map[String, String]
+  ): Option[Long] = committing(op, failures.raised(op, actions, _)) {
+    governed = rules.policyOf(op, metadata)
+      .map(GovernedCommit(_, op, actions, snapshot, spark, replacesNull))
+    governed.fold(super.commitImpl(actions, op, canSkipEmptyCommits, tags)) { commit =>
+      rules.refuse(commit, actions)
+      if (readsUntracked && commit.countsReads) readWholeTable()
+      judged = coordinated.filter(_ => rules.hadPolicy).map { own =>
+        val rounds = new JudgingRounds(this, commit, winners, audit, resolveAgainstWinningCommit)
+        new JudgedCommit(this, own.queue, rounds, winners)
+      }
+      val said = tags ++ commit.tags ++ ReadRows.tags(op, readPredicates.size)
+      val version = super.commitImpl(Lineage.committed(actions), op, canSkipEmptyCommits, said)
+      version.foreach(_ => audit.committed())
+      version
+    }
+  }
+
+  override def commitLarge(
+      session: SparkSession,
+      actions: Iterator[Action],
+      protocol: Option[Protocol],
+      op: Operation,
+      context: Map[String, String],
+      metrics: Map[String, String]
+  ): (Long, Snapshot) = committing(op, failures.raisedByLarge(op, _)) {
+    rules.refuseOthers()
+    val merged = protocol.map(rules.merged(_, newProtocol, metadata))
+    super.commitLarge(session, actions, merged, op, context, metrics)
+  }
+
+  private def committing[A](op: Operation, raised: Throwable => Throwable)(commit: => A): A =
+    try {
+      newMetadata = newMetadata.map(rules.kept(op, _))
+      commit
+    } catch {
+      case failed: Throwable if rules.isCoordinated(metadata) => throw raised(failed)
+    } finally RunningTransactions.end(this)
+
+  /** A commit without actions: an overwrite makes a version; the others are judged and make none. */
+  override protected def skipRecordingEmptyCommitAllowed(level: IsolationLevel): Boolean =
+    governed.map(commit => commit.operationClass -> commit.operation) match {
+      case None | Some((OperationClass.Metadata, _)) => super.skipRecordingEmptyCommitAllowed(level)
+      case Some((OperationClass.Overwrite, _)) => false
+      case Some((_, op)) =>
+        checkForConflicts(getFirstAttemptVersion, withoutActions(op), attemptNumber = 0, level)
+        true
+    }
+
+  // ---- the queue ----
+
+  /** The queue orders the commits; Delta's lock would only keep them from being sent together. */
+  override private[delta] def isCommitLockEnabled: Boolean =
+    coordinated.isEmpty && super.isCommitLockEnabled
+
+  // Delta evaluates it first when it commits, and takes any that is there for a coordinator.
+  override private[delta] lazy val readSnapshotTableCommitCoordinatorClientOpt
+      : Option[TableCommitCoordinatorClient] = coordinated.map(_.client).orElse(
+    if (!snapshot.isCatalogOwned) snapshot.getTableCommitCoordinatorForWrites
+    else CatalogOwnedTableUtils
+      .populateTableCommitCoordinatorFromCatalog(spark, catalogTable, snapshot)
+  )
+
+  override protected def doCommitRetryIteratively(
+      version: Long,
+      info: Info,
+      level: IsolationLevel
+  ): (Long, Snapshot, Info) = {
+    def send(from: Long, as: Info) = super.doCommitRetryIteratively(from, as, level)
+    coordinated.foreach(own => ForeignWriters.look(table.name, snapshot, own.queue))
+    judged.fold(send(version, info))(_.commit(version, info, level)(send))
+  }
+
+  override protected def getConflictingVersions(previous: Long): Seq[FileStatus] = {
+    def listed = super.getConflictingVersions(previous)
+    judged.filter(_.isCommitting).fold(listed)(_.missedSince(previous)(listed))
+  }
+
+  override protected def resolveConflicts(
+      info: Info,
+      first: Long,
+      last: Long,
+      files: Seq[FileStatus],
+      level: IsolationLevel
+  ): Info = judged.fold(super.resolveConflicts(info, first, last, files, level))(
+    _.resolve(info, first, files, level)
+  )
+
+  override protected def writeCommitFile(
+      version: Long,
+      lines: Iterator[String],
+      info: Info
+  ): (Option[VersionChecksum], Commit, Info) = {
+    if (!isSameTable)
+      throw new FileNotFoundException(s"$logPath is no longer the log of ${table.name}.")
+    audit.sent(info)
+    def alone = super.writeCommitFile(version, lines, info)
+    val made = inQueue.fold(if (coordinated.isEmpty) failures.alone(version)(alone) else alone)(
+      own =>
+        own.write(version, info)(incrementallyDeriveChecksum(version, info))(
+          writeCommitFileImpl(version, lines, own.client, info)
+        )
+    )
+    state = Made
+    made
+  }
+
+  override protected def incrementallyDeriveChecksum(
+      version: Long,
+      info: Info
+  ): Option[VersionChecksum] = coordinated.filter(_ => snapshot.version != version - 1)
+    .fold(super.incrementallyDeriveChecksum(version, info))(_.checksum(version, info))
+
+  /** Delta would replay the log for it; [[BackgroundCheckpoints]] decides by itself which is due. */
+  override protected def isCheckpointNeeded(version: Long, after: Snapshot): Boolean =
+    coordinated.isEmpty && super.isCheckpointNeeded(version, after)
+
+  override protected def runPostCommitHooks(committed: CommittedTransaction): Unit =
+    super.runPostCommitHooks(coordinated.fold(committed)(own =>
+      committed.copy(postCommitHooks = own.hooks(committed.postCommitHooks))
+    ))
+
+  override protected def updateAndCheckpoint(
+      session: SparkSession,
+      log: DeltaLog,
+      commitSize: Int,
+      version: Long,
+      commit: Commit,
+      txn: String
+  ): Snapshot = {
+    def deltas = super.updateAndCheckpoint(session, log, commitSize, version, commit, txn)
+    coordinated.fold(deltas)(_.after(version, commit, catalogTable))
+  }
+}

@@ -1,0 +1,184 @@
+package org.apache.spark.sql.delta.interlock.transaction
+
+import scala.annotation.tailrec
+
+import io.interlock.coordinator.{CommitQueue, CommitWithdrawnException}
+import io.interlock.spark.commits.CommitBackoff
+import org.apache.hadoop.fs.FileStatus
+import org.apache.spark.sql.delta._
+import org.apache.spark.sql.delta.catalog.DeltaTableV2
+import org.apache.spark.sql.delta.interlock.log.MissedCommits
+import org.apache.spark.sql.delta.interlock.transaction.CommitState.Judged
+import org.apache.spark.sql.delta.util.FileNames
+
+/** A commit under a policy on its way through the queue: it is judged while it waits for its turn, and
+  * again behind what came meanwhile.
+  */
+final private[transaction] class JudgedCommit(
+    transaction: OpenTransaction,
+    queue: CommitQueue,
+    rounds: JudgingRounds,
+    winners: WinnerReader
+) {
+  private val table = transaction.table
+
+  /** Commits from the last version that is in the log, whatever is withdrawn behind it, until the
+    * commit is made or loses.
+    *
+    * @param send
+    *   Delta's attempts from a version on
+    */
+  def commit[A](version: Long, info: CurrentTransactionInfo, level: IsolationLevel)(
+      send: (Long, CurrentTransactionInfo) => A
+  ): A = {
+    val unjudged = Judged(version, info, transaction.preCommitLogSegment, rounds.skipped)
+
+    @tailrec
+    def attempt(number: Int): A = {
+      takeUp(soFar.getOrElse(unjudged))
+      startOverIfLost(version)
+      queue.takeTurn(() => judgeAhead(level))
+      val made =
+        try {
+          if (soFar.exists(isLost)) {
+            queue.startOver()
+            takeUp(unjudged)
+          }
+          val judged = soFar.get
+          judgedAgainst(queue.view(judged.next).generation)
+          Some(send(judged.next, judged.info))
+        } catch {
+          case _: CommitWithdrawnException => None
+          case _: DeltaConcurrentModificationException if !isJudgedByLog => None
+        } finally queue.passTurn()
+      made match {
+        case Some(committed) => committed
+        case None =>
+          CommitBackoff
+            .pause(transaction.session, table.name, number, isRace = !queue.isTakingTurns)
+          attempt(number + 1)
+      }
+    }
+    attempt(1)
+  }
+
+  /** Whether the commit is sent, or waits for its turn: it is not only checked. */
+  def isCommitting: Boolean = soFar.nonEmpty
+
+  /** The commits since an attempt, from memory where this process made the last of them.
+    *
+    * @param list
+    *   Delta's listing of them
+    */
+  def missedSince(version: Long)(list: => Seq[FileStatus]): Seq[FileStatus] = {
+    // The version went to another process.
+    if (!queue.hasTurn) throw new CommitWithdrawnException(version)
+    startOverIfLost(version)
+    val view = queue.view(version)
+    judgedAgainst(view.generation)
+    if (view.reachesEnd) {
+      val files = view.commits.map(_.file)
+      meet(new MissedCommits(table.log, view.commits), files)
+      files
+    } else {
+      val files = list
+      if (files.isEmpty) {
+        // Nobody has the version: the log ends before what the queue knows.
+        queue.startOver()
+        judgedAgainst(queue.view(version).generation)
+      }
+      winners.expect(new MissedCommits(
+        table.log,
+        view.commits.filter(_.isThere),
+        files,
+        queue.learn(view.generation, _)
+      ))
+      files
+    }
+  }
+
+  /** Judges the commit against others, and remembers what of that can no longer be withdrawn.
+    *
+    * @param first
+    *   the version that the commit wanted
+    * @param files
+    *   the winners; those on their way have no length
+    */
+  def resolve(
+      info: CurrentTransactionInfo,
+      first: Long,
+      files: Seq[FileStatus],
+      level: IsolationLevel
+  ): CurrentTransactionInfo = {
+    def behind(judged: CurrentTransactionInfo, others: Seq[FileStatus]) =
+      if (others.isEmpty) judged else rounds.judge(judged, first, others, level)
+    val (there, onTheirWay) = files.span(_.getLen > 0)
+    val judged = behind(info, there)
+    soFar.filter(_.next == first && judged.idempotentCommitAlreadyLandedAt.isEmpty)
+      .foreach(before =>
+        transaction.state = before.copy(
+          next = first + there.size,
+          info = judged,
+          segment = there.foldLeft(before.segment)(appended),
+          skipped = rounds.skipped
+        )
+      )
+    behind(judged, onTheirWay)
+  }
+
+  private def soFar: Option[Judged] = Some(transaction.state).collect { case judged: Judged =>
+    judged
+  }
+
+  private def takeUp(judged: Judged): Unit = {
+    transaction.state = judged
+    transaction.preCommitLogSegment = judged.segment
+    rounds.skipped = judged.skipped
+  }
+
+  private def judgedAgainst(generation: Long): Unit =
+    soFar.foreach(judged => transaction.state = judged.copy(generation = Some(generation)))
+
+  /** Whether all that the commit was judged against was made. Waits for what is on its way. */
+  private def isJudgedByLog: Boolean =
+    soFar.flatMap(_.generation).forall(queue.isSettled)
+
+  /** Judges the commit, while it waits for its turn, against what has come into the log.
+    *
+    * @return
+    *   whether there was anything
+    */
+  private def judgeAhead(level: IsolationLevel): Boolean =
+    DeltaTableV2.withEnrichedUnsupportedTableException(table.catalogTable) {
+      val before = soFar.get
+      val found = queue.settled(before.next)
+      if (found.nonEmpty) {
+        val files = found.map(_.file)
+        meet(new MissedCommits(table.log, found), files)
+        resolve(before.info, before.next, files, level): Unit
+      }
+      soFar.exists(_.next > before.next)
+    }
+
+  private def meet(commits: MissedCommits, files: Seq[FileStatus]): Unit = {
+    winners.expect(commits)
+    transaction.preCommitLogSegment = files.foldLeft(transaction.preCommitLogSegment)(appended)
+  }
+
+  private def appended(segment: LogSegment, file: FileStatus): LogSegment =
+    SnapshotManagement.appendCommitToLogSegment(segment, file, FileNames.deltaVersion(file))
+
+  /** Whether the last commit that was judged is no longer there: the log was put back to an earlier
+    * state, whatever it has at that version now.
+    */
+  private def isLost(judged: Judged): Boolean =
+    judged.next > table.snapshot.version + 1 && !table.has(judged.segment.deltas.last)
+
+  /** Forgets what the queue knows where the next commit to be judged against is no longer where it was:
+    * the log was put back to an earlier state.
+    */
+  private def startOverIfLost(next: Long): Unit =
+    queue.at(next).filter(_.isThere).map(_.file.getPath).foreach(file =>
+      if (!table.has(file)) queue.startOver()
+    )
+}

@@ -1,0 +1,107 @@
+package org.apache.spark.sql.delta.interlock.transaction
+
+import io.interlock.rules.SkippedBlindAppends
+import io.interlock.spark.errors.InterlockException
+import org.apache.hadoop.fs.{FileStatus, Path}
+import org.apache.spark.sql.delta.interlock.judging.{
+  GovernedCommit,
+  InterlockConflictChecker,
+  PassedWinner,
+  SerialOrder
+}
+import org.apache.spark.sql.delta.interlock.rebase.RowVectors
+import org.apache.spark.sql.delta.{
+  CurrentTransactionInfo,
+  DeltaOperations,
+  IsolationLevel,
+  WinningCommitSummary
+}
+
+/** Judges a commit against those that took its version, one behind the other.
+  *
+  * @param commit
+  *   what is judged
+  * @param landed
+  *   Delta's look whether a winner is the commit itself, which got no reply
+  */
+final private[transaction] class JudgingRounds(
+    transaction: OpenTransaction,
+    commit: GovernedCommit,
+    winners: WinnerReader,
+    audit: CommitAudit,
+    landed: (WinningCommitSummary, Long, CurrentTransactionInfo) => Option[CurrentTransactionInfo]
+) {
+  private val table = transaction.table
+  private val vectors = new RowVectors(table.log, transaction.staged.written(_: Path))
+
+  /** The appends that the commit has passed without a look so far. */
+  var skipped: SkippedBlindAppends[WinningCommitSummary] = SkippedBlindAppends.none
+
+  /** @param first
+    *   the version that the commit wanted
+    * @return
+    *   the commit as it stands behind the winners
+    * @throws DeltaConcurrentModificationException
+    *   where it loses against one
+    */
+  def judge(
+      info: CurrentTransactionInfo,
+      first: Long,
+      files: Seq[FileStatus],
+      level: IsolationLevel
+  ): CurrentTransactionInfo = audit.round {
+    try
+      files.foldLeft((info, Vector.empty[PassedWinner])) { case ((before, passed), file) =>
+        val winner = winners.read(file)
+        refuseIfVacuumed(winner, before)
+        landed(winner, first, before).map(_ -> passed).getOrElse {
+          lookAgain(winner, before, level)
+          val checker = against(winner, before, level)
+          val after = checker.checkConflictsAndValidateActions()
+          (after, passed ++ checker.passed)
+        }
+      }
+    finally vectors.finish()
+  }
+
+  private def against(
+      winner: WinningCommitSummary,
+      before: CurrentTransactionInfo,
+      level: IsolationLevel
+  ): InterlockConflictChecker = {
+    audit.judging(winner)
+    new InterlockConflictChecker(
+      transaction.session,
+      before,
+      winner,
+      level,
+      commit,
+      vectors,
+      table.name
+    )
+  }
+
+  /** At appends that were passed without a look, once a winner has read rows of theirs. */
+  private def lookAgain(
+      winner: WinningCommitSummary,
+      before: CurrentTransactionInfo,
+      level: IsolationLevel
+  ): Unit = {
+    val (read, left) = skipped.readBy(winner, SerialOrder.facts(winner))
+    read.foreach(against(_, before, level).failIfReadBy(winner.commitVersion))
+    skipped = left
+  }
+
+  /** A VACUUM that retains less than a job takes deletes files which that job has yet to commit. */
+  private def refuseIfVacuumed(winner: WinningCommitSummary, info: CurrentTransactionInfo): Unit =
+    if (winner.commitInfo.exists(_.operation == DeltaOperations.VacuumEnd.OPERATION_NAME)) {
+      val missing = transaction.staged.missing(info.actions)
+      if (missing > 0)
+        throw InterlockException.filesVacuumed(
+          info.op.name,
+          table.name,
+          winner.commitVersion,
+          missing
+        )
+    }
+}

@@ -1,0 +1,126 @@
+package org.apache.spark.sql.delta.interlock.transaction
+
+import org.apache.spark.sql.catalyst.catalog.CatalogTable
+import org.apache.spark.sql.catalyst.expressions.Expression
+import org.apache.spark.sql.delta.DeltaOperations.Operation
+import org.apache.spark.sql.delta._
+import org.apache.spark.sql.delta.actions._
+import org.apache.spark.sql.delta.commands.DeletionVectorUtils
+import org.apache.spark.sql.delta.constraints.Constraint
+import org.apache.spark.sql.delta.interlock.judging.GovernedCommit
+import org.apache.spark.sql.delta.interlock.transaction.CommitState.{Made, Unsent}
+import org.apache.spark.sql.{Dataset, SparkSession}
+
+/** A transaction until its commit: what the statement reads, writes and sets; and what the parts of the
+  * commit share.
+  */
+abstract private[transaction] class OpenTransaction(
+    deltaLog: DeltaLog,
+    catalogTable: Option[CatalogTable],
+    snapshot: Snapshot
+) extends OptimisticTransaction(deltaLog, catalogTable, snapshot) {
+  private[transaction] val table = new ReadTable(deltaLog, catalogTable, snapshot)
+  private[transaction] val staged = new StagedFiles(deltaLog)
+
+  @volatile private[transaction] var state: CommitState = Unsent
+
+  /** What is committed, where a policy judges it. */
+  private[transaction] var governed: Option[GovernedCommit] = None
+
+  protected lazy val rules = new TableRules(spark, table)
+  private lazy val writes = new StatementWrites(this, rules)
+
+  private[transaction] def session: SparkSession = spark
+
+  private[transaction] def isMade: Boolean = state == Made
+
+  /** Whether the log is still that of the table which was read. Asked by other threads too. */
+  private[transaction] def isSameTable: Boolean =
+    governed.isEmpty || table.isThere(preCommitLogSegment)
+
+  /** What it has read, for a check that is followed by no commit. */
+  private[transaction] def withoutActions(op: Operation) = CurrentTransactionInfo(
+    txnId = txnId,
+    readPredicates = readPredicates.toArray(Array.empty[DeltaTableReadPredicate]).toVector,
+    readFiles = readFiles.toArray(Array.empty[AddFile]).toSet,
+    readWholeTable = readTheWholeTable,
+    readAppIds = readTxn.toSet,
+    metadata = metadata,
+    protocol = protocol,
+    actions = Nil,
+    readSnapshot = snapshot,
+    commitInfo = Some(commitInfo),
+    readRowIdHighWatermark =
+      RowId.extractHighWatermark(snapshot).getOrElse(RowId.MISSING_HIGH_WATER_MARK),
+    catalogTable = catalogTable,
+    domainMetadata = Nil,
+    op = op
+  )
+
+  // ---- what the statement reads and writes ----
+
+  /** Delta has done so: it created the transaction that this one takes the place of. */
+  override protected def maybeBackfillOnConstruction(): Unit = ()
+
+  /** What reads the table to change it is refused before it writes deletion vectors. */
+  override def trackReadPredicates(
+      filters: Seq[Expression],
+      partitionOnly: Boolean,
+      shouldRewriteFilter: Boolean
+  ): Unit = {
+    rules.refuseOthers()
+    super.trackReadPredicates(filters, partitionOnly, shouldRewriteFilter)
+  }
+
+  /** Whether the statement reads the table in ways that Delta does not track. */
+  @volatile protected var readsUntracked = false
+
+  /** To be called for such a read; it counts as one of the whole table. */
+  def alsoReads(): Unit = readsUntracked = true
+
+  /** Whether a dynamic overwrite replaces partitions in which a value is NULL. */
+  protected var replacesNull = true
+
+  override def writeFiles(
+      data: Dataset[_],
+      options: Option[DeltaOptions],
+      isOptimize: Boolean,
+      constraints: Seq[Constraint]
+  ): Seq[FileAction] = {
+    if (options.flatMap(_.useNullIntolerantEqualityWithDPO).contains(true)) replacesNull = false
+    writes.run(data, isOptimize)(super.writeFiles(_, options, isOptimize, constraints))
+  }
+
+  // ---- table properties ----
+
+  private var isReplaced = false
+
+  override def updateMetadataForNewTable(metadata: Metadata): Unit = {
+    isReplaced = !table.isNew
+    super.updateMetadataForNewTable(metadata)
+  }
+
+  override protected def updateMetadataInternal(
+      proposed: Metadata,
+      withoutDefaults: Boolean
+  ): Unit =
+    super.updateMetadataInternal(rules.completed(proposed, isReplaced), withoutDefaults)
+
+  /** CREATE TABLE LIKE sets the source's protocol after the metadata: features must not get lost. */
+  override def updateProtocol(protocol: Protocol): Unit =
+    super.updateProtocol(rules.merged(protocol, newProtocol, metadata))
+
+  override protected def getIsolationLevelToUse(
+      actions: Seq[Action],
+      op: Operation
+  ): IsolationLevel =
+    rules.isolation(super.getIsolationLevelToUse(actions, op), governed, metadata)
+
+  override protected def getAssertDeletionVectorWellFormedFunc(
+      session: SparkSession,
+      op: Operation
+  ): Action => Unit =
+    rules.wellFormed(super.getAssertDeletionVectorWellFormedFunc(session, op), op, metadata)(
+      DeletionVectorUtils.deletionVectorsReadable(snapshot, newProtocol, newMetadata)
+    )
+}

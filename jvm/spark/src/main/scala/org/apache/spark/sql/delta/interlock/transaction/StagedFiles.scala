@@ -1,0 +1,102 @@
+package org.apache.spark.sql.delta.interlock.transaction
+
+import java.io.IOException
+import java.net.URI
+import java.nio.file.{Files, Path => LocalPath}
+
+import scala.collection.concurrent.TrieMap
+import scala.util.Try
+
+import org.apache.hadoop.fs.Path
+import org.apache.spark.internal.Logging
+import org.apache.spark.sql.delta.DeltaLog
+import org.apache.spark.sql.delta.actions._
+import org.apache.spark.sql.delta.util.FileNames
+
+/** The files which one transaction made and which nothing refers to unless it commits.
+  *
+  * These are the files that its `writeFiles` returned and the deletion vectors that its own
+  * RemoveFile/AddFile pairs grew; never a file that an AddFile merely names, since DML with deletion
+  * vectors, RESTORE and CLONE add live files again.
+  */
+final private[interlock] class StagedFiles(deltaLog: DeltaLog) extends Logging {
+  private val sizes = TrieMap.empty[Path, Long]
+
+  /** Notes what `writeFiles` returned; compactions call it from several threads. */
+  def written(files: Seq[FileAction]): Unit =
+    sizes ++= files.map(file => absolute(file.path) -> file.getFileSize)
+
+  def written(path: Path): Unit = sizes += path -> 0L
+
+  /** The size of the data files, in bytes. */
+  def bytes: Long = sizes.values.sum
+
+  /** How many of them are gone.
+    *
+    * @param actions
+    *   what the transaction wants to commit
+    */
+  def missing(actions: Seq[Action]): Int = {
+    val fs = deltaLog.dataPath.getFileSystem(deltaLog.newDeltaHadoopConf())
+    (sizes.keySet ++ newDeletionVectors(actions)).count(!fs.exists(_))
+  }
+
+  /** Deletes them, best effort: what cannot be deleted is left to VACUUM.
+    *
+    * @param actions
+    *   what the failed transaction wanted to commit
+    * @param ofNewTable
+    *   whether the table was to be made, so that its folders go as well where nothing is in them
+    * @return
+    *   how many are left
+    */
+  def deleteAll(actions: Seq[Action], ofNewTable: Boolean = false): Int = {
+    val fs = deltaLog.dataPath.getFileSystem(deltaLog.newDeltaHadoopConf())
+    val files = sizes.keySet.toSet ++ newDeletionVectors(actions)
+    val left = files.count { path =>
+      def delete = Try(
+        if (!fs.delete(path, false) && fs.exists(path)) throw new IOException(s"$path stays")
+      )
+      val failure = delete.orElse(delete).failed.toOption
+      failure.foreach(logWarning(s"Left to VACUUM: $path", _))
+      failure.nonEmpty
+    }
+    if (ofNewTable) deleteEmptyFolders(files.flatMap(foldersOf))
+    sizes.clear()
+    left
+  }
+
+  /** Deletes what is left of a table that was not made, where nothing is in it: partitions' folders and
+    * those of the log. Else CREATE TABLE would be refused for what a failed one has left. Only on a
+    * local disk, which never deletes a folder that somebody has just put a file into.
+    */
+  private def deleteEmptyFolders(ofPartitions: Set[Path]): Unit = {
+    val ofLog = Seq(FileNames.commitDirPath(deltaLog.logPath), deltaLog.logPath)
+    val deepestFirst = ofPartitions.toSeq.sortBy(-_.depth)
+    (deepestFirst ++ ofLog).filter(_.toUri.getScheme == "file").foreach(folder =>
+      Try(Files.delete(LocalPath.of(folder.toUri.getPath)))
+    )
+  }
+
+  /** The folders of a file below that of the table. */
+  private def foldersOf(file: Path): Seq[Path] = Iterator.iterate(file.getParent)(_.getParent)
+    .takeWhile(folder => folder != null && folder.depth > deltaLog.dataPath.depth).toSeq
+
+  private def newDeletionVectors(actions: Seq[Action]): Set[Path] = {
+    val before = actions.collect {
+      case remove: RemoveFile => remove.path -> Option(remove.deletionVector)
+    }.toMap
+    val grown = actions.collect {
+      case add: AddFile if before.contains(add.path) => onDisk(Option(add.deletionVector))
+    }.flatten.toSet
+    grown -- before.values.flatMap(onDisk)
+  }
+
+  private def onDisk(vector: Option[DeletionVectorDescriptor]): Option[Path] =
+    vector.filter(_.isOnDisk).map(_.absolutePath(deltaLog.dataPath))
+
+  private def absolute(path: String): Path = {
+    val file = new Path(new URI(path))
+    if (file.isAbsolute) file else new Path(deltaLog.dataPath, file)
+  }
+}

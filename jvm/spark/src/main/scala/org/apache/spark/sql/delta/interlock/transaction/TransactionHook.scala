@@ -1,0 +1,88 @@
+package org.apache.spark.sql.delta.interlock.transaction
+
+import io.interlock.spark.compaction.FailedCompaction
+import io.interlock.spark.properties.TableProperties
+import org.apache.spark.sql.delta.interlock.log.ChecksummedSnapshot
+import org.apache.spark.sql.delta.{OptimisticTransaction, TransactionExecutionObserver}
+
+/** Puts an [[InterlockTransaction]] in the place of every transaction of this JVM.
+  *
+  * Delta creates each transaction inside the observer of the executing thread. The thread-local
+  * variable that holds the observer is replaced, once per JVM, by one which shows whatever observer
+  * a thread has through a [[WrappingObserver]]. So the hook holds on every thread, also where no
+  * session ever analysed a plan, and observers that others set go on working.
+  */
+object TransactionHook {
+  private val setter = "$_setter_$threadObserver_$eq"
+
+  /** Installs the hook; further calls do nothing.
+    *
+    * @throws IllegalStateException
+    *   where Delta's observer cannot be wrapped, which another Delta release may cause
+    */
+  def install(): Unit = installed
+
+  private lazy val installed: Unit = {
+    val companion = TransactionExecutionObserver
+    val method = companion.getClass.getMethods
+      .find(_.getName.endsWith(setter))
+      .getOrElse(throw new IllegalStateException(
+        "Interlock cannot see the transactions of this Delta release. Use delta-spark 4.4.0."
+      ))
+    method.invoke(companion, new WrappingThreadLocal(companion.getObserver))
+    ()
+  }
+
+  /** Shows each thread's observer wrapped; stores what is set without the wrapper. */
+  final private class WrappingThreadLocal(initial: TransactionExecutionObserver)
+      extends ThreadLocal[TransactionExecutionObserver] {
+    private val wrapped =
+      ThreadLocal.withInitial[WrappingObserver](() => new WrappingObserver(initial))
+
+    override def get(): TransactionExecutionObserver = wrapped.get()
+
+    override def set(observer: TransactionExecutionObserver): Unit = observer match {
+      case wrapper: WrappingObserver => wrapped.set(wrapper)
+      case other => wrapped.set(new WrappingObserver(other))
+    }
+
+    override def remove(): Unit = wrapped.remove()
+  }
+}
+
+/** Calls `inner` for every phase and replaces the transaction that is created. */
+final private class WrappingObserver(inner: TransactionExecutionObserver)
+    extends TransactionExecutionObserver {
+
+  override def startingTransaction(f: => OptimisticTransaction): OptimisticTransaction = {
+    FailedCompaction.refuseRetry()
+    inner.startingTransaction {
+      val created = f
+      if (created.getClass != classOf[OptimisticTransaction]) created
+      else {
+        val ours = new InterlockTransaction(
+          created.deltaLog,
+          created.catalogTable,
+          if (TableProperties.coordinatorOf(created.snapshot.metadata.configuration).isEmpty)
+            created.snapshot
+          else ChecksummedSnapshot.of(created.snapshot)
+        )
+        RunningTransactions.start(ours)
+        ours
+      }
+    }
+  }
+
+  override def createChild(): TransactionExecutionObserver =
+    new WrappingObserver(inner.createChild())
+  override def preparingCommit[T](f: => T): T = inner.preparingCommit(f)
+  override def beginDoCommit(): Unit = inner.beginDoCommit()
+  override def beginBackfill(): Unit = inner.beginBackfill()
+  override def beginPostCommit(): Unit = inner.beginPostCommit()
+  override def transactionCommitted(): Unit = inner.transactionCommitted()
+  override def transactionAborted(): Unit = inner.transactionAborted()
+  override def getNextObserver: Option[TransactionExecutionObserver] = inner.getNextObserver
+  override def setNextObserver(next: TransactionExecutionObserver): Unit =
+    inner.setNextObserver(next)
+  override def advanceToNextThreadObserver(): Unit = inner.advanceToNextThreadObserver()
+}

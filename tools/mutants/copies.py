@@ -1,0 +1,98 @@
+"""A copy of the tree with an environment of its own, in which sources and jars can be exchanged."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+import sys
+import sysconfig
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from tools.mutants.mutations import Mutation
+
+
+def files(root: Path) -> list[str]:
+    """Name the files of a working tree that git knows, or would."""
+    listed = _git(root, "ls-files", "-z", "--cached", "--others", "--exclude-standard")
+    return [name for name in listed.split("\0") if name and (root / name).is_file()]
+
+
+def turn(root: Path) -> int:
+    """Count the commits up to the one that is checked out: each commit has its turn."""
+    return int(_git(root, "rev-list", "--count", "HEAD"))
+
+
+def _git(root: Path, *arguments: str) -> str:
+    # The clone may belong to another user, as where CI checks it out.
+    command = ["git", "-c", "safe.directory=*", *arguments]
+    return subprocess.run(command, cwd=root, capture_output=True, text=True, check=True).stdout
+
+
+class Copy:
+    """The copy of a tree; `folder` is where it is."""
+
+    def __init__(self, root: Path, folder: Path) -> None:
+        self.folder = folder
+        for name in files(root):
+            target = folder / name
+            target.parent.mkdir(parents=True, exist_ok=True)
+            shutil.copy(root / name, target)
+        for launcher in root.glob(".build/sbt-launch-*.jar"):
+            target = folder / ".build" / launcher.name
+            target.parent.mkdir(exist_ok=True)
+            shutil.copy(launcher, target)
+        self.python = folder / ".venv" / "bin" / "python"
+        self._package: Path | None = None
+
+    def make_environment(self) -> None:
+        """Make `.venv`: a package `interlock` of its own before all packages of this one."""
+        environment = self.folder / ".venv"
+        subprocess.run([sys.executable, "-m", "venv", "--without-pip", environment], check=True)
+        own = Path(sysconfig.get_path("purelib", vars={"base": str(environment)}))
+        others = sysconfig.get_path("purelib")
+        own.joinpath("others.pth").write_text(
+            f"import site; site.addsitedir({others!r})\n", encoding="utf-8"
+        )
+        self._package = own / "interlock"
+        shutil.copytree(
+            self.folder / "python" / "interlock",
+            self._package,
+            ignore=shutil.ignore_patterns("jars", "__pycache__"),
+        )
+
+    def built_jar(self, name: str) -> Path:
+        """Put the jar that was built last aside, under a name."""
+        (jar,) = self.folder.glob("python/interlock/jars/*.jar")
+        kept = self.folder / ".build" / "jars" / name / jar.name
+        kept.parent.mkdir(parents=True)
+        jar.rename(kept)
+        return kept
+
+    def install(self, jar: Path) -> None:
+        """Put a jar in the place of the one that is installed."""
+        assert self._package is not None
+        shutil.rmtree(self._package / "jars", ignore_errors=True)
+        (self._package / "jars").mkdir()
+        shutil.copy(jar, self._package / "jars")
+
+    @contextmanager
+    def mutated(self, mutation: Mutation, file: Path) -> Iterator[None]:
+        """Have a mutation in a source of the copy; in the installed package, where it is Python's.
+
+        Args:
+            mutation: what is changed
+            file: where, in the copy
+
+        """
+        target = file
+        if mutation.is_python:
+            assert self._package is not None
+            target = self._package / file.relative_to(self.folder / "python" / "interlock")
+        text = target.read_text(encoding="utf-8")
+        target.write_text(mutation.mutated(text), encoding="utf-8")
+        try:
+            yield
+        finally:
+            target.write_text(text, encoding="utf-8")

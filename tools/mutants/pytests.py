@@ -1,0 +1,78 @@
+"""Runs of pytest in the copy of the tree, each a process of its own."""
+
+from __future__ import annotations
+
+import subprocess
+import time
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from xml.etree import ElementTree
+
+from tools.mutants.sbt import BuildError, HungError, kill
+
+_PASSED, _FAILED = 0, 1
+
+
+@dataclass(frozen=True)
+class Ran:
+    """The names of the tests that failed, and the seconds that all have taken."""
+
+    failed: list[str]
+    seconds: float
+
+
+class Pytests:
+    """Runs tests in `folder`, one run at a time."""
+
+    def __init__(self, python: Path, folder: Path) -> None:
+        self._python, self._folder = python, folder
+        self._process: subprocess.Popen[str] | None = None
+
+    def run(self, tests: Sequence[str], limit: float, *, to_the_end: bool = False) -> Ran:
+        """Run tests up to the first that fails, or all of them.
+
+        Raises:
+            HungError: after `limit` seconds
+            BuildError: where pytest finds no test, or a test could not begin
+
+        """
+        report = self._folder / ".build" / "report.xml"
+        report.unlink(missing_ok=True)
+        started = time.monotonic()
+        command = [str(self._python), "-m", "pytest", *tests, "-q", "-p", "no:cacheprovider"]
+        log = self._folder / ".build" / "pytest.log"
+        with log.open("w", encoding="utf-8") as out:
+            self._process = subprocess.Popen(
+                [*command, f"--junitxml={report}", *([] if to_the_end else ["-x"])],
+                cwd=self._folder,
+                stdin=subprocess.DEVNULL,
+                stdout=out,
+                stderr=subprocess.STDOUT,
+                text=True,
+                start_new_session=True,
+            )
+            try:
+                code = self._process.wait(limit)
+            except subprocess.TimeoutExpired:
+                raise HungError from None
+            finally:
+                self.close()
+        failed = list(_failed(report)) if report.exists() else []
+        if code not in (_PASSED, _FAILED) or bool(failed) != (code == _FAILED):
+            told = log.read_text(encoding="utf-8", errors="replace").splitlines()
+            why = [line for line in told if line.startswith(("E  ", "ERROR"))]
+            raise BuildError("\n".join((why or told)[-5:]))
+        return Ran(failed, time.monotonic() - started)
+
+    def close(self) -> None:
+        """End the run that is under way, and what it has started."""
+        if self._process is not None:
+            kill(self._process)
+            self._process = None
+
+
+def _failed(report: Path) -> Iterator[str]:
+    for case in ElementTree.parse(report).iter("testcase"):
+        if case.find("failure") is not None:
+            yield f"{case.get('classname', '').split('.')[-1]}: {case.get('name')}"
