@@ -105,12 +105,12 @@ mutants: setup ## each rule of a list broken once, for which a test must fail; A
 	$(MUTANTS) $(ARGS)
 
 bench: setup ## side by side: overhead, rebases, compactions, ranges, commits per second, fairness, a busy table
-	$(RUN) integration/bench_overhead.py
-	$(RUN) integration/bench_rebase.py
-	$(RUN) integration/bench_ranges.py
-	$(RUN) integration/bench_commits.py
-	$(RUN) integration/bench_fairness.py
-	$(RUN) integration/bench_busy_table.py
+	$(RUN) -m benchmarks.overhead
+	$(RUN) -m benchmarks.rebase
+	$(RUN) -m benchmarks.ranges
+	$(RUN) -m benchmarks.commits
+	$(RUN) -m benchmarks.fairness
+	$(RUN) -m benchmarks.busy_table
 
 docs: ## write the generated pages of the documentation
 	@$(PYTHON) -m tools.docs

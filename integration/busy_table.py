@@ -30,7 +30,7 @@ from delta.exceptions import (
 from interlock.lab.session import SMALL_SESSION
 from pyspark.sql import SparkSession
 
-from tests.sessions import stock
+from tests.kit.sessions import stock
 
 # In Python Delta's conflicts have no class in common.
 CONFLICTS = (

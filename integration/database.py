@@ -11,9 +11,19 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 from integration.stores import FILE_SYSTEM, Store
-from tests.postgres import ADMIN, DATABASE, HOST, PASSWORDS, VERSIONS, WRITER, Dump, Server, start
-from tests.support import Table
-from tests.tcp_proxy import Proxy
+from tests.kit.postgres import (
+    ADMIN,
+    DATABASE,
+    HOST,
+    PASSWORDS,
+    VERSIONS,
+    WRITER,
+    Dump,
+    Server,
+    start,
+)
+from tests.kit.support import Table
+from tests.kit.tcp_proxy import Proxy
 
 NAME = "main"
 PATIENCE_SECONDS = 60

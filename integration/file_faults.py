@@ -13,8 +13,8 @@ from pathlib import Path
 import pyspark
 from interlock.lab.session import SMALL_SESSION
 
-from tests.driver_process import DriverProcess
-from tests.support import Table
+from tests.kit.driver_process import DriverProcess
+from tests.kit.support import Table
 
 _BYTEMAN = ("org.jboss.byteman", "byteman", "4.0.25")
 _JARS = Path(__file__).parent.parent / ".build"

@@ -6,7 +6,7 @@ import threading
 from collections import Counter
 from types import TracebackType
 
-from tests.support import Table, deltalake_rows, latest_version
+from tests.kit.support import Table, deltalake_rows, latest_version
 
 
 class Follower:

@@ -21,8 +21,8 @@ from pyspark.sql import SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 from pyspark.sql.types import StringType
 
-from tests.sessions import classic_session, connect_session
-from tests.support import Table, make_table
+from tests.kit.sessions import classic_session, connect_session
+from tests.kit.support import Table, make_table
 
 STATEMENT, STREAM = FIFOS = ("statement", "stream")
 

@@ -15,8 +15,8 @@ from integration.kill_run import Outcome, Run, call
 from integration.small_disk import small_disk
 from integration.stores import FILE_SYSTEM, Store
 from integration.writers import order
-from tests.driver_process import DriverProcess
-from tests.support import Table
+from tests.kit.driver_process import DriverProcess
+from tests.kit.support import Table
 
 VICTIM = "victim"
 

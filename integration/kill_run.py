@@ -16,9 +16,9 @@ from integration.database import COMMIT, Database
 from integration.kill_cells import CLOCK_FAULTS, COMPACT, DELETE, INSERT, Cell, Fault
 from integration.small_disk import fill
 from integration.writers import order
-from tests.driver_process import Answer, DriverProcess
-from tests.log_replay import check_log
-from tests.support import Table, commit_info, deltalake_rows, versions
+from tests.kit.driver_process import Answer, DriverProcess
+from tests.kit.log_replay import check_log
+from tests.kit.support import Table, commit_info, deltalake_rows, versions
 
 if TYPE_CHECKING:
     from integration.kill_lab import Processes

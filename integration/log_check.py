@@ -12,7 +12,7 @@ from collections.abc import Collection
 from dataclasses import dataclass, fields
 from typing import Any
 
-from tests.support import Table, commit, commit_info, deltalake_rows, versions
+from tests.kit.support import Table, commit, commit_info, deltalake_rows, versions
 
 # Of the versions that a commit has passed, its tags name so many.
 MOST_NAMED = 100

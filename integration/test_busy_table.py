@@ -1,4 +1,4 @@
-"""One hour of the busy table of `bench_busy_table`, under `row_level`."""
+"""One hour of the busy table of `benchmarks.busy_table`, under `row_level`."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from itertools import chain
 from pathlib import Path
 
 from integration.busy_table import SETTINGS, Table, hour
-from tests.sessions import classic_session
+from tests.kit.sessions import classic_session
 
 
 def test_an_hour_ends_as_if_its_jobs_had_run_one_by_one(tmp_path: Path) -> None:

@@ -14,7 +14,7 @@ from interlock.demo.warehouse import Table
 
 from integration.cluster import Cluster, standalone_cluster
 from integration.demo_process import deltalake_totals, jobs_of, run_demo
-from tests.driver_process import Answer, DriverProcess, driver_processes
+from tests.kit.driver_process import Answer, DriverProcess, driver_processes
 
 SETTINGS = {
     "spark.driver.host": "127.0.0.1",

@@ -18,8 +18,8 @@ from integration.follower import Follower
 from integration.log_check import Found, check
 from integration.stores import FILE_SYSTEM, STOCK, STOCK_WIDENED, STORES, Store
 from integration.writers import Answer, acknowledged, answers, order, plan, run, streaming_copy
-from tests.driver_process import DriverProcess, driver_processes
-from tests.support import Table, deltalake_rows
+from tests.kit.driver_process import DriverProcess, driver_processes
+from tests.kit.support import Table, deltalake_rows
 
 MOST_PROCESSES = 4
 SECONDS_PER_COMMIT = 3

@@ -11,9 +11,9 @@ import pytest
 
 from integration.cluster import standalone_cluster
 from integration.test_cluster import SETTINGS
-from tests.driver_process import DriverProcess, driver_processes
-from tests.log_replay import check_log
-from tests.support import Table, commit_info, deltalake_rows, latest_version, tags, versions
+from tests.kit.driver_process import DriverProcess, driver_processes
+from tests.kit.log_replay import check_log
+from tests.kit.support import Table, commit_info, deltalake_rows, latest_version, tags, versions
 
 MINOR = "ALTER TABLE {t} COMPACT MINOR"
 MAJOR = "ALTER TABLE {t} COMPACT MAJOR"

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.sessions import connect_server
+from tests.kit.sessions import connect_server
 
 CLIENT = """
 import sys

@@ -14,8 +14,8 @@ from pathlib import Path
 import pytest
 
 from integration.interrupted import FIFOS, STATEMENT, STREAM, go
-from tests.sessions import connect_server
-from tests.support import Table, deltalake_rows, latest_version
+from tests.kit.sessions import connect_server
+from tests.kit.support import Table, deltalake_rows, latest_version
 
 PATIENCE_SECONDS = 60
 NAMES = ("spark.sql", "spark.sql in a notebook", "DataFrame.write", "interlock.retry")

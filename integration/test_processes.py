@@ -12,8 +12,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.driver_process import DriverProcess, driver_processes
-from tests.support import Table, deltalake_rows, latest_version, tags
+from tests.kit.driver_process import DriverProcess, driver_processes
+from tests.kit.support import Table, deltalake_rows, latest_version, tags
 
 INSERT_10 = "INSERT INTO {t} VALUES (10, 'i')"
 INSERT_20 = "INSERT INTO {t} VALUES (20, 'j')"

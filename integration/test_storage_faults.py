@@ -13,8 +13,8 @@ from typing import NamedTuple
 import pytest
 
 from integration import file_faults
-from tests.driver_process import Answer, DriverProcess, driver_processes
-from tests.support import Table, deltalake_rows, versions
+from tests.kit.driver_process import Answer, DriverProcess, driver_processes
+from tests.kit.support import Table, deltalake_rows, versions
 
 MOST_CALLS = 200
 # No checkpoint comes between.

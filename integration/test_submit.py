@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.support import Table, deltalake_rows, tags
+from tests.kit.support import Table, deltalake_rows, tags
 
 WAYS_IN = Path(__file__).parent.parent / "docs" / "ways-in.md"
 SCALA_PACKAGE = "--packages io.delta:delta-spark_4.2_2.13:4.4.0"

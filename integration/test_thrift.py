@@ -12,9 +12,9 @@ from pathlib import Path
 import pytest
 from pyspark.find_spark_home import _find_spark_home
 
-from tests.driver_process import driver_processes
-from tests.sessions import thrift_server
-from tests.support import Table, deltalake_rows, tags, versions
+from tests.kit.driver_process import driver_processes
+from tests.kit.sessions import thrift_server
+from tests.kit.support import Table, deltalake_rows, tags, versions
 
 SECRET = "first line of a file that is nobody's business"
 

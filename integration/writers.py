@@ -20,8 +20,8 @@ import pyarrow.parquet
 from pyspark.sql import SparkSession
 
 from integration.compiled import compiled
-from tests.driver_process import DriverProcess
-from tests.support import Table
+from tests.kit.driver_process import DriverProcess
+from tests.kit.support import Table
 
 POLL_SECONDS = 0.05
 

@@ -11,8 +11,8 @@ import pytest
 from interlock.lab.example import PLAIN, Tables
 from pyspark.sql import SparkSession
 
-from tests.sessions import classic_session
-from tests.support import Table
+from tests.kit.sessions import classic_session
+from tests.kit.support import Table
 
 # Python functions in queries run on the interpreter that runs the tests.
 os.environ.setdefault("PYSPARK_PYTHON", sys.executable)

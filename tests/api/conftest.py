@@ -8,7 +8,7 @@ import interlock
 import pytest
 from pyspark.sql import SparkSession
 
-from tests.sessions import classic_session, connect_server, connect_session
+from tests.kit.sessions import classic_session, connect_server, connect_session
 
 _SETTINGS = {
     # Jobs that stand at a barrier keep a slot each, and there are more of them than cores.

@@ -15,8 +15,8 @@ import pytest
 from interlock.cli import main
 from pyspark.sql import SparkSession
 
-from tests.api.races import lose
-from tests.support import Table
+from tests.kit.api_races import lose
+from tests.kit.support import Table
 
 SHELL = [sys.executable, "-c", "from interlock.cli import main; exit(main())"]
 

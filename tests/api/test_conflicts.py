@@ -11,8 +11,8 @@ import interlock
 import pytest
 from pyspark.sql import SparkSession
 
-from tests.api.races import lose
-from tests.support import Table, commit_info, make_table
+from tests.kit.api_races import lose
+from tests.kit.support import Table, commit_info, make_table
 
 
 class Lost(NamedTuple):

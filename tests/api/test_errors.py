@@ -13,8 +13,8 @@ from pyspark.errors import AnalysisException, PySparkException, StreamingQueryEx
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
-from tests.api.races import lose
-from tests.support import Table, latest_version, rows
+from tests.kit.api_races import lose
+from tests.kit.support import Table, latest_version, rows
 
 FACTS = {
     "condition": "INTERLOCK_CONCURRENT_APPEND",

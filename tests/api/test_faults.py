@@ -18,9 +18,9 @@ import pytest
 from pyspark.sql import SparkSession
 from pyspark.sql.types import IntegerType
 
-from tests.barrier import barrier
-from tests.foreign import commit_by_hand
-from tests.support import Table, latest_version, make_table, rows, versions
+from tests.kit.barrier import barrier
+from tests.kit.foreign import commit_by_hand
+from tests.kit.support import Table, latest_version, make_table, rows, versions
 
 HELD = "INSERT INTO {t} SELECT held(20), 'z'"
 

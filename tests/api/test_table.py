@@ -12,8 +12,8 @@ import pytest
 from interlock.sql_text import literal
 from pyspark.sql import SparkSession
 
-from tests.entry_points import set_for_now
-from tests.support import (
+from tests.kit.entry_points import set_for_now
+from tests.kit.support import (
     Table,
     commit_info,
     deltalake_rows,

@@ -12,7 +12,7 @@ import pytest
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 
-from tests.support import Table, commit_info, make_table
+from tests.kit.support import Table, commit_info, make_table
 
 LIFE = (
     "INSERT INTO {t} VALUES (1, 'a', 1), (2, 'b', 1), (3, 'c', 2)",

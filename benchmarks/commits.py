@@ -1,0 +1,245 @@
+"""Commits per second of small appends, next to stock Delta.
+
+    python -m benchmarks.commits [--quick] [--how insert] [--store stock --store filesystem]
+
+    throughput   1, 4, 16 and 64 writers of one table, threads of at most four processes
+    missed       one commit that has missed 1, 10 and 100 versions of another process
+
+`commit` commits files that are there already: what the log costs, end to end through Delta and the
+coordinator, without the query. `insert` runs INSERT statements. A commit counts as kept if it was
+acknowledged and is in the log exactly once.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import statistics
+import sys
+import tempfile
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from integration.database import opened
+from integration.stores import STOCK, STOCK_SAME_PROPERTIES, STORES, Store
+from integration.writers import Writer, acknowledged, answers, make_files, order, run
+from tests.kit.driver_process import DriverProcess, driver_processes
+from tests.kit.support import Table, commit, versions
+
+STOCKS = {store.name: store for store in (STOCK, STOCK_SAME_PROPERTIES)}
+CONTENDERS = (*STOCKS, *STORES)
+MOST_PER_SECOND = 400
+PATIENCE_SECONDS = 300
+PERFORMANCE = {
+    "spark.driver.extraJavaOptions": "-XX:+UseSerialGC -XX:ReservedCodeCacheSize=240m",
+}
+
+
+@dataclass(frozen=True)
+class Scale:
+    """How much is measured.
+
+    Attributes:
+        writers: numbers of writers
+        processes: at most
+        seconds: of one measurement
+        tables: numbers of tables for 16 writers, beside one
+        missed: numbers of missed versions
+        repetitions: of each of them
+        contenders: unless others are chosen
+
+    """
+
+    writers: tuple[int, ...] = (1, 4, 16, 64)
+    processes: int = 4
+    seconds: float = 20.0
+    tables: tuple[int, ...] = (16,)
+    missed: tuple[int, ...] = (1, 10, 100)
+    repetitions: int = 5
+    contenders: tuple[str, ...] = CONTENDERS
+
+
+QUICK = Scale(
+    writers=(1, 16),
+    processes=2,
+    seconds=5,
+    tables=(),
+    missed=(1, 10),
+    repetitions=1,
+    contenders=(STOCK.name, STORES[0], STORES[-1]),
+)
+
+
+@dataclass(frozen=True)
+class Row:
+    """One measurement of throughput; times in seconds."""
+
+    store: str
+    writers: int
+    tables: int
+    kept_per_second: float
+    lost: int
+    refused: int
+    median: float
+    p99: float
+    longest: float
+
+
+class Bench:
+    """The processes of one contender, and new tables for each measurement."""
+
+    def __init__(
+        self, store: Store, drivers: Sequence[DriverProcess], folder: Path, how: str
+    ) -> None:
+        self._store = store
+        self._drivers = drivers
+        self._folder = folder
+        self._how = how
+        self._made = 0
+
+    def warm_up(self) -> None:
+        """Let each process commit until its code is compiled and its classes are there."""
+        self.throughput(2 * len(self._drivers), len(self._drivers), 6)
+
+    def throughput(self, writers: int, tables: int, seconds: float) -> Row:
+        """Let writers commit for some seconds, dealt out to the tables."""
+        most = int(MOST_PER_SECOND * seconds / writers) + 10
+        made = [self._table(range(writers * most)) for _ in range(tables)]
+        planned = [
+            Writer(str(made[n % tables].path), n * most, most, self._how, self._lines(n), seconds)
+            for n in range(writers)
+        ]
+        took = run(self._drivers, planned, seconds + PATIENCE_SECONDS)
+        told = answers(planned)
+        there = Counter(i for table in made for i in ids(table))
+        for error in {answer.error for answer in told if answer.error}:
+            print(f"{self._store.name}: {error}", file=sys.stderr)
+        kept = [i for i in acknowledged(told) if there[i] == 1]
+        times = sorted(answer.seconds for answer in told)
+        return Row(
+            store=self._store.name,
+            writers=writers,
+            tables=tables,
+            kept_per_second=len(kept) / took,
+            lost=len(acknowledged(told)) - len(kept),
+            refused=len(told) - len(acknowledged(told)),
+            median=statistics.median(times),
+            p99=times[int(len(times) * 0.99)],
+            longest=times[-1],
+        )
+
+    def missed(self, versions_missed: int, repetitions: int) -> float:
+        """Return the median seconds of a commit behind versions that another process made."""
+        one, other = self._drivers[:2]
+        times: list[float] = []
+        most = (versions_missed + 1) * (repetitions + 1)
+        table = self._table(range(most))
+        for repetition in range(repetitions + 1):
+            first = repetition * (versions_missed + 1)
+            result = self._lines(0)
+            order(one, f"from integration.writers import begin; begin(spark, {str(table.path)!r})")
+            others = Writer(str(table.path), first + 1, versions_missed, "commit", self._lines(1))
+            run([other], [others], PATIENCE_SECONDS)
+            order(one, f"from integration.writers import end; end(spark, {first}, {result!r})")
+            times.append(float(Path(result).read_text(encoding="utf-8")))
+        return statistics.median(times[1:])
+
+    def _table(self, identifiers: range) -> Table:
+        self._made += 1
+        table = Table(self._folder / f"table-{self._made}")
+        created = self._drivers[0].run(self._store.create(table))
+        assert created.error is None, created.message
+        if self._how == "commit":
+            make_files(table, identifiers[:1])
+            for identifier in identifiers[1:]:
+                os.link(table.path / "0.parquet", table.path / f"{identifier}.parquet")
+        return table
+
+    def _lines(self, writer: int) -> str:
+        return str(self._folder / f"told-{self._made}-{writer}")
+
+
+def ids(table: Table) -> list[int]:
+    """List the ids of all files that the log adds."""
+    adds = (a["add"] for v in versions(table) for a in commit(table, v) if "add" in a)
+    return [json.loads(add["stats"])["minValues"]["id"] for add in adds]
+
+
+@contextmanager
+def contender(name: str, folder: Path) -> Iterator[Store]:
+    """Start what the sessions of a contender need."""
+    if name in STOCKS:
+        yield STOCKS[name]
+    else:
+        with opened(name, folder / "database") as (store, _):
+            yield store
+
+
+def measure(store: Store, folder: Path, scale: Scale, how: str) -> tuple[list[Row], list[str]]:
+    """Run all measurements of one contender."""
+    settings = {**PERFORMANCE, **store.settings}
+    kinds = [store.kind] * scale.processes
+    with driver_processes(folder, *kinds, settings=settings) as drivers:
+        bench = Bench(store, drivers, folder, how)
+        bench.warm_up()
+        rows = []
+        for writers, tables in [*((w, 1) for w in scale.writers), *((16, t) for t in scale.tables)]:
+            rows.append(bench.throughput(writers, tables, scale.seconds))
+            print(rows[-1], file=sys.stderr, flush=True)
+        missed = [f"{bench.missed(n, scale.repetitions) * 1000:.0f} ms" for n in scale.missed]
+    return rows, [store.name, *missed]
+
+
+def main() -> None:
+    """Measure and print two tables."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
+    parser.add_argument("--quick", action="store_true", help="less of each, in three minutes")
+    parser.add_argument("--how", choices=("commit", "insert"), default="commit")
+    parser.add_argument("--store", action="append", choices=CONTENDERS)
+    parser.add_argument("--seconds", type=float, help="of one measurement")
+    arguments = parser.parse_args()
+    scale = QUICK if arguments.quick else Scale()
+    if arguments.seconds is not None:
+        scale = replace(scale, seconds=arguments.seconds)
+    rows: list[Row] = []
+    missed = [["missed versions", *(str(number) for number in scale.missed)]]
+    for name in arguments.store or scale.contenders:
+        with (
+            tempfile.TemporaryDirectory(prefix="interlock-bench-") as folder,
+            contender(name, Path(folder)) as store,
+        ):
+            more, line = measure(store, Path(folder), scale, arguments.how)
+        rows += more
+        missed.append(line)
+    print_columns([HEADS, *(cells(row) for row in rows)])
+    print()
+    print_columns(missed)
+
+
+HEADS = [
+    *("store", "writers", "tables", "kept/s", "lost", "refused"),
+    *("median", "p99", "longest wait"),
+]
+
+
+def cells(row: Row) -> list[str]:
+    times = [f"{seconds * 1000:.0f} ms" for seconds in (row.median, row.p99, row.longest)]
+    counts = [str(n) for n in (row.writers, row.tables)]
+    return [
+        *(row.store, *counts, f"{row.kept_per_second:.1f}", str(row.lost), str(row.refused)),
+        *times,
+    ]
+
+
+def print_columns(rows: Sequence[Sequence[str]]) -> None:
+    widths = [max(len(row[column]) for row in rows) for column in range(len(rows[0]))]
+    for row in rows:
+        print("  ".join(cell.rjust(width) for cell, width in zip(row, widths, strict=True)))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,389 @@
+"""Audit records: what a rejected commit leaves beside the log, and a rebased one in its tags."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+from datetime import datetime, timedelta, timezone
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import pytest
+from interlock.lab.example import PLAIN, Tables
+from pyspark.errors import PySparkException
+from pyspark.sql import DataFrame, Row, SparkSession
+
+from tests.kit.support import (
+    Job,
+    Table,
+    await_checkpoints,
+    commit,
+    commit_info,
+    deltalake_rows,
+    log_of,
+    make_table,
+    python_job,
+    run_in_order,
+    sql_job,
+    sql_race,
+    tags,
+)
+
+INSERT = "INSERT INTO {t} VALUES (10, 'i')"
+WHO = ("user", "session", "application")
+
+
+class Lost(NamedTuple):
+    """An attempt that lost: its error, the line that it left, and the table."""
+
+    error: Any
+    record: dict[str, Any]
+
+
+def folder(table: Table) -> Path:
+    return table.path / "_delta_log" / "_interlock"
+
+
+def records(table: Table) -> list[dict[str, Any]]:
+    """Read the lines of rejected commits, oldest first."""
+    files = sorted(folder(table).glob("*.jsonl"))
+    lines = (line for file in files for line in file.read_text().splitlines())
+    return [json.loads(line) for line in lines if line.endswith("}")]
+
+
+def stream_twice(batch: DataFrame, table: Table) -> None:
+    """Write as a streaming query's batch does, with the number of the batch."""
+    writer = batch.write.format("delta").mode("append").option("txnAppId", "a")
+    writer.option("txnVersion", 1).save(str(table.path))
+
+
+@pytest.fixture(scope="module")
+def table(tables: Tables) -> Table:
+    """A copy of the documents' example on which every race of `lost` has been run."""
+    return Table(tables.fresh(PLAIN, {"interlock.policy": "maxcompute_delta"}))
+
+
+@pytest.fixture(scope="module")
+def lost(spark: SparkSession, table: Table) -> dict[str, Lost]:
+    """One attempt for each kind of conflict, in this order, by the kind's name."""
+    batch = python_job("batch", lambda s: stream_twice(s.sql("SELECT 30 AS id, 'k' AS v"), table))
+    support = "ALTER TABLE {{t}} SET TBLPROPERTIES ('delta.feature.{}' = 'supported')"
+    pairs: dict[str, tuple[str | Job, str | Job]] = {
+        "ConcurrentAppend": (INSERT, "INSERT INTO {t} VALUES (20, 'j')"),
+        "ConcurrentWrite": (INSERT, "RESTORE TABLE {t} TO VERSION AS OF 1"),
+        "ConcurrentTransaction": (batch, batch),
+        "ProtocolChanged": (support.format("timestampNtz"), support.format("typeWidening")),
+        "MetadataChanged": ("ALTER TABLE {t} ADD COLUMN w INT", INSERT),
+    }
+    found = {}
+    for kind, pair in pairs.items():
+        before = len(records(table))
+        jobs = [sql_job(job.format(t=table)) if isinstance(job, str) else job for job in pair]
+        first, second = run_in_order(spark, jobs)
+        assert first.ok, first.error
+        left = records(table)[before:]
+        assert len(left) == 1, (kind, left, second)
+        found[kind] = Lost(second.error, left[0])
+    return found
+
+
+def test_every_kind_of_conflict_leaves_a_record(
+    spark: SparkSession, table: Table, lost: dict[str, Lost]
+) -> None:
+    for kind, (error, record) in lost.items():
+        assert type(error).__name__ == f"{kind}Error"
+        assert (record["kind"], record["outcome"]) == (kind, "REJECTED")
+        assert record["policy"] == "maxcompute_delta"
+        assert record["message"] == str(error).partition("\n\nJVM stacktrace")[0]
+        assert record["condition"] == error.condition
+        winner = commit_info(table, record["winnerVersion"])
+        assert record["readVersion"] == record["winnerVersion"] - 1
+        assert record["earlierOperation"] == winner["operation"]
+        assert record["winnerAttempt"] == winner["txnId"]
+        assert record["user"] == spark.sparkContext.sparkUser()
+        assert record["application"] == spark.sparkContext.applicationId
+        assert record["session"]
+        assert record["millis"] >= 0
+        age = datetime.now(timezone.utc) - datetime.fromisoformat(record["time"][:19] + "+00:00")
+        assert timedelta(0) <= age < timedelta(minutes=10)
+    assert len({record["attempt"] for _, record in lost.values()}) == len(lost)
+    assert len(list(folder(table).iterdir())) == 1  # a file for a process and day
+
+
+def test_a_record_has_the_facts_of_the_error(lost: dict[str, Lost]) -> None:
+    error, record = lost["ConcurrentAppend"]
+    assert {
+        "rule": "D7",
+        "verdict": "FAIL",
+        "earlierClass": "APPEND",
+        "laterClass": "APPEND",
+        "laterOperation": "WRITE",
+        "scope": "the whole table",
+        "why": error.why,
+        "table": error.table,
+        "bytes": record["bytes"],
+    }.items() <= record.items()
+    assert 200 < record["bytes"] < 5000  # one file of one row, written in vain
+    assert lost["MetadataChanged"].record["laterClass"] == "APPEND"
+    assert lost["MetadataChanged"].record["earlierClass"] == "METADATA"
+    restore = lost["ConcurrentWrite"].record
+    assert (restore["rule"], restore["earlierClass"]) == ("any concurrent commit", "APPEND")
+
+
+def test_the_verdict_is_the_cells(spark: SparkSession, table_path: Path) -> None:
+    """Not FAIL: the two met, which BY_ROWS asks."""
+    table = make_table(spark, table_path, policy="row_level")
+    update = "UPDATE {t} SET v = 'x' WHERE id = 1"
+    _, later = sql_race(spark, table, update, update)
+    assert later.error is not None
+    (row,) = spark.sql(f"CALL interlock.conflicts('{table}')").collect()
+    assert (row["outcome"], row["verdict"]) == ("REJECTED", "BY_ROWS")
+
+
+def test_conflicts_are_listed_newest_first(
+    spark: SparkSession, table: Table, lost: dict[str, Lost]
+) -> None:
+    rows = spark.sql(f"CALL interlock.conflicts('{table}')").collect()
+    assert [row["kind"] for row in rows] == list(lost)[::-1]
+    assert all(row["outcome"] == "REJECTED" for row in rows)
+    newest = spark.sql(f"CALL interlock.conflicts(table => '{table}', limit => 2)").collect()
+    assert newest == rows[:2]
+    row, (error, record) = rows[-1], lost["ConcurrentAppend"]
+    assert row["attempt"] == record["attempt"]
+    assert (row["operation"], row["class"], row["rule"]) == ("WRITE", "APPEND", "D7")
+    assert (row["read_version"], row["winners"], row["version"]) == (2, [3], None)
+    assert (row["message"], row["bytes"]) == (error.message, record["bytes"])
+    assert tuple(row[name] for name in WHO) == tuple(record[name] for name in WHO)
+
+
+def explained(spark: SparkSession, table: Table, attempt: str) -> Row:
+    call = f"CALL interlock.explain_conflict(table => '{table}', attempt => '{attempt}')"
+    (row,) = spark.sql(call).collect()
+    return row
+
+
+def test_a_conflict_is_explained(spark: SparkSession, table: Table, lost: dict[str, Lost]) -> None:
+    def of(kind: str) -> Row:
+        return explained(spark, table, lost[kind].record["attempt"])
+
+    append = of("ConcurrentAppend")
+    assert "MaxCompute" in append["source"]
+    assert append["policies"][:2] == ["maxcompute_transactional", "maxcompute_standard"]
+    assert append["retry_helps"] is True
+    assert append["layout"].startswith("Partition the table")
+    for told in (
+        "WRITE (APPEND) read version 2 and lost against version 3 (WRITE, APPEND).",
+        "Policy maxcompute_delta, rule D7: APPEND fails after APPEND. Source: ",
+        "Where they met: the whole table.",
+        "Run it again? Yes",
+    ):
+        assert told in append["text"], append["text"]
+    metadata = of("MetadataChanged")
+    assert "Delta's own check under every policy" in metadata["text"]
+    assert metadata["policies"] == metadata["policies_by_files"] == []
+    assert metadata["policies_by_rows"] == []
+    helps = {kind: of(kind)["retry_helps"] for kind in lost}
+    assert {kind for kind, yes in helps.items() if not yes} == {
+        "ConcurrentTransaction",
+        "ProtocolChanged",
+    }
+
+
+def test_unknown_attempts(spark: SparkSession, table: Table, lost: dict[str, Lost]) -> None:
+    def refused(attempt: str) -> str:
+        with pytest.raises(PySparkException) as caught:
+            explained(spark, table, attempt)
+        assert caught.value.getCondition() == "INTERLOCK_UNKNOWN_ATTEMPT"
+        return str(caught.value)
+
+    assert lost["MetadataChanged"].record["attempt"] in refused("nothing")
+    winner = lost["ConcurrentAppend"].record["winnerAttempt"]
+    assert "It committed version 3 and met no other commit." in refused(winner)
+
+
+def test_a_rebased_commit_is_its_own_record(spark: SparkSession, example: Table) -> None:
+    for statement in ("OPTIMIZE {t}", "INSERT INTO {t} VALUES (4, 'd')"):
+        spark.sql(statement.format(t=example))
+    won, later = sql_race(
+        spark, example, "DELETE FROM {t} WHERE id = 1", "ALTER TABLE {t} COMPACT MINOR"
+    )
+    assert won.ok
+    assert later.error is None
+    made = tags(example, 6)
+    assert made.pop("delta.rowTracking.preserved") == "true"
+    written = sum(action["add"]["size"] for action in commit(example, 6) if "add" in action)
+    assert made.pop("interlock.millis").isdigit()
+    assert made == {
+        "interlock.class": "COMPACT_MINOR",
+        "interlock.policy": "maxcompute_delta",
+        "interlock.rebasedOver": "5",
+        "interlock.rule": "D14",
+        "interlock.verdicts": "REBASE_COMPACTION",
+        "interlock.scope": "the whole table",
+        "interlock.bytesSaved": str(written),
+    }
+    assert not folder(example).exists()
+    (row,) = spark.sql(f"CALL interlock.conflicts('{example}')").collect()
+    attempt = commit_info(example, 6)["txnId"]
+    assert (row["outcome"], row["attempt"], row["version"]) == ("REBASED", attempt, 6)
+    assert (row["verdict"], row["winners"]) == ("REBASE_COMPACTION", [5])
+    assert (row["bytes"], row["read_version"]) == (written, 4)
+    told = explained(spark, example, attempt)
+    assert told["retry_helps"] is None
+    assert "COMPACT MINOR (COMPACT_MINOR) made version 6. It had read version 4." in told["text"]
+    assert "over version 5 (DELETE, MUTATE): REBASE_COMPACTION" in told["text"]
+
+    sql_race(spark, example, INSERT, INSERT)
+    rows = spark.sql(f"CALL interlock.conflicts('{example}')").collect()
+    assert [row["outcome"] for row in rows] == ["REJECTED", "REBASED"]  # by time, not by place
+
+
+def put_old(table: Table, days: int) -> Path:
+    """Leave a file of records of a day, as a process of that day would have."""
+    day = datetime.now(timezone.utc).date() - timedelta(days=days)
+    file = folder(table) / f"conflicts-{day}-deadbeef.jsonl"
+    line = {
+        "attempt": f"old-{days}",
+        "outcome": "REJECTED",
+        "time": f"{day}T12:00:00Z",
+        "earlierOperation": None,  # as of a writer that does not say
+    }
+    file.parent.mkdir(exist_ok=True)
+    file.write_text(json.dumps(line) + "\n" + '{"attempt": "cut o')
+    return file
+
+
+def test_records_are_kept_as_long_as_the_log(spark: SparkSession, example: Table) -> None:
+    """By the first record of a process, and then by each checkpoint."""
+    month, week = put_old(example, 40), put_old(example, 20)
+    other = folder(example) / "conflicts-nonsense.jsonl"
+    other.touch()
+    sql_race(spark, example, INSERT, INSERT)
+    assert (month.exists(), week.exists(), other.exists()) == (False, True, True)
+    found = spark.sql(f"CALL interlock.conflicts('{example}')").collect()
+    assert [row["attempt"] for row in found] == [records(example)[-1]["attempt"], "old-20"]
+
+    spark.sql(
+        f"ALTER TABLE {example} SET TBLPROPERTIES ('delta.checkpointInterval' = '1', "
+        "'delta.logRetentionDuration' = 'interval 10 days')"
+    )
+    await_checkpoints(spark)
+    assert not week.exists()
+    assert len(records(example)) == 1
+
+
+def test_nothing_minds_the_folder(spark: SparkSession, table: Table, lost: dict[str, Lost]) -> None:
+    """VACUUM, log clean-up, RESTORE, SHOW HISTORY and a reader that shares no code with Spark."""
+    minded = Table(table.path.parent / "minded")
+    shutil.copytree(table.path, minded.path)
+    before, rows = records(minded), deltalake_rows(minded)
+    assert len(before) == len(lost)
+    version = len(spark.sql(f"SHOW HISTORY FOR TABLE {minded}").collect()) - 1
+    log = minded.path / "_delta_log"
+    for file in log.glob("0*"):
+        os.utime(file, (0, 0))
+    jvm: Any = spark._jvm
+    none = jvm.scala.Option.empty()
+    logs = jvm.org.apache.spark.sql.delta.DeltaLog
+    delta_log = logs.forTable(spark._jsparkSession, str(minded.path))
+    delta_log.checkpoint(delta_log.getSnapshotAt(version, none, none, False), none)
+    assert not (log / f"{0:020}.json").exists()
+    spark.sql(f"INSERT INTO {minded} VALUES (50, 'm', NULL)")
+    spark.sql(f"RESTORE TABLE {minded} TO VERSION AS OF {version}")
+    spark.conf.set("spark.databricks.delta.retentionDurationCheck.enabled", "false")
+    spark.sql(f"VACUUM {minded} RETAIN 0 HOURS")
+    assert deltalake_rows(minded) == rows
+    assert records(minded) == before
+
+
+def test_a_record_that_cannot_be_written_is_a_warning(spark: SparkSession, example: Table) -> None:
+    folder(example).touch()
+    with log_of(spark, "io.interlock.spark.audit.AuditTrail") as written:
+        _, second = sql_race(spark, example, INSERT, INSERT)
+    assert type(second.error).__name__ == "ConcurrentAppendError"
+    assert "A rejected commit left no record" in written.toString()
+    folder(example).unlink()
+
+
+class TestFolder:
+    """The folder by itself, on a local disk and on a file system that is none to us."""
+
+    @pytest.fixture(params=["local", "other"])
+    def records(self, request: pytest.FixtureRequest, spark: SparkSession, tmp_path: Path) -> Any:
+        """Records of a log at tmp_path/log; the other file system leads to the same disk."""
+        jvm: Any = spark._jvm
+        conf = jvm.org.apache.hadoop.conf.Configuration(False)
+        conf.set(f"fs.viewfs.mounttable.{tmp_path.name}.link./t", tmp_path.as_uri())
+        root = tmp_path.as_uri() if request.param == "local" else f"viewfs://{tmp_path.name}/t"
+        path = jvm.org.apache.hadoop.fs.Path(f"{root}/log")
+        return jvm.io.interlock.spark.audit.RecordFolder(path, conf)
+
+    @staticmethod
+    def record(spark: SparkSession, number: int, day: str) -> Any:
+        jvm: Any = spark._jvm
+        facts = {"attempt": f"a{number}", "time": f"{day}T00:00:0{number}.5Z"}
+        return jvm.io.interlock.spark.audit.ConflictRecord.ofJson(json.dumps(facts)).get()
+
+    @staticmethod
+    def attempts(records: Any) -> list[str]:
+        found = records.newestFirst().toSeq()
+        return [found.apply(n).text("attempt").get() for n in range(found.size())]
+
+    def test_newest_first(self, spark: SparkSession, records: Any, tmp_path: Path) -> None:
+        (tmp_path / "log").mkdir()
+        assert not records.newestFirst().hasNext()
+        days = {1: "2026-01-02", 2: "2026-01-02", 3: "2026-01-01"}
+        for number, day in days.items():
+            records.append(self.record(spark, number, day))
+        assert self.attempts(records) == ["a2", "a1", "a3"]
+        java_time: Any = spark._jvm.java.time  # type: ignore[union-attr]
+        for now, left in (("2026-01-12T00:00:00Z", 3), ("2026-01-12T00:00:01Z", 2)):
+            records.sweep(java_time.Duration.ofDays(10), java_time.Instant.parse(now))
+            assert records.newestFirst().size() == left
+
+    def test_what_is_no_record_is_skipped_and_said_once(
+        self, spark: SparkSession, records: Any, tmp_path: Path
+    ) -> None:
+        """Nor is anything waited for: a pipe has no end, and the largest file is a hole."""
+        kept = tmp_path / "log" / "_interlock"
+        kept.mkdir(parents=True)
+        whole = {"attempt": "whole", "time": "2026-01-02T00:00:00Z"}
+        times = ["+1000000000-12-31T23:59:59Z", "0000-01-01T00:00:00Z", "yesterday", 5, None]
+        lines = [
+            *("[1]", "null", "{}", "", '{"attempt": "\u00e9'),
+            json.dumps({"attempt": None, "time": whole["time"]}),
+            *(json.dumps({"attempt": "a", "time": time}) for time in times),
+            json.dumps(whole),
+        ]
+        broken = "\n".join(lines).encode() + b'\n{"attempt": "\xc3'
+        (kept / "conflicts-2026-01-02-broken.jsonl").write_bytes(broken)
+        (kept / "conflicts-2026-02-31-date.jsonl").write_text(json.dumps(whole))
+        (kept / "conflicts-2026-01-02-folder.jsonl").mkdir()
+        os.mkfifo(kept / "conflicts-2026-01-02-pipe.jsonl")
+        with (kept / "conflicts-2026-01-03-huge.jsonl").open("wb") as huge:
+            huge.truncate(2**36)
+        with log_of(spark, "io.interlock.spark.audit.RecordFolder") as warnings:
+            for _ in range(2):
+                assert self.attempts(records) == ["whole"]
+        said = warnings.toString()
+        assert said.count("12 of 13 lines are no records") == 1
+        assert said.count("its records are not shown") == 1
+        assert f"has {2**36} bytes" in said
+
+    def test_a_record_after_a_torn_one_is_a_line_of_its_own(
+        self, spark: SparkSession, records: Any, tmp_path: Path
+    ) -> None:
+        (tmp_path / "log").mkdir()
+        records.append(self.record(spark, 1, "2026-01-02"))
+        for file in (tmp_path / "log" / "_interlock").glob("*.jsonl"):
+            file.write_bytes(file.read_bytes()[:-9])
+        records.append(self.record(spark, 2, "2026-01-02"))
+        assert self.attempts(records) == ["a2"]
+
+    def test_a_dropped_table_stays_so(
+        self, spark: SparkSession, records: Any, tmp_path: Path
+    ) -> None:
+        with pytest.raises(Exception, match="log"):
+            records.append(self.record(spark, 1, "2026-01-02"))
+        assert not (tmp_path / "log").exists()

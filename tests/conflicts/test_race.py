@@ -1,0 +1,53 @@
+"""The race driver forces commit orders and never hangs."""
+
+from __future__ import annotations
+
+import interlock
+from interlock.lab.example import PLAIN, Tables
+from pyspark.errors import AnalysisException
+from pyspark.sql import SparkSession
+
+from tests.kit.support import (
+    Table,
+    latest_version,
+    python_job,
+    race,
+    rows,
+    sql_job,
+    sql_race,
+    sql_run_in_order,
+)
+
+
+def test_three_jobs_commit_in_the_order_given(spark: SparkSession, tables: Tables) -> None:
+    policy = {"interlock.policy": "maxcompute_transactional"}
+    table = Table(tables.fresh(PLAIN, policy))
+    done = sql_run_in_order(
+        spark,
+        table,
+        "INSERT INTO {t} VALUES (4, 'd')",
+        "INSERT OVERWRITE {t} VALUES (5, 'e')",
+        "DELETE FROM {t} WHERE id = 1",
+    )
+    assert [job.version for job in done] == [3, 4, None]
+    assert [job.held for job in done] == [False, True, True]
+    assert isinstance(done[2].error, interlock.ConflictError)
+    assert done[2].error.read_version == 2
+    assert rows(spark, table) == ((5, "e"),)
+
+
+def test_a_job_that_fails_before_its_gate_holds_nobody_up(
+    spark: SparkSession, example: Table
+) -> None:
+    first, second = sql_race(spark, example, "DELETE FROM {t} WHERE id = 1", "SELECT no_column")
+    assert first.version == 3
+    assert isinstance(second.error, AnalysisException)
+    assert (second.held, second.version) == (False, None)
+
+
+def test_a_first_job_that_fails_lets_the_second_go(spark: SparkSession, example: Table) -> None:
+    earlier = python_job("broken", lambda spark: 1 / 0)
+    later = sql_job(f"INSERT INTO {example} VALUES (4, 'd')")
+    first, second = race(spark, earlier, later, latest_version=lambda: latest_version(example))
+    assert isinstance(first.error, ZeroDivisionError)
+    assert (first.version, second.version) == (None, 3)

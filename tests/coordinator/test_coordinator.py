@@ -1,0 +1,659 @@
+"""Commits of tables through the coordinator, as a session sees them.
+
+What the stores do by themselves is tested beside them (jvm/coordinator, tests/test_coordinator_*).
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import statistics
+import threading
+import time
+import uuid
+from pathlib import Path
+from typing import Any
+
+import interlock.errors as errors
+import pytest
+from interlock.lab.example import sql_name
+from pyspark.java_gateway import ensure_callback_server_started
+from pyspark.sql import SparkSession
+
+from tests.kit.coordinator_jvm import observed
+from tests.kit.foreign import commit_by_hand
+from tests.kit.log_replay import check_log
+from tests.kit.support import (
+    Table,
+    await_checkpoints,
+    check_row_ids,
+    commit_info,
+    confs,
+    deltalake_rows,
+    jobs_started,
+    latest_version,
+    log_of,
+    make_table,
+    python_job,
+    race,
+    rows,
+    sql_job,
+    unknown_files,
+    versions,
+)
+
+OPT_IN = {"interlock.coordinator": "filesystem"}
+
+
+def stamp(table: Table, version: int) -> str | None:
+    found: str | None = (commit_info(table, version).get("tags") or {}).get("interlock.coordinator")
+    return found
+
+
+def stamps(table: Table) -> list[str | None]:
+    return [stamp(table, version) for version in versions(table)]
+
+
+def ours(count: int) -> list[str]:
+    return [f"filesystem/0/{version}" for version in range(count)]
+
+
+LAST = f"_delta_log/{2:020}.json"
+
+
+def put_back(table: Table, backup: Path) -> None:
+    shutil.rmtree(table.path)
+    shutil.copytree(backup, table.path)
+
+
+def add_files(table: Table, count: int) -> None:
+    """Commit files that nobody reads, as a writer of them would."""
+    version = len(versions(table))
+    info = commit_info(table, version - 1)
+    info |= {"txnId": str(uuid.uuid4()), "inCommitTimestamp": int(time.time() * 1000)}
+    mark = json.dumps({"rowIdHighWaterMark": 100 + count})
+    tracking = {"domain": "delta.rowTracking", "configuration": mark, "removed": False}
+    adds = (
+        {
+            "path": f"{number}.parquet",
+            "partitionValues": {},
+            "size": 1000,
+            "modificationTime": 0,
+            "dataChange": True,
+            "stats": json.dumps({"numRecords": 1}),
+            "baseRowId": 100 + number,
+            "defaultRowCommitVersion": version,
+        }
+        for number in range(count)
+    )
+    with (table.path / "_delta_log" / f"{version:020}.json").open("w") as file:
+        for action in ({"commitInfo": info}, *({"add": add} for add in adds)):
+            file.write(json.dumps(action) + "\n")
+        file.write(json.dumps({"domainMetadata": tracking}) + "\n")
+
+
+class TestWhichTables:
+    def test_a_policy_brings_every_commit_there(
+        self, spark: SparkSession, table_path: Path
+    ) -> None:
+        table = make_table(spark, table_path)
+        for statement in (
+            "UPDATE {t} SET v = 'x' WHERE id = 1",
+            "ALTER TABLE {t} COMPACT MAJOR",
+            "ALTER TABLE {t} SET TBLPROPERTIES ('a' = 'b')",
+            "RESTORE TABLE {t} TO VERSION AS OF 2",
+            "TRUNCATE TABLE {t}",
+        ):
+            spark.sql(statement.format(t=table))
+        assert stamps(table) == ours(8)
+
+    def test_a_table_without_a_policy_may_opt_in(
+        self, spark: SparkSession, table_path: Path
+    ) -> None:
+        table = make_table(spark, table_path, policy=None, properties=OPT_IN)
+        spark.sql(f"DELETE FROM {table} WHERE id = 3")
+        assert stamps(table) == ours(4)
+        assert rows(spark, table) == deltalake_rows(table) == ((1, "a"), (2, "b"))
+
+    def test_others_are_left_to_delta(self, spark: SparkSession, table_path: Path) -> None:
+        assert stamps(make_table(spark, table_path, policy=None)) == [None] * 3
+
+    def test_an_opted_in_table_keeps_deltas_conflicts(
+        self, spark: SparkSession, table_path: Path
+    ) -> None:
+        table = make_table(spark, table_path, policy=None, properties=OPT_IN)
+        first, second = race(
+            spark,
+            sql_job(f"UPDATE {table} SET v = 'x' WHERE id = 1"),
+            sql_job(f"UPDATE {table} SET v = 'y' WHERE id = 1"),
+            latest_version=lambda: versions(table)[-1],
+        )
+        assert first.error is None
+        assert isinstance(second.error, errors.ConflictError)
+        assert stamps(table) == ours(4)
+
+
+def test_what_delta_commits_is_committed_however_long_its_commit_info_is(
+    spark: SparkSession, table_path: Path
+) -> None:
+    table = make_table(spark, table_path)
+    longest = "x" * 21_000_000
+    spark.conf.set("spark.databricks.delta.commitInfo.userMetadata", longest)
+    try:
+        spark.sql(f"INSERT INTO {table} VALUES (4, 'd')")
+    finally:
+        spark.conf.unset("spark.databricks.delta.commitInfo.userMetadata")
+    assert commit_info(table, 3)["userMetadata"] == longest
+    assert stamps(table) == ours(4)
+    assert deltalake_rows(table) == ((1, "a"), (2, "b"), (3, "c"), (4, "d"))
+
+
+class TestBinding:
+    def test_existing_tables_are_bound_and_unbound(
+        self, spark: SparkSession, table_path: Path
+    ) -> None:
+        table = make_table(spark, table_path, policy=None)
+        spark.sql(f"ALTER TABLE {table} SET TBLPROPERTIES ('interlock.coordinator' = 'filesystem')")
+        spark.sql(f"INSERT INTO {table} VALUES (4, 'd')")
+        spark.sql(f"ALTER TABLE {table} UNSET TBLPROPERTIES ('interlock.coordinator')")
+        spark.sql(f"INSERT INTO {table} VALUES (5, 'e')")
+        # The commit that changes the binding goes where the table was bound before.
+        assert stamps(table) == [None] * 4 + ["filesystem/0/4", "filesystem/0/5", None]
+
+    @pytest.mark.parametrize("name", ["elsewhere", "Main-2"])
+    def test_a_session_without_the_coordinator_is_refused(
+        self, spark: SparkSession, table_path: Path, name: str
+    ) -> None:
+        table = make_table(spark, table_path)
+        with pytest.raises(errors.InterlockError, match=rf"spark\.interlock\.coordinator\.{name}"):
+            spark.sql(f"ALTER TABLE {table} SET TBLPROPERTIES ('interlock.coordinator' = '{name}')")
+        assert len(versions(table)) == 3
+
+    @pytest.mark.parametrize(
+        "name", ["jdbc:postgresql://db/interlock?password=secret", "../x", "a b", "", "x'y"]
+    )
+    def test_a_name_that_is_none_is_refused_and_never_shown(
+        self, spark: SparkSession, table_path: Path, name: str
+    ) -> None:
+        quoted = name.replace("'", "\\'")
+        with pytest.raises(errors.InterlockError) as refused:
+            make_table(spark, table_path, properties={"interlock.coordinator": quoted})
+        assert refused.value.condition == "INTERLOCK_INVALID_PROPERTY"
+        assert "secret" not in str(refused.value)
+        assert not table_path.exists()
+
+
+class TestLifeOfATable:
+    def test_dropped_and_made_anew_at_the_same_place(
+        self, spark: SparkSession, table_path: Path
+    ) -> None:
+        table = make_table(spark, table_path)
+        spark.sql(f"INSERT INTO {table} VALUES (4, 'd')")
+        shutil.rmtree(table_path)
+        spark.sql(
+            f"CREATE TABLE {table} (id INT, v STRING) USING delta"
+            " TBLPROPERTIES ('interlock.policy' = 'maxcompute_delta')"
+        )
+        spark.sql(f"INSERT INTO {table} VALUES (5, 'e')")
+        assert stamps(table) == ours(2)
+        assert rows(spark, table) == deltalake_rows(table) == ((5, "e"),)
+
+    def test_made_anew_after_the_statement_has_looked(
+        self, spark: SparkSession, table_path: Path, tmp_path: Path
+    ) -> None:
+        table = make_table(spark, table_path)
+        properties = {"delta.checkpointInterval": "7"}
+        other = make_table(spark, tmp_path / "other", properties=properties)
+        swapped: list[str] = []
+
+        def swap(phase: str, version: int) -> None:
+            if phase == "staging" and not swapped:
+                swapped.append(phase)
+                shutil.rmtree(table_path)
+                shutil.copytree(other.path, table_path)
+
+        listen: Any = ensure_callback_server_started
+        listen(spark.sparkContext._gateway)
+        with observed(spark._jvm, swap), pytest.raises(errors.InterlockError) as gone:
+            spark.sql(f"INSERT INTO {table} VALUES (4, 'd')")
+        assert swapped
+        assert gone.value.condition == "INTERLOCK_TABLE_GONE"
+        assert versions(table) == versions(other)
+        assert rows(spark, table) == deltalake_rows(table) == ((1, "a"), (2, "b"), (3, "c"))
+        spark.sql(f"INSERT INTO {table} VALUES (5, 'e')")
+        assert rows(spark, table)[-1] == (5, "e")
+
+    def test_a_log_that_was_put_back_stops_the_writes(
+        self, spark: SparkSession, table_path: Path, tmp_path: Path
+    ) -> None:
+        table = make_table(spark, table_path)
+        shutil.copytree(table_path, tmp_path / "backup")
+        spark.sql(f"INSERT INTO {table} VALUES (4, 'd')")
+        shutil.rmtree(table_path)
+        shutil.copytree(tmp_path / "backup", table_path)
+        with pytest.raises(errors.InterlockError) as stopped:
+            spark.sql(f"INSERT INTO {table} VALUES (5, 'e')")
+        assert stopped.value.condition == "INTERLOCK_COMMIT_OVERWRITTEN"
+        assert "CALL interlock.repair" in str(stopped.value)
+        assert rows(spark, table) == deltalake_rows(table) == ((1, "a"), (2, "b"), (3, "c"))
+
+    def test_a_log_that_was_put_back_behind_all_that_is_known(
+        self, spark: SparkSession, table_path: Path, tmp_path: Path
+    ) -> None:
+        """The versions that this process knows are gone, and the one before them too."""
+        made = make_table(spark, table_path)
+        shutil.copytree(table_path, tmp_path / "backup")
+        for name in (f"{2:020}.json", f"{2:020}.crc"):
+            (tmp_path / "backup/_delta_log" / name).unlink()
+        table = Table(Path(shutil.copytree(made.path, tmp_path / "unknown until now")))
+        spark.sql(f"INSERT INTO {table} VALUES (4, 'd')")
+        put_back(table, tmp_path / "backup")
+        with pytest.raises(errors.InterlockError) as stopped:
+            spark.newSession().sql(f"INSERT INTO {table} VALUES (5, 'e')")
+        assert stopped.value.condition == "INTERLOCK_COMMIT_OVERWRITTEN"
+        assert versions(table) == [0, 1]
+
+    def test_a_statement_whose_version_was_replaced(
+        self, spark: SparkSession, table_path: Path, tmp_path: Path
+    ) -> None:
+        """The log was put back and went on with another commit of that version."""
+        columns = "(id INT, p INT) USING delta PARTITIONED BY (p)"
+        inserts = ("INSERT INTO {t} VALUES (1, 1), (2, 2)", "INSERT INTO {t} VALUES (3, 1)")
+        made = make_table(spark, table_path, columns=columns, statements=inserts)
+        table = Table(Path(shutil.copytree(made.path, tmp_path / "read")))
+        other = Table(Path(shutil.copytree(made.path, tmp_path / "went on")))
+        for name in (f"{2:020}.json", f"{2:020}.crc"):
+            (other.path / "_delta_log" / name).unlink()
+        spark.sql(f"INSERT INTO {other} VALUES (7, 2)")
+        spark.sql(f"INSERT INTO {other} VALUES (8, 2)")
+
+        def go_on(_: SparkSession) -> None:
+            shutil.rmtree(table.path / "_delta_log")
+            shutil.copytree(other.path, table.path, dirs_exist_ok=True)
+
+        update = sql_job(f"UPDATE {table} SET id = id + 100 WHERE p = 1")
+        _, lost = race(spark, python_job("others", go_on), update)
+        assert isinstance(lost.error, errors.InterlockError)
+        assert lost.error.condition == "INTERLOCK_TABLE_GONE"
+        assert "Its log was put back to another state" in str(lost.error)
+        assert versions(table) == [0, 1, 2, 3]
+        assert deltalake_rows(table) == ((1, 1), (2, 2), (7, 2), (8, 2))
+
+    def test_repair_takes_a_log_that_was_put_back_as_it_is(
+        self, spark: SparkSession, table_path: Path, tmp_path: Path
+    ) -> None:
+        table = make_table(spark, table_path)
+        shutil.copytree(table_path, tmp_path / "backup")
+        spark.sql(f"INSERT INTO {table} VALUES (4, 'd')")
+        put_back(table, tmp_path / "backup")
+        (repaired,) = spark.sql(f"CALL interlock.repair('{table.path}')").collect()
+        assert repaired.asDict() == {"version": 2, "operation": "WRITE"}
+        spark.sql(f"INSERT INTO {table} VALUES (5, 'e')")
+        check_log(table)
+        check_row_ids(spark, table)
+        wanted = ((1, "a"), (2, "b"), (3, "c"), (5, "e"))
+        assert rows(spark, table) == deltalake_rows(table) == wanted
+        shutil.copy(tmp_path / "backup" / LAST, table_path / "_delta_log" / f"{3:020}.json")
+        with pytest.raises(errors.InterlockError) as stopped:
+            spark.sql(f"INSERT INTO {table} VALUES (6, 'f')")
+        assert stopped.value.condition == "INTERLOCK_COMMIT_OVERWRITTEN"
+
+    def test_a_statement_that_read_the_table_before_a_repair(
+        self, spark: SparkSession, table_path: Path, tmp_path: Path
+    ) -> None:
+        table = make_table(spark, table_path)
+        shutil.copytree(table_path, tmp_path / "backup")
+        spark.sql(f"INSERT INTO {table} VALUES (4, 'd')")
+
+        def repair(session: SparkSession) -> None:
+            put_back(table, tmp_path / "backup")
+            session.sql(f"CALL interlock.repair('{table.path}')")
+            session.sql(f"INSERT INTO {table} VALUES (5, 'e')")
+
+        late = sql_job(f"DELETE FROM {table} WHERE id >= 4")
+        repaired, lost = race(spark, python_job("repair", repair), late)
+        assert repaired.error is None
+        assert isinstance(lost.error, errors.InterlockError)
+        assert lost.error.condition == "INTERLOCK_TABLE_GONE"
+        assert "Its log was put back to another state" in str(lost.error)
+        assert rows(spark, table) == deltalake_rows(table)
+        assert rows(spark, table) == ((1, "a"), (2, "b"), (3, "c"), (5, "e"))
+
+    def test_renamed(self, spark: SparkSession) -> None:
+        spark.sql(
+            "CREATE TABLE before (id INT) USING delta"
+            " TBLPROPERTIES ('interlock.policy' = 'maxcompute_delta')"
+        )
+        spark.sql("INSERT INTO before VALUES (1)")
+        spark.sql("ALTER TABLE before RENAME TO after")
+        spark.sql("INSERT INTO after VALUES (2)")
+        assert rows(spark, "after") == ((1,), (2,))
+        spark.sql("DROP TABLE after")
+
+    def test_a_shallow_clone_has_commits_of_its_own(
+        self, spark: SparkSession, table_path: Path, tmp_path: Path
+    ) -> None:
+        table = make_table(spark, table_path)
+        clone = Table(tmp_path / "clone")
+        spark.sql(f"CREATE TABLE {clone} SHALLOW CLONE {table}")
+        spark.sql(f"INSERT INTO {clone} VALUES (4, 'd')")
+        assert stamps(clone) == ours(2)
+        assert len(versions(table)) == 3
+
+    def test_a_commit_overwritten_by_another_writer_stops_the_writes(
+        self, spark: SparkSession, table_path: Path
+    ) -> None:
+        table = make_table(spark, table_path)
+        spark.sql(f"INSERT INTO {table} VALUES (4, 'd')")
+        file = table_path / "_delta_log" / f"{3:020}.json"
+        lines = file.read_text(encoding="utf-8").splitlines()
+        info: dict[str, Any] = json.loads(lines[0])
+        ours_txn = info["commitInfo"]["txnId"]
+        info["commitInfo"]["txnId"] = "theirs"
+        replacement = file.with_name("replacement")
+        replacement.write_text("\n".join([json.dumps(info), *lines[1:]]) + "\n", encoding="utf-8")
+        os.replace(replacement, file)
+        with pytest.raises(errors.InterlockError) as stopped:
+            spark.sql(f"INSERT INTO {table} VALUES (5, 'e')")
+        assert stopped.value.condition == "INTERLOCK_COMMIT_OVERWRITTEN"
+        assert ours_txn in str(stopped.value)
+        assert "theirs" in str(stopped.value)
+        assert len(versions(table)) == 4
+
+
+def in_queue(spark: SparkSession) -> int:
+    """Count the threads whose commits have been handed in and wait for their outcome."""
+    jvm: Any = spark._jvm
+    bean = jvm.java.lang.management.ManagementFactory.getThreadMXBean()
+    return sum("CommitQueue.await" in str(t) for t in bean.dumpAllThreads(False, False, 60))
+
+
+@pytest.mark.parametrize(
+    ("most", "condition"),
+    [("1", "INTERLOCK_TOO_MANY_ATTEMPTS"), ("many", "INTERLOCK_INVALID_PROPERTY")],
+)
+def test_a_commit_gives_up_after_so_many_attempts(
+    spark: SparkSession, table_path: Path, most: str, condition: str
+) -> None:
+    """Each attempt loses its version to a foreign commit that is in conflict with nobody."""
+    table = make_table(spark, table_path)
+    before = latest_version(table)
+
+    def overtake(phase: str, version: int) -> None:
+        if phase == "publishing" and version == before + 1:
+            commit_by_hand(table, "WRITE")
+
+    with (
+        confs(spark, {"spark.interlock.commit.maxAttempts": most}),
+        observed(spark._jvm, overtake),
+        pytest.raises(errors.UsageError) as raised,
+    ):
+        spark.sql(f"INSERT INTO {table} VALUES (4, 'd')")
+    assert raised.value.condition == condition
+    assert unknown_files(table) == []
+    assert versions(table)[-1] == before + 1
+    spark.sql(f"INSERT INTO {table} VALUES (5, 'e')")
+    assert rows(spark, table) == deltalake_rows(table)
+    assert (4, "d") not in rows(spark, table)
+
+
+def test_behind_a_commit_that_is_too_large_to_be_kept(
+    spark: SparkSession, table_path: Path
+) -> None:
+    """The store says that the version is taken, and does not bring the commit: the log has it."""
+    table = make_table(spark, table_path)
+    before = latest_version(table)
+
+    def overtake(phase: str, version: int) -> None:
+        if phase == "publishing" and version == before + 1:
+            commit_by_hand(table, "WRITE", tags={"long": "x" * (1 << 20)})
+
+    few = {"spark.interlock.commit.maxAttempts": "3"}
+    with confs(spark, few), observed(spark._jvm, overtake):
+        spark.sql(f"INSERT INTO {table} VALUES (4, 'd')")
+    assert versions(table)[-1] == before + 2
+    assert (4, "d") in deltalake_rows(table)
+    assert rows(spark, table) == deltalake_rows(table)
+
+
+def test_a_create_that_fails_deletes_nothing_of_others(
+    spark: SparkSession, table_path: Path
+) -> None:
+    """Somebody else begins to make the table while it cleans up behind itself."""
+    table = Table(table_path)
+    create = f"CREATE TABLE {table} (id INT, v STRING) USING delta"
+
+    def begin(phase: str, version: int) -> None:
+        if phase == "publishing" and version == 0:
+            (table.path / "_delta_log" / "of another").touch()
+            raise RuntimeError(phase)
+
+    with observed(spark._jvm, begin), pytest.raises(Exception, match="publishing"):
+        spark.sql(f"{create} TBLPROPERTIES ('interlock.policy' = 'row_level')")
+    kept = [file.name for file in (table.path / "_delta_log").iterdir()]
+    assert kept == ["of another"]
+
+
+@pytest.mark.parametrize("policy", ["maxcompute_delta", "serializable"])
+def test_a_commit_judged_against_one_that_was_not_made_is_judged_by_what_was(
+    spark: SparkSession, tmp_path: Path, policy: str
+) -> None:
+    """It passed a commit on its way, whose version went to another process: one it cannot pass."""
+    columns = "(id INT, p INT) USING delta PARTITIONED BY (p)"
+    inserts = ("INSERT INTO {t} VALUES (1, 1), (2, 2)",)
+    made = make_table(spark, tmp_path / "made", policy=policy, columns=columns, statements=inserts)
+    table = Table(Path(shutil.copytree(made.path, tmp_path / "table")))
+    other = Table(Path(shutil.copytree(made.path, tmp_path / "of another process")))
+    spark.sql(f"UPDATE {other} SET id = 20 WHERE p = 2")
+    behind = sql_job(f"UPDATE {table} SET id = 200 WHERE p = 2")
+    ended: list[BaseException | None] = []
+
+    def run() -> None:
+        try:
+            behind.run(spark.newSession())
+            ended.append(None)
+        except Exception as error:
+            ended.append(error)
+
+    thread = threading.Thread(target=run)
+
+    def overtake(phase: str, version: int) -> None:
+        if phase == "publishing" and version == 2 and not thread.ident:
+            thread.start()
+            while in_queue(spark) < 2:
+                assert thread.is_alive(), ended
+            shutil.copytree(other.path, table.path, dirs_exist_ok=True)
+
+    listen: Any = ensure_callback_server_started
+    listen(spark.sparkContext._gateway)
+    with observed(spark._jvm, overtake):
+        spark.sql(f"INSERT INTO {table} VALUES (7, 1)")
+        thread.join()
+    (error,) = ended
+    assert isinstance(error, errors.ConflictError)
+    assert versions(table) == list(range(4))
+    assert rows(spark, table) == deltalake_rows(table) == ((1, 1), (20, 2), (7, 1))
+    assert unknown_files(table) == []
+    check_log(table)
+    check_row_ids(spark, table)
+
+
+class TestBehindTheCommits:
+    def test_checkpoints_are_written_behind(self, spark: SparkSession, table_path: Path) -> None:
+        table = make_table(spark, table_path, properties={"delta.checkpointInterval": "2"})
+        for number in range(4, 8):
+            spark.sql(f"INSERT INTO {table} VALUES ({number}, 'x')")
+        await_checkpoints(spark)
+        log = table_path / "_delta_log"
+        assert json.loads((log / "_last_checkpoint").read_text())["version"] == 6
+        assert rows(spark, table) == deltalake_rows(table)
+
+    @pytest.mark.parametrize("age", [0, 60])
+    def test_a_later_writer_makes_up_for_a_checkpoint_that_is_missing_for_a_minute(
+        self, spark: SparkSession, table_path: Path, age: int
+    ) -> None:
+        made = make_table(spark, table_path, properties={"delta.checkpointInterval": "2"})
+        for number in (3, 4):
+            spark.sql(f"INSERT INTO {made} VALUES ({number}, 'd')")
+        await_checkpoints(spark)
+        # A table that this process has not written yet.
+        table = Table(shutil.copytree(made.path, table_path.with_name("copy")))
+        log = table.path / "_delta_log"
+        for file in (*log.glob("*.checkpoint*"), log / "_last_checkpoint"):
+            file.unlink()
+        for version in (2, 4):
+            os.utime(log / f"{version:020}.json", (time.time() - (age if version == 2 else 0),) * 2)
+        spark.sql(f"INSERT INTO {table} VALUES (5, 'e')")
+        await_checkpoints(spark)
+        written = {int(file.name[:20]) for file in log.glob("0*.checkpoint*")}
+        assert written == ({5} if age else set())
+
+    def test_no_commit_waits_for_a_checkpoint(self, spark: SparkSession, table_path: Path) -> None:
+        table = make_table(spark, table_path, properties={"delta.checkpointInterval": "3"})
+        started = {}
+        for version in range(3, 10):
+            started[version] = jobs_started(spark, f"INSERT INTO {table} VALUES ({version}, 'x')")
+            await_checkpoints(spark)
+        assert set(started.values()) == {started[4]}, started
+        log = table_path / "_delta_log"
+        written = {int(file.name[:20]) for file in log.glob("*.checkpoint*.parquet")}
+        assert written == {3, 6, 9}
+        assert json.loads((log / "_last_checkpoint").read_text())["version"] == 9
+
+    @pytest.mark.soak
+    def test_a_due_checkpoint_costs_the_commit_nothing(
+        self, spark: SparkSession, table_path: Path
+    ) -> None:
+        table = make_table(spark, table_path, properties={"delta.checkpointInterval": "5"})
+        add_files(table, 200_000)
+        seconds = {}
+        for version in range(4, 22):
+            start = time.monotonic()
+            spark.sql(f"INSERT INTO {table} VALUES ({version}, 'x')")
+            seconds[version] = time.monotonic() - start
+            await_checkpoints(spark)
+        print(seconds)
+        due = statistics.median(seconds[version] for version in (10, 15, 20))
+        others = statistics.median(taken for version, taken in seconds.items() if version % 5)
+        assert due <= 1.2 * others, seconds
+        last = json.loads((table_path / "_delta_log" / "_last_checkpoint").read_text())
+        assert (last["version"], last["numOfAddFiles"]) == (20, 200_019)
+
+    def test_a_checkpoint_that_fails_is_tried_when_the_next_is_due(
+        self, spark: SparkSession, tmp_path: Path
+    ) -> None:
+        made = make_table(spark, tmp_path / "made", properties={"delta.checkpointInterval": "3"})
+        table = Table(Path(shutil.copytree(made.path, tmp_path / "table")))
+        log = table.path / "_delta_log"
+        checksum = log / f"{2:020}.crc"
+        claimed = json.loads(checksum.read_text())
+        checksum.write_text(json.dumps(claimed | {"numFiles": 99}))
+
+        def insert(count: int) -> None:
+            for _ in range(count):
+                spark.sql(f"INSERT INTO {table} VALUES (4, 'd')")
+                await_checkpoints(spark)
+
+        with log_of(
+            spark, "org.apache.spark.sql.delta.interlock.log.BackgroundCheckpoints"
+        ) as warnings:
+            insert(5)
+        assert warnings.toString().count("No checkpoint of version") == 1
+        assert "No checkpoint of version 3 " in warnings.toString()
+        fatal = "spark.databricks.delta.checksum.mismatch.fatal"
+        spark.conf.set(fatal, False)
+        try:
+            insert(1)
+            assert not list(log.glob("*.checkpoint*"))
+            insert(1)
+        finally:
+            spark.conf.unset(fatal)
+        assert [int(file.name[:20]) for file in log.glob("*.checkpoint*.parquet")] == [9]
+
+    def test_old_leftovers_of_killed_writers_are_swept(
+        self, spark: SparkSession, table_path: Path
+    ) -> None:
+        table = make_table(spark, table_path, properties={"delta.checkpointInterval": "3"})
+        log = table_path / "_delta_log"
+        old, young = log / f".{2:020}.old.tmp", log / f".{2:020}.young.tmp"
+        for leftover in (old, young):
+            leftover.touch()
+        os.utime(old, (0, 0))
+        spark.sql(f"INSERT INTO {table} VALUES (4, 'd')")
+        await_checkpoints(spark)
+        assert (old.exists(), young.exists()) == (False, True)
+
+    def test_no_commit_leaves_a_file_of_hadoops(
+        self, spark: SparkSession, table_path: Path
+    ) -> None:
+        table = make_table(spark, table_path)
+        spark.sql(f"INSERT INTO {table} VALUES (4, 'd')")
+        found = {file.name for file in (table_path / "_delta_log").iterdir()}
+        named = {f"{version:020}.{end}" for version in range(4) for end in ("json", "crc")}
+        assert {name for name in found if not name.startswith("_")} == named
+
+
+def test_threads_of_one_process_lose_nothing(spark: SparkSession, table_path: Path) -> None:
+    """Appends judged against commits that are still on their way: versions, rows and checksums."""
+    table = make_table(spark, table_path, policy="maxcompute_transactional")
+    acknowledged: list[int] = []
+
+    def append(worker: int) -> None:
+        for number in range(3):
+            key = 100 * worker + number
+            spark.sql(f"INSERT INTO {sql_name(table_path)} VALUES ({key}, 'w')")
+            acknowledged.append(key)
+
+    workers = [threading.Thread(target=append, args=(worker,)) for worker in range(1, 7)]
+    for worker in workers:
+        worker.start()
+    for worker in workers:
+        worker.join()
+    assert len(acknowledged) == 18
+    assert versions(table) == list(range(21))
+    assert stamps(table) == ours(21)
+    found = rows(spark, table)
+    assert {row[0] for row in found} == {1, 2, 3, *acknowledged}
+    assert len(found) == 21
+    assert found == deltalake_rows(table)
+    check_log(table)
+
+
+def test_a_commit_that_missed_many_versions(spark: SparkSession, table_path: Path) -> None:
+    table = make_table(spark, table_path, policy="maxcompute_transactional")
+
+    def winners(session: SparkSession) -> None:
+        for number in range(10, 22):
+            session.sql(f"INSERT INTO {table} VALUES ({number}, 'w')")
+
+    first, late = race(
+        spark,
+        python_job("winners", winners),
+        sql_job(f"INSERT INTO {table} VALUES (30, 'late')"),
+        latest_version=lambda: versions(table)[-1],
+    )
+    assert (first.error, late.error) == (None, None)
+    assert versions(table) == list(range(16))
+    assert (30, "late") in rows(spark, table)
+    assert rows(spark, table) == deltalake_rows(table)
+    check_log(table)
+
+
+def test_a_statement_that_commits_nothing_keeps_nobody_waiting(
+    spark: SparkSession, table_path: Path
+) -> None:
+    table = make_table(spark, table_path)
+    first, nothing = race(
+        spark,
+        sql_job(f"ALTER TABLE {table} COMPACT MAJOR"),
+        sql_job(f"UPDATE {table} SET v = 'x' WHERE id = 99"),
+        latest_version=lambda: versions(table)[-1],
+    )
+    assert (first.error, nothing.error) == (None, None)
+    other = threading.Thread(
+        target=lambda: spark.sql(f"INSERT INTO {table} VALUES (4, 'd')"), daemon=True
+    )
+    other.start()
+    other.join(timeout=60)
+    assert versions(table) == list(range(5))

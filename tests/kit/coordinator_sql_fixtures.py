@@ -1,0 +1,54 @@
+"""A pytest plugin of the tests of the coordinator's SQL: one server of each version for all."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import ExitStack
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+import pytest
+
+from tests.kit.coordinator_sql import new_table
+from tests.kit.postgres import VERSIONS, Connection, Server, start
+
+
+@pytest.fixture(scope="session")
+def started() -> Iterator[dict[int, Server]]:
+    """A server of each version with all migrations run."""
+    servers = {}
+    with ExitStack() as stack:
+        folder = Path(stack.enter_context(TemporaryDirectory()))
+        for version in VERSIONS:
+            servers[version] = stack.enter_context(start(version, folder / str(version)))
+            servers[version].migrate()
+        yield servers
+
+
+@pytest.fixture(scope="module", params=VERSIONS)
+def postgres(request: pytest.FixtureRequest, started: dict[int, Server]) -> Server:
+    return started[request.param]
+
+
+@pytest.fixture(scope="module")
+def writer(postgres: Server) -> Iterator[Connection]:
+    with postgres.writer() as connection:
+        yield quick(connection)
+
+
+@pytest.fixture(scope="module")
+def admin(postgres: Server) -> Iterator[Connection]:
+    with postgres.admin() as connection:
+        yield quick(connection)
+
+
+@pytest.fixture
+def path(writer: Connection) -> str:
+    return new_table(writer)
+
+
+def quick(connection: Connection) -> Connection:
+    """The same with autocommit and without waiting for the disk."""
+    connection.autocommit = True
+    connection.execute("SET synchronous_commit = off")
+    return connection

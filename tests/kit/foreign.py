@@ -1,0 +1,47 @@
+"""Commits as other writers leave them: lines put into a table's log, and no more."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from typing import Any
+from urllib.parse import unquote
+
+from tests.kit.support import Table, commit, commit_info, latest_version
+
+Action = dict[str, Any]
+
+
+def commit_by_hand(
+    table: Table,
+    operation: str,
+    *actions: Action,
+    engine: str = "other",
+    tags: dict[str, str] | None = None,
+) -> None:
+    """Put the next version into the log."""
+    version = latest_version(table) + 1
+    time = commit_info(table, version - 1)["inCommitTimestamp"] + 1
+    info = {"operation": operation, "engineInfo": engine, "timestamp": time}
+    info |= {"operationParameters": {}, "inCommitTimestamp": time, "tags": tags or {}}
+    text = "".join(json.dumps(line) + "\n" for line in ({"commitInfo": info}, *actions))
+    log = table.path / "_delta_log" / f"{version:020}.json"
+    log.write_text(text, encoding="utf-8")
+
+
+def added(table: Table, version: int) -> list[Action]:
+    """Return what a version's commit says of the files that it added."""
+    return [action["add"] for action in commit(table, version) if "add" in action]
+
+
+def remove(add: Action, **fields: object) -> Action:
+    """Remove a file; of the optional fields only those that are given."""
+    return {"remove": {"path": add["path"], "deletionTimestamp": 0, "dataChange": True, **fields}}
+
+
+def copy(table: Table, add: Action, values: dict[str, str | None]) -> Action:
+    """Add a copy of a file under other partition values, or other spellings of its own."""
+    name = f"copy-of-{add['path'].rsplit('/', 1)[-1]}"
+    shutil.copy(table.path / unquote(add["path"]), table.path / name)
+    new_rows = {"baseRowId": add["baseRowId"] + 1000, "defaultRowCommitVersion": 2}
+    return {"add": {**add, **new_rows, "path": name, "partitionValues": values}}

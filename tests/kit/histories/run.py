@@ -1,0 +1,125 @@
+"""Lets a history happen: every job reads when it must, and commits when it is its turn."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import dataclass
+from typing import Any
+
+from pyspark.sql import SparkSession
+
+from tests.kit.histories.generate import Planned
+from tests.kit.histories.model import Job
+from tests.kit.support import Table, latest_version
+
+PATIENCE_SECONDS = 60
+_POLL_MILLIS = 20
+
+
+@dataclass(frozen=True)
+class Ended:
+    """How a job ended.
+
+    Attributes:
+        read: the latest version when it started
+        error: what it raised
+        version: the version it made, None where it made none
+        held: whether it stood at its commit
+        result: the row that the statement returned, if it returned one
+
+    """
+
+    read: int
+    error: Exception | None
+    version: int | None
+    held: bool
+    result: dict[str, Any]
+
+
+class Runner:
+    """Runs histories in a session, and in others for jobs with settings of their own."""
+
+    def __init__(self, spark: SparkSession) -> None:
+        self._sessions: dict[tuple[tuple[str, str], ...], SparkSession] = {(): spark}
+
+    def run(self, jobs: Sequence[Planned], table: Table) -> tuple[Ended, ...]:
+        """Return how each job ended, in the order of their commits."""
+        count = len(jobs)
+        held: dict[int, _Held] = {}
+        ends: list[Ended] = []
+        with ThreadPoolExecutor(count) as threads:
+            try:
+                for turn in range(count):
+                    latest = latest_version(table)
+                    for index, planned in enumerate(jobs):
+                        if planned.pin == turn and planned.job.by_hand is None:
+                            session = self._session(planned.job)
+                            held[index] = _Held(threads, session, planned.job, table)
+                            held[index].await_arrival()
+                    assert latest_version(table) == latest, "a held job made a version"
+                    by_hand = jobs[turn].job.by_hand
+                    if by_hand is None:
+                        ends.append(held[turn].end(table))
+                    else:
+                        by_hand(table)
+                        ends.append(_ended_by_hand(latest, table))
+            finally:
+                for job in held.values():
+                    job.gate.open()
+        return tuple(ends)
+
+    def _session(self, job: Job) -> SparkSession:
+        if job.settings not in self._sessions:
+            session = self._sessions[()].newSession()
+            for key, value in job.settings:
+                session.conf.set(key, value)
+            self._sessions[job.settings] = session
+        return self._sessions[job.settings]
+
+
+def _ended_by_hand(read: int, table: Table) -> Ended:
+    version = latest_version(table)
+    return Ended(read, None, version if version > read else None, held=False, result={})
+
+
+class _Held:
+    """A job on a thread of its own, behind a gate."""
+
+    def __init__(
+        self, threads: ThreadPoolExecutor, session: SparkSession, job: Job, table: Table
+    ) -> None:
+        jvm: Any = session._jvm
+        self.gate = jvm.io.interlock.spark.PhaseGate()
+        self._read = latest_version(table)
+        self._arrived = False
+        self._sql = job.sql.format(t=table)
+        self._end: Future[dict[str, Any]] = threads.submit(self._work, session)
+
+    def await_arrival(self) -> None:
+        """Wait until the job stands at its commit, or has ended without getting there."""
+        give_up = time.monotonic() + PATIENCE_SECONDS
+        while not self._arrived and not self._end.done():
+            assert time.monotonic() < give_up, f"{self._sql} did not come to its commit"
+            self._arrived = self.gate.awaitArrival(_POLL_MILLIS)
+
+    def end(self, table: Table) -> Ended:
+        """Let the job go on, to its end."""
+        before = latest_version(table)
+        self.gate.open()
+        error = self._end.exception()
+        assert error is None or isinstance(error, Exception)
+        after = latest_version(table)
+        assert after in (before, before + 1), f"{self._sql} made several versions"
+        version = after if after > before else None
+        result = {} if error else self._end.result()
+        return Ended(self._read, error, version, self._arrived, result)
+
+    def _work(self, session: SparkSession) -> dict[str, Any]:
+        self.gate.install()
+        try:
+            found = session.sql(self._sql).collect()
+        finally:
+            self.gate.uninstall()
+        return found[0].asDict(recursive=True) if len(found) == 1 else {}

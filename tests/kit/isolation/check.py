@@ -1,0 +1,83 @@
+"""Compares what histories leave with the oracle."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+
+from interlock.errors import ConflictError
+
+from tests.kit.histories.columns import plain
+from tests.kit.histories.model import Row, Rows
+from tests.kit.histories.run import Ended
+from tests.kit.isolation.generate import History
+from tests.kit.isolation.orders import explains, values
+from tests.kit.isolation.statements import COLUMNS, Statement
+from tests.kit.isolation.workloads import START
+from tests.kit.log_replay import check_log
+from tests.kit.support import Table, deltalake_rows, latest_version
+
+_FIRST = 1
+
+
+def check(history: History, table: Table, ends: Sequence[Ended]) -> Counter[str]:
+    """Raise AssertionError for the first thing that is not as it must be.
+
+    Returns:
+        how many jobs lost, and how many passed a version that they had not read
+
+    """
+    check_log(table)
+    states = {
+        version: _rows(table, version) for version in range(_FIRST, latest_version(table) + 1)
+    }
+    done: list[Statement] = []
+    count: Counter[str] = Counter()
+    for turn, ((statement, _), ended) in enumerate(zip(history.jobs, ends, strict=True)):
+        if ended.error is not None:
+            assert isinstance(ended.error, ConflictError), f"{statement.sql}: {ended.error!r}"
+            count["lost"] += 1
+            if history.policy == "row_level" and history.vectors and statement.where is not None:
+                before = list(zip(history.jobs[:turn], ends, strict=False))
+                touched = _touched(before, states, ended.error.winner_version)
+                met = any(map(statement.where.holds, touched))
+                assert met, f"lost for nothing: {ended.error}"
+            continue
+        if ended.version is None:  # it has only read, so its place is where it has
+            assert statement.effect(states[ended.read]).is_empty, f"no effect: {statement.sql}"
+            continue
+        done.append(statement)
+        count["passed"] += ended.version > ended.read + 1
+        seen = states[ended.version]
+        told = f"version {ended.version}: {sorted(values(seen).elements(), key=repr)}"
+        assert history.workload.holds(seen, done), f"not kept: {history.name}; {told}"
+        assert explains(history.policy, done, START, values(seen)), f"no order gives {told}"
+    return count
+
+
+def _touched(
+    before: Sequence[tuple[tuple[Statement, int], Ended]],
+    states: dict[int, Rows],
+    version: int | None,
+) -> list[Row]:
+    """Return the rows, old and new, that the job which made a version has changed.
+
+    Those that it has added blindly do not count, unless a job that is not blind may have read them.
+    """
+    (statement, _), winner = next(job for job in before if job[1].version == version)
+    assert winner.version is not None
+    if statement.blind and not any(
+        ended.read >= winner.version and ended.version and not (reader.blind or reader.compacts)
+        for (reader, _), ended in before
+    ):
+        return []
+    change = statement.effect(states[winner.read])
+    changed = [row for pair in change.updated for row in pair]
+    return [*change.deleted, *change.inserted, *changed]
+
+
+def _rows(table: Table, version: int) -> Rows:
+    found = [plain(row) for row in deltalake_rows(table, version=version)]
+    rows = tuple(Row(row[0], row[1], row[-1]) for row in found)  # type: ignore[arg-type]
+    assert list(map(COLUMNS.of, rows)) == found, "the nested column"
+    return rows

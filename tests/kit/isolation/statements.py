@@ -1,0 +1,179 @@
+"""The statements of histories, each with what it does to rows when it runs all alone."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+
+from tests.kit.histories import jobs
+from tests.kit.histories.columns import Columns, nested_value
+from tests.kit.histories.documents import Heading
+from tests.kit.histories.model import Change, Job, Predicate, Row, Rows
+
+COLUMNS = Columns("INT", nested=True)
+
+
+@dataclass(frozen=True)
+class Statement(Job):
+    """A job whose effect is a function of the rows it finds.
+
+    Attributes:
+        where: what it selects, if it is an UPDATE or a DELETE and so says nothing of other rows
+        blind: whether it adds rows and reads none
+
+    """
+
+    where: Predicate | None = None
+    blind: bool = False
+
+    def effect(self, rows: Rows) -> Change:
+        """Return what it does to a table that has these rows."""
+        return self.change(rows, rows)
+
+
+def insert(row: Row) -> Statement:
+    return _of(jobs.insert(jobs.values((row,), COLUMNS)), blind=True)
+
+
+def insert_count(identifier: int, p: int, where: Predicate) -> Statement:
+    """INSERT of how many rows there are: every row that comes or goes makes a difference."""
+    return Statement(
+        Heading.INSERT,
+        f"INSERT INTO {{t}} SELECT {identifier}, CAST(count(*) AS STRING), "
+        f"{nested_value(identifier)}, {p} FROM {{t}} WHERE {where.sql}",
+        lambda read, now: Change(inserted=(Row(identifier, str(sum(map(where.holds, read))), p),)),
+    )
+
+
+def insert_copies(where: Predicate, plus: int, p: int) -> Statement:
+    return _of(jobs.insert(jobs.from_itself(where, plus, COLUMNS, moved_to=p)))
+
+
+def append(where: Predicate, digit: int) -> Statement:
+    """UPDATE that adds a digit to values: no two of them can change places unseen."""
+    return _update(
+        f"v = concat(v, '{digit}')", where, lambda row: replace(row, v=f"{row.v}{digit}")
+    )
+
+
+def append_count(where: Predicate, counted: Predicate) -> Statement:
+    """UPDATE that adds to values how many rows there are of another kind."""
+
+    def change(read: Rows, now: Rows) -> Change:
+        count = sum(map(counted.holds, now))
+        return Change(
+            updated=tuple((r, replace(r, v=f"{r.v}{count}")) for r in now if where.holds(r))
+        )
+
+    return Statement(
+        Heading.UPDATE,
+        f"UPDATE {{t}} SET v = concat(v, {_count(counted)}) WHERE {where.sql}",
+        change,
+    )
+
+
+def merge_count(identifier: int, counted: Predicate, p: int) -> Statement:
+    """MERGE by partition and id: how many rows there are of a kind, as a value or in a new row."""
+
+    def change(read: Rows, now: Rows) -> Change:
+        count = str(sum(map(counted.holds, now)))
+        found = [row for row in now if row.p == p and row.id == identifier]
+        return Change(
+            updated=tuple((row, replace(row, v=count)) for row in found),
+            inserted=() if found else (Row(identifier, count, p),),
+        )
+
+    return Statement(
+        Heading.UPDATE,
+        f"MERGE INTO {{t}} t USING (SELECT {identifier} AS id, {nested_value(identifier)} AS s, "
+        f"{p} AS p) s ON t.p = {p} AND t.id = s.id "
+        f"WHEN MATCHED THEN UPDATE SET v = {_count(counted)} "
+        f"WHEN NOT MATCHED THEN INSERT (id, v, s, p) VALUES (s.id, {_count(counted)}, s.s, s.p)",
+        change,
+    )
+
+
+def _count(where: Predicate) -> str:
+    return f"(SELECT CAST(count(*) AS STRING) FROM {{t}} WHERE {where.sql})"
+
+
+def truncate() -> Statement:
+    return _of(jobs.truncate(None, COLUMNS))
+
+
+def overwrite(row: Row) -> Statement:
+    return _of(jobs.overwrite(jobs.values((row,), COLUMNS)))
+
+
+def move(where: Predicate, p: int) -> Statement:
+    """UPDATE of the partition, or of what else p is to predicates."""
+    return _update(f"p = {p}", where, lambda row: replace(row, p=p))
+
+
+def transfer(payer: int, payee: int, amount: int) -> Statement:
+    def booked(row: Row) -> Row:
+        return replace(row, v=str(int(row.v) + (-amount if row.id == payer else amount)))
+
+    where = Predicate(f"id IN ({payer}, {payee})", lambda row: row.id in (payer, payee))
+    by = f"CASE id WHEN {payer} THEN -{amount} ELSE {amount} END"
+    return _update(f"v = CAST(CAST(v AS INT) + {by} AS STRING)", where, booked)
+
+
+def delete(where: Predicate) -> Statement:
+    return _of(jobs.delete(where), where=where)
+
+
+def merge(identifier: int, digit: int, p: int) -> Statement:
+    """MERGE by id: a digit more, or a new row."""
+
+    def change(read: Rows, now: Rows) -> Change:
+        found = [row for row in now if row.id == identifier]
+        return Change(
+            updated=tuple((row, replace(row, v=f"{row.v}{digit}")) for row in found),
+            inserted=() if found else (Row(identifier, str(digit), p),),
+        )
+
+    return Statement(
+        Heading.UPDATE,
+        f"MERGE INTO {{t}} t USING (SELECT {identifier} AS id, '{digit}' AS v, "
+        f"{nested_value(identifier)} AS s, {p} AS p) s "
+        "ON t.id = s.id WHEN MATCHED THEN UPDATE SET v = concat(t.v, s.v) "
+        "WHEN NOT MATCHED THEN INSERT (id, v, s, p) VALUES (s.id, s.v, s.s, s.p)",
+        change,
+    )
+
+
+def leave(identifier: int, p: int) -> Statement:
+    """MERGE that takes a row out of p if another one stays: it reads what it does not change."""
+
+    def change(read: Rows, now: Rows) -> Change:
+        leaving = [row for row in now if row.id == identifier and row.p == p]
+        others = sum(row.p == p for row in now) > 1
+        return Change(updated=tuple((row, replace(row, p=0)) for row in leaving if others))
+
+    return Statement(
+        Heading.UPDATE,
+        f"MERGE INTO {{t}} t USING (SELECT count(*) AS c FROM {{t}} WHERE p = {p}) s "
+        f"ON t.id = {identifier} AND t.p = {p} AND s.c > 1 WHEN MATCHED THEN UPDATE SET p = 0",
+        change,
+    )
+
+
+def compaction(heading: Heading | None, p: int | None) -> Statement:
+    """COMPACT of that heading, or OPTIMIZE."""
+    return _of(jobs.optimize(p, COLUMNS) if heading is None else jobs.compact(heading, p, COLUMNS))
+
+
+def _update(what: str, where: Predicate, after: Callable[[Row], Row]) -> Statement:
+    return Statement(
+        Heading.UPDATE,
+        f"UPDATE {{t}} SET {what} WHERE {where.sql}",
+        lambda read, now: Change(
+            updated=tuple((row, after(row)) for row in now if where.holds(row))
+        ),
+        where=where,
+    )
+
+
+def _of(job: Job, *, where: Predicate | None = None, blind: bool = False) -> Statement:
+    return Statement(job.heading, job.sql, job.change, where=where, blind=blind)

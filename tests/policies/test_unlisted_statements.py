@@ -1,0 +1,409 @@
+"""Statements and writers in races that no matrix's own examples have.
+
+CREATE OR REPLACE ... AS SELECT, the DataFrame writers, renamed and dropped columns, streams that
+read a table, and a VACUUM that deletes what a job has written.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+
+import pytest
+from interlock.errors import ConflictError, MetadataChangedError, UsageError
+from interlock.lab.model import Rows
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.functions import col
+
+from tests.kit.entry_points import set_for_now
+from tests.kit.support import (
+    Table,
+    deltalake_rows,
+    last_of,
+    make_table,
+    python_job,
+    race,
+    rows,
+    sql_job,
+    sql_race,
+    unknown_files,
+    versions,
+)
+
+PARTITIONED = "(id INT, v STRING, p INT) USING delta PARTITIONED BY (p)"
+THREE = (
+    "INSERT INTO {t} VALUES (1, 'a', 1), (2, 'b', 1)",
+    "INSERT INTO {t} VALUES (3, 'c', 2)",
+)
+A, B, C, Z = (1, "a", 1), (2, "b", 1), (3, "c", 2), (9, "z", 1)
+IN_1, IN_2 = (7, "n", 1), (8, "n", 2)
+
+
+def make(spark: SparkSession, path: Path, policy: str, **properties: str) -> Table:
+    """Make {1a, 2b} in partition 1 and {3c} in partition 2, at version 2."""
+    return make_table(
+        spark, path, policy=policy, columns=PARTITIONED, properties=properties, statements=THREE
+    )
+
+
+def by_name(spark: SparkSession, table: Table) -> str:
+    name = f"unlisted_{abs(hash(table.path))}"
+    spark.sql(f"CREATE TABLE {name} USING delta LOCATION '{table.path}'")
+    return name
+
+
+def check(spark: SparkSession, table: Table, expected: Rows) -> None:
+    assert rows(spark, table) == deltalake_rows(table) == expected
+
+
+WRITERS: dict[str, Callable[[DataFrame, str], object]] = {
+    "insertInto": lambda df, t: df.write.insertInto(t),
+    "writeTo.append": lambda df, t: df.writeTo(t).append(),
+    "saveAsTable append": lambda df, t: (
+        df.write.format("delta").mode("append").partitionBy("p").saveAsTable(t)
+    ),
+    "insertInto overwrite": lambda df, t: df.write.insertInto(t, overwrite=True),
+    "saveAsTable overwrite": lambda df, t: (
+        df.write.format("delta").mode("overwrite").partitionBy("p").saveAsTable(t)
+    ),
+    "createOrReplace": lambda df, t: (
+        df.writeTo(t).using("delta").partitionedBy(col("p")).createOrReplace()
+    ),
+    "overwritePartitions": lambda df, t: df.writeTo(t).overwritePartitions(),
+    "overwrite(p = 1)": lambda df, t: df.writeTo(t).overwrite(col("p") == 1),
+    "overwrite(id > 2)": lambda df, t: df.writeTo(t).overwrite(col("id") > 2),
+}
+APPENDS = list(WRITERS)[:3]
+WHOLE = list(WRITERS)[3:6]
+OF_PARTITION_1 = list(WRITERS)[6:8]
+
+
+class TestDataFrameWriters:
+    def beside(
+        self, spark: SparkSession, path: Path, writer: str, row: tuple[object, ...], policy: str
+    ) -> tuple[Table, Exception | None]:
+        """Let a writer of the row 9z of partition 1 commit behind an INSERT of `row`."""
+        table = make(spark, path, policy)
+        name = by_name(spark, table)
+        data = spark.createDataFrame([Z], "id INT, v STRING, p INT")
+        inserted, wrote = race(
+            spark,
+            sql_job(f"INSERT INTO {table} VALUES {row}"),
+            python_job(writer, lambda _: WRITERS[writer](data, name)),
+        )
+        assert inserted.error is None
+        assert wrote.held
+        assert unknown_files(table) == []
+        return table, wrote.error
+
+    @pytest.mark.parametrize("writer", APPENDS)
+    def test_appends(self, spark: SparkSession, tmp_path: Path, writer: str) -> None:
+        """D7 in one partition; in two they pass."""
+        table, error = self.beside(spark, tmp_path / "one", writer, IN_1, "maxcompute_delta")
+        assert isinstance(error, ConflictError)
+        assert (error.rule, error.later_class) == ("D7", "APPEND")
+        check(spark, table, (A, B, C, IN_1))
+        table, error = self.beside(spark, tmp_path / "two", writer, IN_2, "maxcompute_delta")
+        assert error is None
+        check(spark, table, (A, B, C, IN_2, Z))
+
+    @pytest.mark.parametrize("writer", WHOLE)
+    def test_overwrites_of_all(self, spark: SparkSession, tmp_path: Path, writer: str) -> None:
+        """D6: what the INSERT added goes, in every partition."""
+        table, error = self.beside(spark, tmp_path / "t", writer, IN_2, "maxcompute_delta")
+        assert error is None
+        check(spark, table, (Z,))
+
+    @pytest.mark.parametrize("writer", OF_PARTITION_1)
+    def test_overwrites_of_a_partition(
+        self, spark: SparkSession, tmp_path: Path, writer: str
+    ) -> None:
+        table, error = self.beside(spark, tmp_path / "one", writer, IN_1, "maxcompute_delta")
+        assert error is None
+        check(spark, table, (C, Z))
+        table, error = self.beside(spark, tmp_path / "two", writer, IN_2, "maxcompute_delta")
+        assert error is None
+        check(spark, table, (C, IN_2, Z))
+
+
+REPLACERS: dict[str, Callable[[DataFrame, str], object]] = {
+    "replaceUsing": lambda df, path: (
+        df.write.format("delta").mode("overwrite").option("replaceUsing", "p").save(path)
+    ),
+    "replaceOn": lambda df, path: (
+        df.alias("s")
+        .write.format("delta")
+        .mode("overwrite")
+        .option("targetAlias", "t")
+        .option("replaceOn", "t.p = s.p")
+        .save(path)
+    ),
+}
+
+
+class TestReplaceByRows:
+    """What replaces the rows that match those it writes: a MUTATE."""
+
+    @pytest.mark.parametrize("writer", REPLACERS)
+    def test_behind_an_insert(self, spark: SparkSession, tmp_path: Path, writer: str) -> None:
+        """Where files decide it fails; where rows do, the row was added behind it."""
+
+        def replace(writer: str, path: str, session: SparkSession) -> None:
+            REPLACERS[writer](session.sql("SELECT 9 AS id, 'z' AS v, 1 AS p"), path)
+
+        for policy, expected in (
+            ("maxcompute_delta", (A, B, C, IN_1)),
+            ("row_level", (C, IN_1, Z)),
+        ):
+            table = make(spark, tmp_path / policy, policy)
+            inserted, replaced = race(
+                spark,
+                sql_job(f"INSERT INTO {table} VALUES {IN_1}"),
+                python_job(writer, partial(replace, writer, str(table.path))),
+            )
+            assert inserted.error is None
+            assert replaced.held
+            assert isinstance(replaced.error, ConflictError) == (policy == "maxcompute_delta")
+            assert rows(spark, table) == expected
+            assert unknown_files(table) == []
+
+
+class TestReplace:
+    """CREATE OR REPLACE ... AS SELECT: an OVERWRITE of all that changes the metadata as well."""
+
+    REPLACE = (
+        "CREATE OR REPLACE TABLE {t} USING delta PARTITIONED BY (p) "
+        "AS SELECT 9 AS id, 'z' AS v, 1 AS p"
+    )
+
+    def test_behind_an_insert(self, spark: SparkSession, table_path: Path) -> None:
+        table = make(spark, table_path, "maxcompute_delta")
+        assert last_of(spark, table, (f"INSERT INTO {{t}} VALUES {IN_2}",), self.REPLACE) is None
+        check(spark, table, (Z,))
+
+    def test_before_an_insert(self, spark: SparkSession, table_path: Path) -> None:
+        """Whoever wrote for the table before has another definition in mind."""
+        table = make(spark, table_path, "maxcompute_delta")
+        replaced, inserted = sql_race(
+            spark, table, self.REPLACE, f"INSERT INTO {{t}} VALUES {IN_2}"
+        )
+        assert replaced.ok
+        assert isinstance(inserted.error, MetadataChangedError)
+        check(spark, table, (Z,))
+        assert unknown_files(table) == []
+        spark.sql(f"INSERT INTO {table} VALUES {IN_2}")
+        check(spark, table, (IN_2, Z))
+
+
+class TestSchemaEvolution:
+    MERGE = (
+        "MERGE WITH SCHEMA EVOLUTION INTO {t} t USING (SELECT 1 AS id, 'm' AS v, 1 AS p, 5 AS w) s "
+        "ON t.id = s.id AND t.p = s.p WHEN MATCHED THEN UPDATE SET * WHEN NOT MATCHED THEN INSERT *"
+    )
+    MERGED = ((1, "m", 1, 5), (*B, None), (*C, None))
+
+    @pytest.mark.parametrize("policy", ["maxcompute_delta", "serializable", "row_level"])
+    def test_of_a_merge_and_another_the_later_one_fails(
+        self, spark: SparkSession, tmp_path: Path, policy: str
+    ) -> None:
+        """It has another schema in mind, or would change it under rows that came meanwhile."""
+        insert = f"INSERT INTO {{t}} VALUES {IN_2}"
+        for earlier, later, expected in (
+            (insert, self.MERGE, (A, B, C, IN_2)),
+            (self.MERGE, insert, self.MERGED),
+            (self.MERGE, self.MERGE, self.MERGED),
+        ):
+            table = make(spark, tmp_path / f"{len(list(tmp_path.iterdir()))}", policy)
+            first, second = sql_race(spark, table, earlier, later)
+            assert first.ok
+            assert isinstance(second.error, ConflictError)
+            assert isinstance(second.error, MetadataChangedError) == (earlier == self.MERGE)
+            assert rows(spark, table) == expected
+            assert versions(table) == list(range(4))
+            assert unknown_files(table) == []
+
+
+CLASSES = {
+    "APPEND": f"INSERT INTO {{t}} VALUES {Z}",
+    "OVERWRITE": f"INSERT OVERWRITE {{t}} VALUES {Z}",
+    "MUTATE": "UPDATE {t} SET id = 10 WHERE id = 1",
+    "COMPACT_MINOR": "ALTER TABLE {t} COMPACT MINOR",
+    "COMPACT_MAJOR": "ALTER TABLE {t} COMPACT MAJOR",
+}
+
+
+class TestColumnMapping:
+    RENAME = "ALTER TABLE {t} RENAME COLUMN v TO w"
+    DROP = "ALTER TABLE {t} DROP COLUMN v"
+
+    def make(self, spark: SparkSession, path: Path) -> Table:
+        table = make(spark, path, "maxcompute_delta", **{"delta.columnMapping.mode": "name"})
+        spark.sql(f"INSERT INTO {table} VALUES (4, 'd', 1)")
+        return table
+
+    @pytest.mark.parametrize(
+        "name", ["APPEND", *(pytest.param(c, marks=pytest.mark.soak) for c in list(CLASSES)[1:])]
+    )
+    @pytest.mark.parametrize("change", [RENAME, pytest.param(DROP, marks=pytest.mark.soak)])
+    def test_a_job_fails_behind_it(
+        self, spark: SparkSession, table_path: Path, name: str, change: str
+    ) -> None:
+        table = self.make(spark, table_path)
+        changed, job = sql_race(spark, table, change, CLASSES[name])
+        assert changed.ok
+        assert isinstance(job.error, MetadataChangedError)
+        assert versions(table) == list(range(5))
+        assert unknown_files(table) == []
+
+    def test_renamed_columns_of_partitions_have_their_scopes(
+        self, spark: SparkSession, table_path: Path
+    ) -> None:
+        """The log knows the column by its physical name."""
+        table = self.make(spark, table_path)
+        spark.sql(f"ALTER TABLE {table} RENAME COLUMN p TO q")
+        replace = f"INSERT INTO {{t}} REPLACE WHERE q = 1 VALUES {Z}"
+        assert last_of(spark, table, (f"INSERT INTO {{t}} VALUES {IN_2}",), replace) is None
+        check(spark, table, (C, IN_2, Z))
+        assert last_of(spark, table, (f"INSERT INTO {{t}} VALUES {IN_1}",), replace) is None
+        check(spark, table, (C, IN_2, Z))
+        update = "UPDATE {t} SET v = 'U' WHERE q = 1"
+        error = last_of(spark, table, (f"INSERT INTO {{t}} VALUES {IN_1}",), update)
+        assert isinstance(error, ConflictError)
+        assert error.rule == "D8"
+        assert last_of(spark, table, (f"INSERT INTO {{t}} VALUES {IN_2}",), update) is None
+
+
+NESTED = (
+    "(id INT, s STRUCT<x: INT>, m MAP<STRING, INT>, a ARRAY<INT>, j VARIANT, p INT) "
+    "USING delta PARTITIONED BY (p)"
+)
+OF_ROW_1 = (
+    "s.x = 1",
+    "s = named_struct('x', 1)",
+    "m['k'] = 1",
+    "map_contains_key(m, 'k') AND a[0] = 1",
+    "array_contains(a, 1)",
+    "exists(a, e -> e = 1)",
+    "variant_get(j, '$.f', 'int') = 1",
+)
+CONDITIONS = [
+    *(("row_level", condition) for condition in OF_ROW_1),
+    *(
+        (policy, "variant_get(j, '$.f', 'int') = 1")
+        for policy in ("maxcompute_delta", "serializable")
+    ),
+]
+
+
+@pytest.mark.parametrize(("policy", "condition"), CONDITIONS)
+class TestConditionsOnNestedValues:
+    """What they select inside a partition is not known from the log: the partition is."""
+
+    def make(self, spark: SparkSession, path: Path, policy: str) -> Table:
+        row = "SELECT {0}, named_struct('x', {0}), map('k', {0}), array({0}), to_variant_object"
+        row += "(named_struct('f', {0})), {0}"
+        inserts = [f"INSERT INTO {{t}} {row.format(number)}" for number in (1, 2)]
+        table = make_table(
+            spark, path, policy=policy, columns=NESTED, statements=(inserts[0], inserts[1])
+        )
+        assert self.ids(spark, table) == [1, 2]
+        return table
+
+    def ids(self, spark: SparkSession, table: Table) -> list[int]:
+        return [row.id for row in spark.sql(f"SELECT id FROM {table} ORDER BY id").collect()]
+
+    def test_another_partition_is_nobodys_business(
+        self, spark: SparkSession, table_path: Path, policy: str, condition: str
+    ) -> None:
+        table = self.make(spark, table_path, policy)
+        update = f"UPDATE {{t}} SET id = 10 WHERE p = 1 AND {condition}"
+        for winner, ids in (
+            ("INSERT INTO {t} VALUES (3, NULL, NULL, NULL, NULL, 2)", [2, 3, 10]),
+            ("UPDATE {t} SET id = 20 WHERE p = 2 AND id = 2", [3, 10, 20]),
+        ):
+            assert last_of(spark, table, (winner,), update) is None
+            assert self.ids(spark, table) == ids
+            spark.sql(f"UPDATE {table} SET id = 1 WHERE id = 10")
+
+    def test_of_two_changes_of_a_row_one_fails(
+        self, spark: SparkSession, table_path: Path, policy: str, condition: str
+    ) -> None:
+        table = self.make(spark, table_path, policy)
+        delete = f"DELETE FROM {{t}} WHERE p = 1 AND {condition}"
+        error = last_of(spark, table, ("UPDATE {t} SET id = 5 WHERE p = 1 AND s.x = 1",), delete)
+        assert isinstance(error, ConflictError)
+        assert self.ids(spark, table) == [2, 5]
+        assert unknown_files(table) == []
+
+
+class TestStreamsThatRead:
+    def append(self, spark: SparkSession, source: Path, table: Table, checkpoint: Path) -> None:
+        """Append a table's new rows to another, and stop."""
+        stream = spark.readStream.format("delta").option("skipChangeCommits", True)
+        query = (
+            stream.load(str(source))
+            .writeStream.format("delta")
+            .option("checkpointLocation", str(checkpoint))
+            .trigger(availableNow=True)
+            .start(str(table.path))
+        )
+        query.awaitTermination()
+
+    def test_a_reader_sees_each_row_once(self, spark: SparkSession, tmp_path: Path) -> None:
+        """Compactions bring nothing; overwrites and RESTORE are changes, which it skips."""
+        source = make(spark, tmp_path / "source", "maxcompute_delta")
+        copy = make_table(
+            spark, tmp_path / "copy", columns=PARTITIONED, statements=(), policy="maxcompute_delta"
+        )
+
+        def follow() -> Rows:
+            self.append(spark, source.path, copy, tmp_path / "checkpoint")
+            return rows(spark, copy)
+
+        assert follow() == (A, B, C)
+        spark.sql(f"INSERT INTO {source} VALUES {IN_1}")
+        spark.sql(f"ALTER TABLE {source} COMPACT MAJOR")
+        assert follow() == (A, B, C, IN_1)
+        spark.sql(f"INSERT OVERWRITE {source} VALUES {Z}")
+        spark.sql(f"RESTORE TABLE {source} TO VERSION AS OF 3")
+        spark.sql(f"INSERT INTO {source} VALUES {IN_2}")
+        assert follow() == (A, B, C, IN_1, IN_2)
+
+
+QUICK_VACUUM = {
+    "spark.databricks.delta.retentionDurationCheck.enabled": "false",
+    "spark.sql.sources.parallelPartitionDiscovery.parallelism": "2",
+}
+
+
+class TestVacuum:
+    """A VACUUM that keeps nothing runs while a job stands at its commit."""
+
+    @pytest.mark.parametrize(
+        ("policy", "statement"),
+        [
+            ("maxcompute_delta", f"INSERT INTO {{t}} VALUES {Z}"),
+            ("row_level", "UPDATE {t} SET v = 'U' WHERE id = 1"),
+        ],
+    )
+    def test_a_job_whose_files_it_deleted_fails(
+        self, spark: SparkSession, table_path: Path, policy: str, statement: str
+    ) -> None:
+        table = make(spark, table_path, policy)
+        with set_for_now(spark, QUICK_VACUUM):
+            error = last_of(spark, table, ("VACUUM {t} RETAIN 0 HOURS",), statement)
+        assert isinstance(error, UsageError)
+        assert error.getCondition() == "INTERLOCK_FILES_VACUUMED"
+        check(spark, table, (A, B, C))
+        spark.sql(statement.format(t=table))
+        assert rows(spark, table) == deltalake_rows(table) != (A, B, C)
+
+    def test_one_that_retains_more_disturbs_nobody(
+        self, spark: SparkSession, table_path: Path
+    ) -> None:
+        table = make(spark, table_path, "maxcompute_delta")
+        with set_for_now(spark, QUICK_VACUUM):
+            insert = f"INSERT INTO {{t}} VALUES {Z}"
+            assert last_of(spark, table, ("VACUUM {t} RETAIN 1 HOURS",), insert) is None
+        check(spark, table, (A, B, C, Z))

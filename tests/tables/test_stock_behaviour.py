@@ -1,0 +1,305 @@
+"""A table without a policy is Delta's own affair, and Delta's observers go on working."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import subprocess
+import sys
+import time
+import uuid
+from collections.abc import Iterator
+from concurrent.futures import Future, ThreadPoolExecutor, wait
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import Any
+
+import pytest
+from interlock.errors import ConcurrentAppendError
+from interlock.lab.example import EMPTY, PARTITIONED, PLAIN, Example
+from py4j.protocol import Py4JJavaError
+from pyspark.sql import SparkSession
+
+from tests.kit.stock_races import (
+    DELETE,
+    INSERT,
+    OVERWRITE,
+    TRUNCATE,
+    TRUNCATE_PARTITION,
+    UPDATE,
+    name_of,
+    observe,
+)
+from tests.kit.support import (
+    Table,
+    deltalake_rows,
+    log_of,
+    make_table,
+    rows,
+    sql_race,
+    tags,
+    versions,
+)
+from tests.kit.tree import ROOT
+
+DELTA = "org.apache.spark.sql.delta"
+OURS = f"{DELTA}.interlock.transaction.InterlockTransaction"
+MERGE_LOGGER = f"{DELTA}.commands.MergeIntoCommand"
+WAIT_SECONDS = 60
+EXAMPLE = ((1, "a"), (2, "b"), (3, "c"))
+
+
+@pytest.fixture(scope="module")
+def plain(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Future[Any]]:
+    """What plain Delta makes of the quick races, found out while ours run."""
+    with ThreadPoolExecutor(max_workers=1) as thread:
+        yield thread.submit(in_plain_delta, tmp_path_factory.mktemp("plain"), "quick")
+
+
+def test_same_as_in_a_session_of_plain_delta(
+    spark: SparkSession, plain: Future[Any], tmp_path: Path
+) -> None:
+    check_same(observe(spark, tmp_path, which="quick"), plain.result())
+
+
+@pytest.mark.soak
+def test_all_races_same_as_in_plain_delta(
+    spark: SparkSession, tmp_path_factory: pytest.TempPathFactory, tmp_path: Path
+) -> None:
+    stock = in_plain_delta(tmp_path_factory.mktemp("plain"), "all")
+    check_same(observe(spark, tmp_path, which="all"), stock)
+
+
+def check_same(observed: dict[str, Any], stock: dict[str, Any]) -> None:
+    ours = json.loads(json.dumps(observed))
+    assert ours.keys() == stock.keys()
+    assert {name: found for name, found in ours.items() if found != stock[name]} == {
+        name: found for name, found in stock.items() if found != ours[name]
+    }
+    assert "interlock" not in json.dumps([found["tags"] for found in ours.values()])
+
+
+def in_plain_delta(folder: Path, which: str) -> Any:
+    """What a session of plain Delta, in a process of its own, makes of the same races."""
+    command = [sys.executable, "-m", "tests.kit.stock_races", str(folder), which]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    return json.loads(done.stdout.splitlines()[-1])
+
+
+@pytest.mark.parametrize(
+    ("example", "statements", "error", "made"),
+    [
+        (PLAIN, (INSERT, OVERWRITE), "ConcurrentAppendException", [3, None]),
+        (PLAIN, (INSERT, INSERT), None, [3, 4]),
+        (PLAIN, (UPDATE, DELETE), "ConcurrentAppendException", [3, None]),
+        (PLAIN, (TRUNCATE, TRUNCATE), "ConcurrentDeleteReadException", [3, None]),
+        (PARTITIONED, (TRUNCATE_PARTITION,), f"{DELTA}.DeltaAnalysisException", [None]),
+        (EMPTY, (TRUNCATE,), None, [None]),
+    ],
+)
+def test_what_plain_delta_does(
+    plain: Future[Any],
+    example: Example,
+    statements: tuple[str, ...],
+    error: str | None,
+    made: list[int | None],
+) -> None:
+    found = plain.result()[f"{name_of(example, statements)}, deletion vectors false"]
+    last = found["errors"][-1]
+    assert (last and last[0], found["versions"]) == (error, made)
+
+
+class TestObservers:
+    """Delta's own phase-locking observer, on a thread whose transactions are ours."""
+
+    def test_sees_every_phase_of_a_commit(self, spark: SparkSession, table_path: Path) -> None:
+        table = make_table(spark, table_path)
+        observer = phase_locking(spark)
+        with observed(spark, observer, f"INSERT INTO {table} VALUES (4, 'd')") as end:
+            for phase in phases(observer):
+                assert not phase.hasLeft()
+                pass_through(phase, end)
+            assert end.result() is None
+        assert versions(table) == [0, 1, 2, 3]
+        assert tags(table, 3)["interlock.class"] == "APPEND"
+        assert rows(spark, table) == deltalake_rows(table) == (*EXAMPLE, (4, "d"))
+
+    def test_holds_an_attempt_until_there_is_a_winner(
+        self, spark: SparkSession, table_path: Path
+    ) -> None:
+        table = make_table(spark, table_path)
+        observer = phase_locking(spark)
+        start, prepare, *rest = phases(observer)
+        with observed(spark, observer, f"INSERT INTO {table} VALUES (4, 'd')") as end:
+            pass_through(start, end)
+            pass_through(prepare, end)
+            spark.sql(f"INSERT INTO {table} VALUES (5, 'e')")
+            for phase in rest:
+                pass_through(phase, end)
+            error = end.exception()
+        assert isinstance(error, ConcurrentAppendError)
+        assert (error.rule, error.read_version, error.winner_version) == ("D7", 2, 3)
+        assert versions(table) == [0, 1, 2, 3]
+        assert rows(spark, table) == deltalake_rows(table) == (*EXAMPLE, (5, "e"))
+
+    def test_the_next_observer_gets_the_next_transaction(
+        self, spark: SparkSession, table_path: Path
+    ) -> None:
+        table = make_table(spark, table_path)
+        first, second = phase_locking(spark), phase_locking(spark)
+        first.setNextObserver(second, True)
+        statements = [f"INSERT INTO {table} VALUES ({n}, 'n')" for n in (4, 5)]
+        with observed(spark, first, *statements) as end:
+            *phases_before, last = phases(first)
+            for phase in phases_before:
+                pass_through(phase, end)
+            last.entryBarrier().unblock()
+            assert not phases(second)[0].hasEntered()
+            last.leave()
+            for phase in phases(second):
+                pass_through(phase, end)
+            assert end.result() is None
+        assert versions(table) == [0, 1, 2, 3, 4]
+        assert [tags(table, v)["interlock.policy"] for v in (3, 4)] == ["maxcompute_delta"] * 2
+
+    def test_an_observer_that_is_set_is_the_observer_that_is_found(
+        self, spark: SparkSession
+    ) -> None:
+        jvm = java(spark)
+        gate = jvm.io.interlock.spark.PhaseGate()
+        observers = scala_object(jvm, f"{DELTA}.TransactionExecutionObserver")
+        gate.install()
+        try:
+            found = observers.getObserver()
+            observers.setObserver(found)
+            assert observers.getObserver().equals(found)
+        finally:
+            gate.uninstall()
+
+
+class TestEveryThread:
+    @pytest.mark.parametrize("policy", [None, "maxcompute_delta"])
+    def test_a_transaction_on_a_fresh_thread_is_ours(
+        self, spark: SparkSession, table_path: Path, policy: str | None
+    ) -> None:
+        table = make_table(spark, table_path, policy=policy)
+        with ThreadPoolExecutor(max_workers=1) as fresh:
+            found = fresh.submit(transaction_class, spark, table).result()
+        assert found == OURS
+        assert versions(table) == [0, 1, 2]
+
+
+def java(spark: SparkSession) -> Any:
+    assert spark._jvm is not None
+    return spark._jvm
+
+
+def scala_object(jvm: Any, name: str) -> Any:
+    package, _, simple = name.rpartition(".")
+    holder = jvm
+    for part in package.split("."):
+        holder = getattr(holder, part)
+    return getattr(getattr(holder, f"{simple}$"), "MODULE$")
+
+
+def test_what_a_transaction_does_as_it_begins_is_done_once(
+    spark: SparkSession, table_path: Path
+) -> None:
+    """Delta then publishes what a coordinator has left unpublished that the table has no more."""
+    table = make_table(spark, table_path, policy=None)
+    staged = table.path / "_delta_log/_staged_commits" / f"{2:020}.{uuid.uuid4()}.json"
+    staged.parent.mkdir(exist_ok=True)
+    shutil.copy(table.path / "_delta_log" / f"{2:020}.json", staged)
+    jvm = java(spark)
+    log = scala_object(jvm, f"{DELTA}.DeltaLog").forTable(spark._jsparkSession, str(table.path))
+    file = jvm.org.apache.hadoop.fs.FileStatus(
+        staged.stat().st_size, False, 1, 1, 0, jvm.org.apache.hadoop.fs.Path(str(staged))
+    )
+    read = log.unsafeVolatileSnapshot()
+    segment = read.logSegment()
+    deltas = segment.deltas().init().appended(file)
+    segment = jvm.org.apache.spark.sql.delta.LogSegment(
+        segment.logPath(),
+        segment.version(),
+        deltas,
+        segment.checkpointProvider(),
+        segment.lastCommitFileModificationTimestamp(),
+    )
+    snapshot = jvm.org.apache.spark.sql.delta.Snapshot(
+        read.path(), read.version(), segment, log, read.checksumOpt()
+    )
+    utils = f"{DELTA}.coordinatedcommits.CoordinatedCommitsUtils"
+    with log_of(spark, utils, level="INFO") as written:
+        log.startTransaction(jvm.scala.Option.empty(), jvm.scala.Option.apply(snapshot))
+    assert len(written.toString().splitlines()) == 1
+    assert "already backfilled" in written.toString()
+
+
+def transaction_class(spark: SparkSession, table: Table) -> str:
+    """Start a transaction the way no statement does, and name its class."""
+    jvm = java(spark)
+    log = scala_object(jvm, f"{DELTA}.DeltaLog").forTable(spark._jsparkSession, str(table.path))
+    nothing = jvm.scala.Option.empty()
+    name: str = log.startTransaction(nothing, nothing).getClass().getName()
+    return name
+
+
+def phase_locking(spark: SparkSession) -> Any:
+    fuzzer = getattr(java(spark).org.apache.spark.sql.delta, "fuzzer")  # noqa: B009
+    return fuzzer.PhaseLockingTransactionExecutionObserver(
+        fuzzer.OptimisticTransactionPhases.forName("test")
+    )
+
+
+def phases(observer: Any) -> list[Any]:
+    """List the phases in which a transaction stops until it is let go."""
+    locks = observer.phases()
+    return [
+        locks.initialPhase(),
+        locks.preparePhase(),
+        locks.commitPhase(),
+        locks.backfillPhase(),
+        locks.postCommitPhase(),
+    ]
+
+
+def pass_through(phase: Any, end: Future[None]) -> None:
+    """Let a transaction into a phase, and wait until it has left it."""
+    phase.entryBarrier().unblock()
+    give_up = time.monotonic() + WAIT_SECONDS
+    while not phase.hasLeft():
+        assert not wait([end], timeout=0.02).done or phase.hasLeft(), end.exception()
+        assert time.monotonic() < give_up
+
+
+@contextmanager
+def observed(spark: SparkSession, observer: Any, *statements: str) -> Iterator[Future[None]]:
+    """Run statements on a thread that has an observer."""
+    observers = scala_object(java(spark), f"{DELTA}.TransactionExecutionObserver")
+
+    def run() -> None:
+        observers.setObserver(observer)
+        for statement in statements:
+            spark.sql(statement)
+
+    with ThreadPoolExecutor(max_workers=1) as thread:
+        try:
+            yield thread.submit(run)
+        finally:
+            for phase in phases(observer):  # whatever failed, the thread must end
+                with suppress(Py4JJavaError):  # raised where it is open already
+                    phase.entryBarrier().unblock()
+
+
+def test_delta_logs_a_merge_that_loses_by_the_logger_that_the_documents_name(
+    spark: SparkSession, example: Table
+) -> None:
+    page = (ROOT / "docs" / "design-your-pipeline.md").read_text(encoding="utf-8")
+    assert f"logger.merge.name = {MERGE_LOGGER}\n" in page
+    source = "(SELECT 1 AS id WHERE rand() < 2)"  # no plain read of Delta: Delta materialises it
+    merge = f"MERGE INTO {{t}} t USING {source} s ON t.id = s.id WHEN MATCHED THEN DELETE"
+    with log_of(spark, MERGE_LOGGER) as logged:
+        _, lost = sql_race(spark, example, "INSERT INTO {t} VALUES (9, 'i')", merge)
+    assert isinstance(lost.error, ConcurrentAppendError)
+    assert "Fatal error in MERGE" in logged.toString()
