@@ -13,6 +13,7 @@ WHEEL := dist/spark_interlock-$(VERSION)-py3-none-any.whl
 SBT := $(JAVA) -Xmx1500m -Xss4m -Dsbt.ci=true -Dsbt.server.autostart=false -Dsbt.supershell=false \
 	-Dsbt.color=false -jar $(LAUNCHER)
 RUN := PYTHONUNBUFFERED=1 $(BIN)/python
+PYTEST := $(RUN) -m pytest --numprocesses 2 --dist loadfile
 MUTANTS := $(RUN) -m tools.mutants --sbt "$(SBT)"
 
 # Folders are listed too: their time changes when a file goes away.
@@ -22,7 +23,7 @@ PYTHON_SOURCES := $(shell find python/interlock \( -name __pycache__ -o -name ja
 	-o -print)
 
 .DELETE_ON_ERROR:
-.PHONY: help setup prerequisites jar wheel demo lab test check soak mutants bench docs format clean
+.PHONY: help setup prerequisites jar wheel demo lab test check variants soak mutants bench docs format clean
 
 help: ## list the targets
 	@sed -n 's/^\([a-z]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 8
@@ -90,13 +91,16 @@ check: setup ## formats, lints and types, Scala and Python
 	$(BIN)/ruff format --quiet --check
 	$(BIN)/mypy
 
-test: setup ## checks, all tests but the soak, and a dozen mutations
+test: setup ## checks, all tests but variants and soak, a dozen mutations
 	$(SBT) check test < /dev/null
 	$(BIN)/ruff check --quiet
 	$(BIN)/ruff format --quiet --check
 	$(BIN)/mypy
 	$(MUTANTS) --quick --some 12
-	$(RUN) -m pytest --numprocesses 2 --dist loadfile tests integration
+	$(PYTEST) tests integration
+
+variants: setup ## the further forms of cases that tests/variants.txt names
+	$(PYTEST) -m variant tests integration
 
 soak: setup ## the full product of cells and settings
 	INTERLOCK_DRIVER_MEMORY=4g $(RUN) -m pytest -m soak --timeout 0 tests integration
