@@ -58,13 +58,13 @@ def measures(day: Day) -> dict[str, float]:
 
 def report(days: list[Day]) -> None:
     """Print both sides, and why attempts under the policy lost."""
-    stock, policed = (measures(day) for day in days)
+    stock, interlock = (measures(day) for day in days)
     lines = [["", *SIDES]]
-    lines += [[name, f"{stock[name]:,.0f}", f"{policed[name]:,.0f}"] for name in stock]
+    lines += [[name, f"{stock[name]:,.0f}", f"{interlock[name]:,.0f}"] for name in stock]
     print_table(lines)
     statements = days[1].statements
     print("statements: " + ", ".join(f"{count} {kind}" for kind, count in statements.items()))
-    print(f"wall time: {stock['wall time, s'] / policed['wall time, s']:.2f} times less")
+    print(f"wall time: {stock['wall time, s'] / interlock['wall time, s']:.2f} times less")
     for (kind, why), count in Counter(map(tuple, days[1].reasons)).most_common():
         print(f"{count} x {kind}: {why}")
 

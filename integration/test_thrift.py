@@ -63,10 +63,10 @@ def beeline(url: str, *statements: str) -> tuple[int, str]:
 @pytest.fixture(scope="module")
 def table(server: str, tmp_path_factory: pytest.TempPathFactory) -> Table:
     made = Table(tmp_path_factory.mktemp("tables") / "table")
-    policed = "TBLPROPERTIES ('interlock.policy' = 'maxcompute_delta')"
+    with_policy = "TBLPROPERTIES ('interlock.policy' = 'maxcompute_delta')"
     status, said = beeline(
         server,
-        f"CREATE TABLE {made} (id INT, v STRING) USING delta {policed}",
+        f"CREATE TABLE {made} (id INT, v STRING) USING delta {with_policy}",
         f"INSERT INTO {made} VALUES (1, 'a')",
     )
     assert status == 0, said

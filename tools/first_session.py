@@ -9,7 +9,7 @@ from pyspark.sql import SparkSession
 
 
 def main() -> None:
-    """Make a policed table in a temporary folder."""
+    """Make a table with a policy in a temporary folder."""
     builder = SparkSession.builder.master("local[1]").config("spark.ui.enabled", "false")
     with tempfile.TemporaryDirectory() as folder:
         builder = builder.config("spark.sql.warehouse.dir", folder)

@@ -127,7 +127,7 @@ final class CommitQueue private[coordinator] (
     }
   }
 
-  /** Those of the commits from version `from` on that are in the log, as far as they are known. */
+  /** The commits from version `from` on that are known to be in the log. */
   def settled(from: Long): Seq[CommitBody] = synchronized(state.settled(from))
 
   /** The commit of one version, if it is known. */

@@ -79,6 +79,6 @@ final private[coordinator] class FileProcessLock(folder: LocalPath) extends Proc
 private[coordinator] object FileProcessLock {
   val Name = "_interlock.turn"
 
-  /** Those that a queue of this JVM has open. */
+  /** The lock files that a queue of this JVM has open. */
   private val inUse = ConcurrentHashMap.newKeySet[LocalPath]()
 }

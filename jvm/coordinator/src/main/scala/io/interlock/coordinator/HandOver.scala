@@ -30,7 +30,7 @@ final private[coordinator] class HandOver(
   @volatile private var since: Option[Long] = scala.None
   @volatile private var isOrdered = false
 
-  // Of who is first in line.
+  // What is known of the process that is first in line.
   private var waitsFor: Option[(Long, Long)] = scala.None
   private var isStuck = false
   private var asksFrom = now()

@@ -35,7 +35,7 @@ final private[coordinator] case class QueueState[E](
     View(generation, known, reachesEnd = known.nonEmpty && known.last.version == tail)
   }
 
-  /** Those of them that are in the log. */
+  /** The commits from version `from` on that are known to be in the log. */
   def settled(from: Long): Seq[CommitBody] = knownFrom(from).takeWhile(_.isThere)
 
   private def knownFrom(from: Long): Seq[CommitBody] =

@@ -19,7 +19,7 @@ final private[postgres] class PostgresCommit(
   private val base = asked.head.version - 1
   private val tableId = asked.head.tableId
 
-  /** Those that can be committed, as far as it is known. */
+  /** The requests that nothing known so far forbids to commit. */
   private def requests = drafts.requests
 
   def run(): Seq[CommitOutcome] =
@@ -93,7 +93,7 @@ final private[postgres] class PostgresCommit(
     def isOurs = requests.exists(request => reply.commits.exists(_.txnId == request.txnId))
     try found
     catch {
-      // Of a batch, some may be in the log: of one commit, it is another that stands there.
+      // A batch may be in the log in part; where a single commit should be, another one is.
       case e: CoordinatorException
           if requests.size == 1 && e.condition == "INTERLOCK_COORDINATOR_RESTORED" => throw e
       case NonFatal(e) if isOurs => Some(unknown(e))

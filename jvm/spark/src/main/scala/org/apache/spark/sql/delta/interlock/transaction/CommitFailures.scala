@@ -37,12 +37,10 @@ final private[transaction] class CommitFailures(
         throw new CommitUnknownException(log, version, transaction.txnId, failed)
     }
 
-  /** Of any commit to a table that has a coordinator.
+  /** What to raise where a commit to a table with a coordinator has failed.
     *
     * @param actions
     *   what the transaction wanted to commit
-    * @return
-    *   what to raise
     */
   def raised(op: Operation, actions: Seq[Action], failed: Throwable): Throwable = failed match {
     // Hooks that run after the commit may fail as well: then the files are live.
@@ -57,7 +55,7 @@ final private[transaction] class CommitFailures(
     case _ => definite(op, failed, left = staged.deleteAll(actions, ofNewTable = table.isNew))
   }
 
-  /** Of RESTORE and CLONE, which any commit since the version that was read rejects. */
+  /** The same for RESTORE and CLONE, which any commit since the version that was read rejects. */
   def raisedByLarge(op: Operation, failed: Throwable): Throwable = raised(op, Nil, failed) match {
     case conflict: ConcurrentWriteException => rules.policy.fold[Throwable](conflict) { policy =>
         val rejected = Conflicts.concurrentWrite(
