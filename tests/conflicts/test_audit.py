@@ -323,12 +323,12 @@ class TestFolder:
     def record(spark: SparkSession, number: int, day: str) -> Any:
         jvm: Any = spark._jvm
         facts = {"attempt": f"a{number}", "time": f"{day}T00:00:0{number}.5Z"}
-        return jvm.io.interlock.spark.audit.ConflictRecord.ofJson(json.dumps(facts)).get()
+        return jvm.io.interlock.spark.audit.RecordJson.read(json.dumps(facts)).get()
 
     @staticmethod
     def attempts(records: Any) -> list[str]:
         found = records.newestFirst().toSeq()
-        return [found.apply(n).text("attempt").get() for n in range(found.size())]
+        return [found.apply(n).commit().txnId() for n in range(found.size())]
 
     def test_newest_first(self, spark: SparkSession, records: Any, tmp_path: Path) -> None:
         (tmp_path / "log").mkdir()

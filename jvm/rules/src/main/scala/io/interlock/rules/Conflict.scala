@@ -1,55 +1,67 @@
 package io.interlock.rules
 
-/** The facts of a rejected commit.
+/** Why a commit was rejected.
   *
   * @param rule
-  *   the label of the policy's cell
+  *   the label of the policy's cell, or what rejects such a commit under every policy
   * @param verdict
   *   what that cell says
+  * @param earlierClass
+  *   the class of the winner; none where nobody judged the commit against it
+  * @param earlierOperation
+  *   the winner's operation; none where nobody judged the commit against it
   * @param scope
   *   the partitions that met, as text, or "the whole table"
   * @param attempt
   *   the id of the later job's transaction
-  * @param unproved
-  *   where the policy lets both succeed by a rebase: why the rebase could not be proved safe
+  * @param why
+  *   why the later job fails, as a clause
   * @param overlap
   *   where the policy asks whether they met: where they did
   */
 final case class Conflict(
-    kind: ConflictKind.OfData,
+    kind: ConflictKind.Raised,
     policy: String,
     rule: String,
     verdict: Verdict,
-    earlierClass: OperationClass,
+    earlierClass: Option[OperationClass],
     laterClass: OperationClass,
-    earlierOperation: String,
+    earlierOperation: Option[String],
     laterOperation: String,
     readVersion: Long,
     winnerVersion: Long,
     scope: String,
     table: String,
     attempt: String,
-    unproved: Option[String] = None,
+    why: String,
     overlap: Option[Overlap] = None
-) {
-
-  /** Why the later job fails, as a clause. */
-  def why: String = (unproved, overlap) match {
-    case (Some(reason), _) =>
-      s"$laterClass succeeds after $earlierClass only if rows can be followed, but $reason"
-    case (_, Some(met)) => s"$laterClass fails after $earlierClass if they meet, and ${met.why}"
-    case _ => s"$laterClass fails after $earlierClass"
-  }
-}
+)
 
 object Conflict {
 
+  /** Why a job fails that was judged against a winner, as a clause.
+    *
+    * @param unproved
+    *   where the policy lets both succeed by a rebase: why the rebase could not be proved safe
+    */
+  def why(
+      earlier: OperationClass,
+      later: OperationClass,
+      unproved: Option[String] = None,
+      overlap: Option[Overlap] = None
+  ): String = (unproved, overlap) match {
+    case (Some(reason), _) =>
+      s"$later succeeds after $earlier only if rows can be followed, but $reason"
+    case (_, Some(met)) => s"$later fails after $earlier if they meet, and ${met.why}"
+    case _ => s"$later fails after $earlier"
+  }
+
   /** The policies of `known` under which this pair of classes always succeeds. */
-  def policiesThatAllow(conflict: Conflict, known: Seq[Policy]): Seq[String] =
-    known.filter(_.name != conflict.policy).filter { policy =>
-      cellOf(policy, conflict.earlierClass, conflict.laterClass)
-        .exists(cell => succeeds(cell.verdict))
-    }.map(_.name)
+  def policiesThatAllow(conflict: Conflict, known: Seq[Policy]): Seq[String] = for {
+    policy <- known.filter(_.name != conflict.policy)
+    earlier <- conflict.earlierClass
+    cell <- cellOf(policy, earlier, conflict.laterClass) if succeeds(cell.verdict)
+  } yield policy.name
 
   /** The cell of a pair of classes that another policy may have named. */
   private[rules] def cellOf(

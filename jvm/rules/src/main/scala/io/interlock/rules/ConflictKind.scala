@@ -9,8 +9,11 @@ sealed abstract class ConflictKind extends Product with Serializable {
 
 object ConflictKind {
 
+  /** What Interlock raises itself, with its condition in the error catalogue. */
+  sealed abstract class Raised(val condition: String) extends ConflictKind
+
   /** What a FAIL of a policy is raised as. */
-  sealed abstract class OfData(val condition: String) extends ConflictKind
+  sealed abstract class OfData(condition: String) extends Raised(condition)
 
   /** The winner added data that the attempt should have seen. */
   case object ConcurrentAppend extends OfData("INTERLOCK_CONCURRENT_APPEND")
@@ -22,7 +25,7 @@ object ConflictKind {
   case object ConcurrentDeleteDelete extends OfData("INTERLOCK_CONCURRENT_DELETE_DELETE")
 
   /** Any commit beside RESTORE, CLONE or CONVERT; for others, one that the log has no more. */
-  case object ConcurrentWrite extends ConflictKind
+  case object ConcurrentWrite extends Raised("INTERLOCK_CONCURRENT_WRITE")
 
   /** Two streaming queries with one checkpoint. */
   case object ConcurrentTransaction extends ConflictKind

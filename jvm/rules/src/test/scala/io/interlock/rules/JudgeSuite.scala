@@ -153,33 +153,40 @@ class JudgeSuite extends munit.FunSuite {
       policy = "maxcompute_delta",
       rule = "D7",
       verdict = Verdict.Fail,
-      earlierClass = Append,
+      earlierClass = Some(Append),
       laterClass = Append,
-      earlierOperation = "WRITE",
+      earlierOperation = Some("WRITE"),
       laterOperation = "WRITE",
       readVersion = 2,
       winnerVersion = 3,
       scope = "the whole table",
       table = "t",
-      attempt = "a"
+      attempt = "a",
+      why = ""
     )
     val others = Seq("maxcompute_transactional", "maxcompute_standard")
     assertEquals(Conflict.policiesThatAllow(conflict, Policies.all), others)
     val update = conflict.copy(laterClass = Mutate)
     assertEquals(Conflict.policiesThatAllow(update, Policies.all), Nil)
-    val compacted = update.copy(policy = "maxcompute_transactional", earlierClass = MergeSmallFiles)
+    val compacted =
+      update.copy(policy = "maxcompute_transactional", earlierClass = Some(MergeSmallFiles))
     assertEquals(
       Conflict.policiesThatAllow(compacted, Policies.all),
       Seq("maxcompute_delta", "row_level")
     )
-    assertEquals(compacted.why, "MUTATE fails after MERGE_SMALLFILES")
+    val unjudged = conflict.copy(earlierClass = None)
+    assertEquals(Conflict.policiesThatAllow(unjudged, Policies.all), Nil)
+  }
+
+  test("a conflict says why the later job fails") {
+    assertEquals(Conflict.why(MergeSmallFiles, Mutate), "MUTATE fails after MERGE_SMALLFILES")
     assertEquals(
-      compacted.copy(unproved = Some("a file is unknown")).why,
+      Conflict.why(MergeSmallFiles, Mutate, unproved = Some("a file is unknown")),
       "MUTATE succeeds after MERGE_SMALLFILES only if rows can be followed, but a file is unknown"
     )
     val met = Overlap(ConflictKind.ConcurrentDeleteRead, "both changed file a")
     assertEquals(
-      compacted.copy(overlap = Some(met)).why,
+      Conflict.why(MergeSmallFiles, Mutate, overlap = Some(met)),
       "MUTATE fails after MERGE_SMALLFILES if they meet, and both changed file a"
     )
   }

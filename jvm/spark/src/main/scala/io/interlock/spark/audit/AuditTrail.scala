@@ -18,7 +18,7 @@ object AuditTrail extends Logging {
   )
 
   /** Leaves a record; one that cannot be written is a warning and no error. */
-  def write(log: DeltaLog, metadata: Metadata, record: => ConflictRecord): Unit =
+  def write(log: DeltaLog, metadata: Metadata, record: => Rejected): Unit =
     try {
       folder(log).append(record)
       if (sweptOnce.add(log.logPath)) sweep(log, metadata)

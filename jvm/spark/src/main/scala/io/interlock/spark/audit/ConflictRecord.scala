@@ -3,155 +3,162 @@ package io.interlock.spark.audit
 import java.sql.Timestamp
 import java.time.Instant
 
-import scala.util.Try
-
-import io.interlock.spark.text.Json
 import org.apache.spark.sql.Row
 import org.apache.spark.sql.types._
 
-/** The audit record of a commit that was rejected, or that passed others.
-  *
-  * @param facts
-  *   by the names of [[ConflictRecord.Fact]]; those of `conflictJson` among them. Text, whole numbers
-  *   and lists of text; what is not known is left out
-  */
-final case class ConflictRecord(facts: Map[String, Any]) {
-  import ConflictRecord._
-
-  def text(fact: String): Option[String] = facts.get(fact).flatMap(Option(_)).map(_.toString)
-
-  def long(fact: String): Option[Long] = text(fact).flatMap(_.toLongOption)
-
-  def texts(fact: String): Seq[String] = facts.get(fact) match {
-    case Some(all: Iterable[_]) => all.map(asText).toSeq
-    case _ => Nil
-  }
-
-  /** Milliseconds since 1970. */
-  def millis: Long = time.fold(0L)(_.toEpochMilli)
-
-  private def time: Option[Instant] = text(Fact.Time).flatMap(t => Try(Instant.parse(t)).toOption)
-    .filter(t => t.isAfter(Earliest) && t.isBefore(Latest))
-
-  def isRejected: Boolean = text(Fact.Outcome).contains(Rejected)
+/** The audit record of a commit that met others. What is not known is None. */
+sealed trait ConflictRecord {
+  def commit: RecordedCommit
 
   /** The versions that the commit met: the one that it lost against, or those that it passed. */
-  def winners: Seq[Long] =
-    if (isRejected) long(Fact.WinnerVersion).toSeq
-    else texts(Fact.Winners).flatMap(_.toLongOption)
+  def winners: Seq[Long]
 
-  /** One line. */
-  def toJson: String = Json.write(facts)
+  /** The record as a row of [[ConflictRecord.schema]]. */
+  def toRow: Row = Row.fromSeq(ConflictRecord.columns.map(column =>
+    (column.value(this), column.dataType) match {
+      case (Some(time: Instant), _) => new Timestamp(time.toEpochMilli)
+      case (None, _: ArrayType) => Nil
+      case (value, _) => value.orNull
+    }
+  ))
+}
 
-  /** By [[ConflictRecord.schema]]. */
-  def toRow: Row = Row.fromSeq(columns.map {
-    case Column(_, TimestampType, _) => new Timestamp(millis)
-    case Column(_, LongType, fact) => long(fact).map(Long.box).orNull
-    case Column(_, ArrayType(LongType, _), _) => winners
-    case Column(_, ArrayType(_, _), fact) => texts(fact)
-    case Column(_, _, fact) => text(fact).orNull
-  })
+/** What the records of rejected and of rebased commits have in common.
+  *
+  * @param time
+  *   when the commit was rejected or made
+  * @param operation
+  *   as the table's history calls it
+  * @param operationClass
+  *   its class under the policy
+  * @param rule
+  *   the cells of the policy that decided, with commas
+  * @param verdict
+  *   what they say; for a rebased commit one verdict for each winner, with commas
+  * @param scope
+  *   the partitions in which it met the others, as text
+  * @param millis
+  *   since a rejected commit's transaction began, or spent in judging and rebasing one that passed
+  * @param bytes
+  *   the size of data files: written in vain, or not written again
+  */
+final case class RecordedCommit(
+    time: Instant,
+    txnId: String,
+    operation: Option[String],
+    operationClass: Option[String],
+    policy: Option[String],
+    rule: Option[String],
+    verdict: Option[String],
+    readVersion: Option[Long],
+    scope: Option[String],
+    user: Option[String],
+    millis: Option[Long],
+    bytes: Option[Long]
+)
+
+/** A rejected commit, whose record stands beside the table's log.
+  *
+  * @param winner
+  *   the commit that it lost against
+  * @param why
+  *   why the policy rejects it, as a clause
+  * @param files
+  *   files in which the two met
+  * @param rows
+  *   rows that met, as JSON objects
+  * @param predicate
+  *   the commit's predicate that selected the rows or could not be decided, as SQL
+  * @param undecided
+  *   whether the predicate could not be decided
+  * @param kind
+  *   Delta's name for the conflict, such as ConcurrentAppend
+  * @param condition
+  *   the error's condition, Interlock's or Delta's
+  */
+final case class Rejected(
+    commit: RecordedCommit,
+    table: Option[String],
+    winner: Option[WinningVersion],
+    why: Option[String],
+    files: Option[Seq[String]],
+    rows: Option[Seq[String]],
+    predicate: Option[String],
+    undecided: Boolean,
+    kind: Option[String],
+    condition: Option[String],
+    sqlState: Option[String],
+    message: Option[String],
+    session: Option[String],
+    application: Option[String]
+) extends ConflictRecord {
+  def winners: Seq[Long] = winner.map(_.version).toSeq
+}
+
+/** A commit that was rebased over others, whose record stands in its own tags. */
+final case class Rebased(commit: RecordedCommit, version: Long, winners: Seq[Long])
+    extends ConflictRecord
+
+/** A version that a commit met.
+  *
+  * @param operation
+  *   as the table's history calls it
+  */
+final case class WinningVersion(
+    version: Long,
+    operation: Option[String],
+    operationClass: Option[String],
+    attempt: Option[String]
+) {
+  def text: String =
+    s"version $version (${operation.getOrElse("unknown")}${operationClass.fold("")(", " + _)})"
 }
 
 object ConflictRecord {
-  val Rejected = "REJECTED"
-  val Rebased = "REBASED"
-
-  /** Names of facts that Interlock's code reads or adds to those of a conflict. */
-  object Fact {
-    val Time = "time"
-    val Outcome = "outcome"
-    val Attempt = "attempt"
-    val Kind = "kind"
-    val Condition = "condition"
-    val Message = "message"
-    val Table = "table"
-    val Policy = "policy"
-    val Rule = "rule"
-    val Verdict = "verdict"
-    val Why = "why"
-    val LaterOperation = "laterOperation"
-    val LaterClass = "laterClass"
-    val ReadVersion = "readVersion"
-
-    /** The version that a rebased commit made. */
-    val Version = "version"
-    val Winners = "winners"
-    val WinnerVersion = "winnerVersion"
-    val EarlierOperation = "earlierOperation"
-    val EarlierClass = "earlierClass"
-    val WinnerAttempt = "winnerAttempt"
-    val Scope = "scope"
-    val Files = "files"
-    val Rows = "rows"
-    val Predicate = "predicate"
-
-    /** Whether the predicate could not be decided; there only if so. */
-    val Undecided = "undecided"
-    val User = "user"
-    val Session = "session"
-    val Application = "application"
-
-    /** Since a rejected commit's transaction began, or spent in judging and rebasing one that passed. */
-    val Millis = "millis"
-
-    /** The size of data files: written in vain, or not written again. */
-    val Bytes = "bytes"
-  }
-
-  final private case class Column(name: String, dataType: DataType, fact: String)
-
-  private val texts = ArrayType(StringType, containsNull = false)
-
-  private val columns = Seq(
-    Column("time", TimestampType, Fact.Time),
-    Column("outcome", StringType, Fact.Outcome),
-    Column("attempt", StringType, Fact.Attempt),
-    Column("operation", StringType, Fact.LaterOperation),
-    Column("class", StringType, Fact.LaterClass),
-    Column("policy", StringType, Fact.Policy),
-    Column("rule", StringType, Fact.Rule),
-    Column("verdict", StringType, Fact.Verdict),
-    Column("read_version", LongType, Fact.ReadVersion),
-    Column("version", LongType, Fact.Version),
-    Column("winners", ArrayType(LongType, containsNull = false), Fact.Winners),
-    Column("winner_operation", StringType, Fact.EarlierOperation),
-    Column("winner_class", StringType, Fact.EarlierClass),
-    Column("winner_attempt", StringType, Fact.WinnerAttempt),
-    Column("scope", StringType, Fact.Scope),
-    Column("files", texts, Fact.Files),
-    Column("rows", texts, Fact.Rows),
-    Column("predicate", StringType, Fact.Predicate),
-    Column("kind", StringType, Fact.Kind),
-    Column("condition", StringType, Fact.Condition),
-    Column("message", StringType, Fact.Message),
-    Column("user", StringType, Fact.User),
-    Column("session", StringType, Fact.Session),
-    Column("application", StringType, Fact.Application),
-    Column("millis", LongType, Fact.Millis),
-    Column("bytes", LongType, Fact.Bytes)
+  final private[audit] case class Column(
+      name: String,
+      dataType: DataType,
+      value: ConflictRecord => Option[Any]
   )
 
+  private val texts = ArrayType(StringType, containsNull = false)
+  private val versions = ArrayType(LongType, containsNull = false)
+
+  private[audit] val columns = Seq(
+    Column("time", TimestampType, at => Some(at.commit.time)),
+    Column("outcome", StringType, rejected(_ => Some("REJECTED"))(_).orElse(Some("REBASED"))),
+    Column("attempt", StringType, at => Some(at.commit.txnId)),
+    Column("operation", StringType, _.commit.operation),
+    Column("class", StringType, _.commit.operationClass),
+    Column("policy", StringType, _.commit.policy),
+    Column("rule", StringType, _.commit.rule),
+    Column("verdict", StringType, _.commit.verdict),
+    Column("read_version", LongType, _.commit.readVersion),
+    Column("version", LongType, Option(_).collect { case made: Rebased => made.version }),
+    Column("winners", versions, at => Some(at.winners)),
+    Column("winner_operation", StringType, rejected(_.winner.flatMap(_.operation))),
+    Column("winner_class", StringType, rejected(_.winner.flatMap(_.operationClass))),
+    Column("winner_attempt", StringType, rejected(_.winner.flatMap(_.attempt))),
+    Column("scope", StringType, _.commit.scope),
+    Column("files", texts, rejected(_.files)),
+    Column("rows", texts, rejected(_.rows)),
+    Column("predicate", StringType, rejected(_.predicate)),
+    Column("kind", StringType, rejected(_.kind)),
+    Column("condition", StringType, rejected(_.condition)),
+    Column("message", StringType, rejected(_.message)),
+    Column("user", StringType, _.commit.user),
+    Column("session", StringType, rejected(_.session)),
+    Column("application", StringType, rejected(_.application)),
+    Column("millis", LongType, _.commit.millis),
+    Column("bytes", LongType, _.commit.bytes)
+  )
+
+  private val always = Set("time", "outcome", "attempt", "winners", "files", "rows")
+
   val schema: StructType = StructType(columns.map(column =>
-    StructField(
-      column.name,
-      column.dataType,
-      nullable = !Seq(Fact.Time, Fact.Outcome, Fact.Attempt, Fact.Winners, Fact.Files, Fact.Rows)
-        .contains(column.fact)
-    )
+    StructField(column.name, column.dataType, nullable = !always(column.name))
   ))
 
-  /** None where a line is no record, as one that was cut off by a crash. */
-  def ofJson(line: String): Option[ConflictRecord] =
-    Json.readObject(line).map(ConflictRecord(_))
-      .filter(record => record.text(Fact.Attempt).nonEmpty && record.time.nonEmpty)
-
-  /** All clients have times between these. */
-  private val Earliest = Instant.parse("0001-01-02T00:00:00Z")
-  private val Latest = Instant.parse("9999-12-30T00:00:00Z")
-
-  private def asText(value: Any): String = value match {
-    case text: String => text
-    case other => Json.write(other)
-  }
+  private def rejected(fact: Rejected => Option[Any])(record: ConflictRecord): Option[Any] =
+    Option(record).collect { case rejected: Rejected => rejected }.flatMap(fact)
 }

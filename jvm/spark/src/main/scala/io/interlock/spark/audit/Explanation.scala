@@ -2,24 +2,8 @@ package io.interlock.spark.audit
 
 import io.interlock.rules.advice.{Advice, Rejection}
 import io.interlock.rules.{ConflictKind, OperationClass, Policy}
-import io.interlock.spark.audit.ConflictRecord.Fact
 import org.apache.spark.sql.Row
 import org.apache.spark.sql.types._
-
-/** A version that a commit met.
-  *
-  * @param operation
-  *   as the table's history calls it
-  */
-final case class WinningVersion(
-    version: Long,
-    operation: Option[String],
-    operationClass: Option[String],
-    attempt: Option[String]
-) {
-  def text: String =
-    s"version $version (${operation.getOrElse("unknown")}${operationClass.fold("")(", " + _)})"
-}
 
 /** An audit record told: what met, by which rule, and what would have let both through.
   *
@@ -36,23 +20,25 @@ final case class Explanation(
     met: Seq[WinningVersion],
     policies: Seq[Policy]
 ) {
-  private val policy =
-    record.text(Fact.Policy).flatMap(name => policies.find(_.name == name))
+  import record.commit
 
-  private val advice: Option[Advice] =
-    record.text(Fact.Kind).flatMap(ConflictKind.byName).filter(_ => record.isRejected).map {
-      kind =>
+  private val policy = policies.find(found => commit.policy.contains(found.name))
+
+  private val advice: Option[Advice] = record match {
+    case _: Rebased => None
+    case rejected: Rejected => rejected.kind.flatMap(ConflictKind.byName).map { kind =>
         val rejection = Rejection(
           kind,
-          policy = record.text(Fact.Policy).getOrElse(""),
-          earlier = record.text(Fact.EarlierClass).flatMap(OperationClass.byName),
-          later = record.text(Fact.LaterClass).flatMap(OperationClass.byName),
+          policy = commit.policy.getOrElse(""),
+          earlier = rejected.winner.flatMap(_.operationClass).flatMap(OperationClass.byName),
+          later = commit.operationClass.flatMap(OperationClass.byName),
           partitionColumns,
-          predicate = record.text(Fact.Predicate),
-          undecided = record.text(Fact.Undecided).nonEmpty
+          rejected.predicate,
+          rejected.undecided
         )
         Advice.of(rejection, policies)
-    }
+      }
+  }
 
   /** By [[Explanation.schema]]. */
   def toRow: Row = Row.fromSeq(record.toRow.toSeq ++ Seq(
@@ -66,51 +52,47 @@ final case class Explanation(
   ))
 
   /** All of it, for people. */
-  def text: String =
-    (if (record.isRejected) rejected else rebased).filter(_.nonEmpty).mkString("\n")
-
-  private def job: String = {
-    val operation = record.text(Fact.LaterOperation).getOrElse("A job")
-    s"$operation${record.text(Fact.LaterClass).fold("")(name => s" ($name)")}"
+  def text: String = {
+    val lines = record match {
+      case rejected: Rejected => told(rejected)
+      case rebased: Rebased => told(rebased)
+    }
+    lines.filter(_.nonEmpty).mkString("\n")
   }
 
-  private def rejected: Seq[String] = {
-    val read = record.long(Fact.ReadVersion).fold("")(version => s" read version $version and")
-    val winner = record.winners.headOption.fold("another commit")(version =>
-      met.find(_.version == version).getOrElse(recorded(version)).text
+  private def job: String = {
+    val operation = commit.operation.getOrElse("A job")
+    s"$operation${commit.operationClass.fold("")(name => s" ($name)")}"
+  }
+
+  private def told(rejected: Rejected): Seq[String] = {
+    val read = commit.readVersion.fold("")(version => s" read version $version and")
+    val winner = rejected.winner.fold("another commit")(known =>
+      met.find(_.version == known.version).getOrElse(known).text
     )
     Seq(
       s"$job$read lost against $winner.",
-      byRule,
-      "Where they met: " + record.text(Fact.Scope).getOrElse("the whole table") + ".",
-      list("Files", record.texts(Fact.Files)),
-      list("Rows", record.texts(Fact.Rows)),
-      record.text(Fact.Predicate).fold("")(predicate => s"Predicate: $predicate"),
+      byRule(rejected),
+      "Where they met: " + commit.scope.getOrElse("the whole table") + ".",
+      list("Files", rejected.files),
+      list("Rows", rejected.rows),
+      rejected.predicate.fold("")(predicate => s"Predicate: $predicate"),
       advice.fold("")(underOthers),
       advice.fold("")(found => s"Layout: ${found.layout}"),
       advice.fold("")(found => s"Run it again? ${found.retry}"),
-      record.long(Fact.Millis).fold("")(millis =>
-        s"Lost: $millis ms since it began, and ${record.long(Fact.Bytes).getOrElse(0L)} bytes of " +
-          "data files."
+      commit.millis.fold("")(millis =>
+        s"Lost: $millis ms since it began, and ${commit.bytes.getOrElse(0L)} bytes of data files."
       ),
-      s"By ${who(Fact.User)}, application ${who(Fact.Application)}, session ${who(Fact.Session)}."
+      s"By ${known(commit.user)}, application ${known(rejected.application)}, " +
+        s"session ${known(rejected.session)}."
     )
   }
 
-  /** The winner where the log has it no more. */
-  private def recorded(version: Long) = WinningVersion(
-    version,
-    record.text(Fact.EarlierOperation),
-    record.text(Fact.EarlierClass),
-    record.text(Fact.WinnerAttempt)
-  )
-
-  private def byRule: String = record.text(Fact.Rule) match {
+  private def byRule(rejected: Rejected): String = commit.rule match {
     case Some(rule) =>
-      val why = record.text(Fact.Why).fold("")(": " + _)
-      s"Policy ${who(Fact.Policy)}, rule $rule$why.$source"
+      s"Policy ${known(commit.policy)}, rule $rule${rejected.why.fold("")(": " + _)}.$source"
     case None =>
-      s"Delta's own check under every policy, here ${who(Fact.Policy)}: ${who(Fact.Kind)}."
+      s"Delta's own check under every policy, here ${known(commit.policy)}: ${known(rejected.kind)}."
   }
 
   private def source: String = policy.fold("")(found => s" Source: ${found.source}.")
@@ -128,28 +110,28 @@ final case class Explanation(
     if (under.isEmpty) "" else under.mkString("Both succeed under ", "; ", ".")
   }
 
-  private def rebased: Seq[String] = {
-    val verdicts = record.text(Fact.Verdict).toSeq.flatMap(_.split(','))
-    val passed = record.winners.zipAll(verdicts, 0L, "passed").map { case (version, verdict) =>
+  private def told(rebased: Rebased): Seq[String] = {
+    val verdicts = commit.verdict.toSeq.flatMap(_.split(','))
+    val passed = rebased.winners.zipAll(verdicts, 0L, "passed").map { case (version, verdict) =>
       val found = met.find(_.version == version).fold(s"version $version")(_.text)
       s"  over $found: $verdict"
     }
-    val read = record.long(Fact.ReadVersion).fold("")(version => s" It had read version $version.")
+    val read = commit.readVersion.fold("")(version => s" It had read version $version.")
     Seq(
-      s"$job made version ${who(Fact.Version)}.$read It met other commits and passed them:"
+      s"$job made version ${rebased.version}.$read It met other commits and passed them:"
     ) ++ passed ++ Seq(
-      s"Policy ${who(Fact.Policy)}, rule ${who(Fact.Rule)}.$source",
-      record.text(Fact.Scope).fold("")(scope => s"Where they met: $scope."),
-      record.long(Fact.Millis).fold("")(millis =>
-        s"It took $millis ms and saved ${record.long(Fact.Bytes).getOrElse(0L)} bytes of data files."
+      s"Policy ${known(commit.policy)}, rule ${known(commit.rule)}.$source",
+      commit.scope.fold("")(scope => s"Where they met: $scope."),
+      commit.millis.fold("")(millis =>
+        s"It took $millis ms and saved ${commit.bytes.getOrElse(0L)} bytes of data files."
       )
     )
   }
 
-  private def who(fact: String): String = record.text(fact).getOrElse("unknown")
+  private def known(fact: Option[String]): String = fact.getOrElse("unknown")
 
-  private def list(title: String, items: Seq[String]): String =
-    if (items.isEmpty) "" else s"$title: ${items.mkString(", ")}"
+  private def list(title: String, items: Option[Seq[String]]): String =
+    items.filter(_.nonEmpty).fold("")(_.mkString(s"$title: ", ", ", ""))
 }
 
 object Explanation {

@@ -10,7 +10,6 @@ import scala.util.matching.Regex
 import scala.util.{Try, Using}
 
 import com.google.common.cache.CacheBuilder
-import io.interlock.spark.audit.ConflictRecord.Fact
 import io.interlock.spark.text.SmallFile
 import org.apache.hadoop.conf.Configuration
 import org.apache.hadoop.fs.{FileStatus, FileSystem, Path}
@@ -31,24 +30,24 @@ final class RecordFolder(log: Path, conf: Configuration) extends Logging {
   private val folder = new Path(log, Name)
   private lazy val fs: FileSystem = log.getFileSystem(conf)
 
-  def append(record: ConflictRecord): Unit = {
-    val line = (record.toJson + "\n").getBytes(UTF_8)
-    val day = Instant.ofEpochMilli(record.millis).atOffset(ZoneOffset.UTC).toLocalDate
+  def append(record: Rejected): Unit = {
+    val line = (RecordJson.write(record) + "\n").getBytes(UTF_8)
+    val day = record.commit.time.atOffset(ZoneOffset.UTC).toLocalDate
     if (isLocal) appendLocally(fileName(day, process), line)
     else {
       if (!fs.exists(log)) throw new FileNotFoundException(log.toString)
-      val name = fileName(day, record.text(Fact.Attempt).getOrElse(UUID.randomUUID.toString))
-      Using.resource(fs.create(new Path(folder, name), true))(_.write(line))
+      val file = new Path(folder, fileName(day, record.commit.txnId))
+      Using.resource(fs.create(file, true))(_.write(line))
     }
   }
 
   /** All records, newest first; the files of a day are read when the iterator gets there. */
-  def newestFirst(): Iterator[ConflictRecord] =
+  def newestFirst(): Iterator[Rejected] =
     readable(folder)(files()).groupBy { case (_, day) => day }.toSeq
       .sortBy(-_._1.toEpochDay).iterator
       .flatMap { case (_, ofDay) =>
         ofDay.flatMap { case (file, _) => readable(file.getPath)(read(file)) }
-          .sortBy(-_.millis)
+          .sortBy(-_.commit.time.toEpochMilli)
       }
 
   /** Deletes the files of days that ended longer ago than `retention`. */
@@ -73,14 +72,14 @@ final class RecordFolder(log: Path, conf: Configuration) extends Logging {
   private def files(): Seq[(FileStatus, LocalDate)] =
     fs.listStatus(folder).toSeq.flatMap(file => dayOf(file.getPath.getName).map(file -> _))
 
-  private def read(file: FileStatus): Seq[ConflictRecord] = {
+  private def read(file: FileStatus): Seq[Rejected] = {
     val path = file.getPath
     val text = SmallFile.read(fs, file, MostBytes) {
       throw new IOException(s"$path has ${file.getLen} bytes")
     }
-    text.fold(Vector.empty[ConflictRecord]) { found =>
+    text.fold(Vector.empty[Rejected]) { found =>
       val lines = found.split('\n').toVector
-      val records = lines.flatMap(ConflictRecord.ofJson)
+      val records = lines.flatMap(RecordJson.read)
       if (records.size < lines.size)
         skipped(path, s"${lines.size - records.size} of ${lines.size} lines are no records", None)
       records

@@ -3,7 +3,7 @@ package io.interlock.spark.errors
 import scala.jdk.CollectionConverters._
 
 import io.delta.exceptions._
-import io.interlock.rules.{Conflict, ConflictKind, OperationClass, Policy}
+import io.interlock.rules._
 import io.interlock.spark.text.Json
 import org.apache.spark.SparkThrowable
 
@@ -13,29 +13,56 @@ import org.apache.spark.SparkThrowable
 trait InterlockConflict extends Throwable with SparkThrowable {
   private[errors] def rendered: Rendered
 
-  /** The facts of the conflict: text, whole numbers and lists of text. */
-  def facts: Map[String, Any] = rendered.facts
+  /** Why the commit was rejected. */
+  def conflict: Conflict = rendered.conflict
 
-  /** The same as a JSON object. */
-  def conflictJson(): String = Json.write(facts)
+  /** The facts of the conflict as a JSON object. */
+  def conflictJson(): String =
+    Json.write(rendered.facts ++ Map("condition" -> getCondition, "sqlState" -> getSqlState))
 
   override def getMessage: String = rendered.message
-  override def getErrorClass: String = rendered.condition
+  override def getErrorClass: String = conflict.kind.condition
   override def getMessageParameters: java.util.Map[String, String] = rendered.parameters.asJava
   override def getSqlState: String = ErrorCatalogue.sqlState(getCondition)
 }
 
-/** @param message
-  *   the text of the condition with its parameters
+/** A conflict in the words of its message and of its JSON.
+  *
+  * @param others
+  *   the policies that the message names as others under which both jobs would succeed
   */
-final private[errors] case class Rendered(
-    condition: String,
-    parameters: Map[String, String],
-    private val ofConflict: Map[String, Any]
-) {
-  def message: String = ErrorCatalogue.message(condition, parameters)
-  def facts: Map[String, Any] =
-    ofConflict ++ Map("condition" -> condition, "sqlState" -> ErrorCatalogue.sqlState(condition))
+final private[errors] case class Rendered(conflict: Conflict, others: Seq[String]) {
+
+  /** Text, whole numbers and lists of text; what is not known is left out. */
+  def facts: Map[String, Any] = Map[String, Any](
+    "policy" -> conflict.policy,
+    "rule" -> conflict.rule,
+    "verdict" -> conflict.verdict.name,
+    "laterClass" -> conflict.laterClass.name,
+    "laterOperation" -> conflict.laterOperation,
+    "readVersion" -> conflict.readVersion,
+    "winnerVersion" -> conflict.winnerVersion,
+    "scope" -> conflict.scope,
+    "table" -> conflict.table,
+    "attempt" -> conflict.attempt,
+    "why" -> conflict.why
+  ) ++ conflict.earlierClass.map("earlierClass" -> _.name) ++
+    conflict.earlierOperation.map("earlierOperation" -> _) ++
+    conflict.overlap.toSeq.flatMap(met =>
+      Seq("files" -> met.files, "rows" -> met.rows) ++ met.predicate.map("predicate" -> _) ++
+        Option.when(met.undecided)("undecided" -> true)
+    )
+
+  /** What Spark Connect tells its clients: the facts, whether or not the message shows them. */
+  def parameters: Map[String, String] = (facts - "verdict").map {
+    case (key, several: Seq[_]) => key -> Json.write(several)
+    case (key, value) => key -> value.toString
+  } ++ conflict.earlierClass.map(_ => "otherPolicies" -> advice)
+
+  def message: String = ErrorCatalogue.message(conflict.kind.condition, parameters)
+
+  private def advice: String =
+    if (others.isEmpty) "" else s"; under ${others.mkString(" or ")} both jobs would succeed"
 }
 
 final class ConcurrentAppendConflict private[errors] (private[errors] val rendered: Rendered)
@@ -54,129 +81,81 @@ final class ConcurrentWriteConflict private[errors] (private[errors] val rendere
     extends ConcurrentWriteException(rendered.message)
     with InterlockConflict
 
-/** Turns the facts of a conflict into the exception of its kind. */
+/** Turns conflicts into the exceptions of their kinds. */
 object Conflicts {
   type ConflictException = org.apache.spark.sql.delta.DeltaConcurrentModificationException
     with InterlockConflict
 
-  /** A FAIL of a policy's matrix.
-    *
-    * @param known
+  /** @param known
     *   the policies that the message may name as others under which both jobs would succeed
     */
-  def byPolicy(conflict: Conflict, known: Seq[Policy]): ConflictException = {
-    val facts = Map[String, Any](
-      "policy" -> conflict.policy,
-      "rule" -> conflict.rule,
-      "verdict" -> conflict.verdict.name,
-      "earlierClass" -> conflict.earlierClass.name,
-      "laterClass" -> conflict.laterClass.name,
-      "earlierOperation" -> conflict.earlierOperation,
-      "laterOperation" -> conflict.laterOperation,
-      "readVersion" -> conflict.readVersion,
-      "winnerVersion" -> conflict.winnerVersion,
-      "scope" -> conflict.scope,
-      "table" -> conflict.table,
-      "attempt" -> conflict.attempt,
-      "why" -> conflict.why
-    ) ++ conflict.overlap.toSeq.flatMap(met =>
-      Seq("files" -> met.files, "rows" -> met.rows) ++ met.predicate.map("predicate" -> _) ++
-        Option.when(met.undecided)("undecided" -> true)
-    )
-    val others = Conflict.policiesThatAllow(conflict, known)
-    val advice =
-      if (others.isEmpty) "" else s"; under ${others.mkString(" or ")} both jobs would succeed"
-    val rendered =
-      Rendered(conflict.kind.condition, parameters(facts) + ("otherPolicies" -> advice), facts)
+  def raised(conflict: Conflict, known: Seq[Policy]): ConflictException = {
+    val rendered = Rendered(conflict, Conflict.policiesThatAllow(conflict, known))
     conflict.kind match {
       case ConflictKind.ConcurrentAppend => new ConcurrentAppendConflict(rendered)
       case ConflictKind.ConcurrentDeleteRead => new ConcurrentDeleteReadConflict(rendered)
       case ConflictKind.ConcurrentDeleteDelete => new ConcurrentDeleteDeleteConflict(rendered)
+      case ConflictKind.ConcurrentWrite => new ConcurrentWriteConflict(rendered)
     }
   }
 
-  /** RESTORE, CLONE and CONVERT fail on any concurrent commit.
+  /** The rejection of a job that no policy judges.
     *
     * @param cause
-    *   Delta's error
+    *   what Delta or the log raised
     */
-  def concurrentWrite(
+  def unjudged(
+      reason: Unjudged,
       policy: Policy,
+      laterClass: OperationClass,
       operation: String,
       table: String,
       readVersion: Long,
       attempt: String,
       cause: Throwable
   ): ConflictException = {
-    val facts = Map(
-      "rule" -> "any concurrent commit",
-      "why" -> s"$operation fails after any concurrent commit"
-    )
-    unjudged(
-      facts,
-      policy,
-      OperationClass.Overwrite,
+    val conflict = Conflict(
+      ConflictKind.ConcurrentWrite,
+      policy.name,
+      reason.rule,
+      Verdict.Fail,
+      earlierClass = None,
+      laterClass,
+      earlierOperation = None,
       operation,
-      table,
       readVersion,
+      winnerVersion = readVersion + 1,
+      scope = "the whole table",
+      table,
       attempt,
-      cause
+      s"$operation ${reason.why}"
     )
+    val exception = raised(conflict, Nil)
+    exception.initCause(cause)
+    exception
   }
+}
 
-  /** Nobody can judge a job against commits that the log has no more.
-    *
-    * @param cause
-    *   what went wrong without them
-    */
-  def commitsGone(
-      policy: Policy,
-      laterClass: OperationClass,
-      operation: String,
-      table: String,
-      readVersion: Long,
-      attempt: String,
-      cause: Throwable
-  ): ConflictException = {
-    val facts = Map(
-      "rule" -> "commits that are gone",
-      "why" -> (s"$operation fails where the log was cleaned up to behind that version, as " +
-        "delta.logRetentionDuration is shorter than the job")
-    )
-    unjudged(facts, policy, laterClass, operation, table, readVersion, attempt, cause)
-  }
+/** Why a job is rejected that no policy judges.
+  *
+  * @param rule
+  *   what errors and records have in place of the policy's cell
+  * @param why
+  *   the same as a clause, which begins with the job's operation
+  */
+sealed abstract class Unjudged(val rule: String, val why: String)
 
-  private def unjudged(
-      rule: Map[String, String],
-      policy: Policy,
-      laterClass: OperationClass,
-      operation: String,
-      table: String,
-      readVersion: Long,
-      attempt: String,
-      cause: Throwable
-  ): ConflictException = {
-    val facts = rule ++ Map[String, Any](
-      "policy" -> policy.name,
-      "verdict" -> "FAIL",
-      "laterClass" -> laterClass.name,
-      "laterOperation" -> operation,
-      "readVersion" -> readVersion,
-      "winnerVersion" -> (readVersion + 1),
-      "scope" -> "the whole table",
-      "table" -> table,
-      "attempt" -> attempt
-    )
-    val conflict =
-      new ConcurrentWriteConflict(Rendered("INTERLOCK_CONCURRENT_WRITE", parameters(facts), facts))
-    conflict.initCause(cause)
-    conflict
-  }
+object Unjudged {
 
-  /** What Spark Connect tells its clients: the facts, whether or not the message shows them. */
-  private def parameters(facts: Map[String, Any]): Map[String, String] =
-    facts.map {
-      case (key, several: Seq[_]) => key -> Json.write(several)
-      case (key, value) => key -> value.toString
-    } - "verdict"
+  /** RESTORE, CLONE and CONVERT fail on any concurrent commit. */
+  case object AnyCommit
+      extends Unjudged("any concurrent commit", "fails after any concurrent commit")
+
+  /** Nobody can judge a job against commits that the log has no more. */
+  case object CommitsGone
+      extends Unjudged(
+        "commits that are gone",
+        "fails where the log was cleaned up to behind that version, as " +
+          "delta.logRetentionDuration is shorter than the job"
+      )
 }

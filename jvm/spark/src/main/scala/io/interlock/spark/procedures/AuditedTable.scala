@@ -2,8 +2,7 @@ package io.interlock.spark.procedures
 
 import java.time.Instant
 
-import io.interlock.spark.audit.ConflictRecord.Fact
-import io.interlock.spark.audit.{AuditTrail, ConflictRecord, Explanation, WinningVersion}
+import io.interlock.spark.audit._
 import io.interlock.spark.commits.CommitTags
 import io.interlock.spark.errors.InterlockException
 import io.interlock.spark.history.NamedTable
@@ -62,8 +61,7 @@ object AuditedTable {
     }
 
   private def whatThereIs(now: Snapshot): String = {
-    val newest = newestFirst(now).take(MostNamed)
-      .flatMap(_.text(Fact.Attempt)).toSeq
+    val newest = newestFirst(now).take(MostNamed).map(_.commit.txnId).toSeq
     if (newest.isEmpty) "The table has no records"
     else s"The newest attempts with a record are ${newest.mkString(", ")}"
   }
@@ -75,8 +73,10 @@ object AuditedTable {
   private def newestFirst(snapshot: Snapshot): Iterator[ConflictRecord] = {
     val rejected = AuditTrail.folder(snapshot.deltaLog).newestFirst().buffered
     val committed = committedNewestFirst(snapshot).buffered
-    def isNewer(record: ConflictRecord) =
-      committed.headOption.forall { case (_, _, millis) => record.millis >= millis }
+    def isNewer(record: Rejected) =
+      committed.headOption.forall { case (_, _, millis) =>
+        record.commit.time.toEpochMilli >= millis
+      }
     Iterator.unfold(()) { _ =>
       if (rejected.headOption.exists(isNewer)) Some(Some(rejected.next()) -> (()))
       else
@@ -87,14 +87,14 @@ object AuditedTable {
   }
 
   /** The record of a rejected attempt. */
-  private def rejectedBy(snapshot: Snapshot, attempt: String): Option[ConflictRecord] =
-    AuditTrail.folder(snapshot.deltaLog).newestFirst().find(_.text(Fact.Attempt).contains(attempt))
+  private def rejectedBy(snapshot: Snapshot, attempt: String): Option[Rejected] =
+    AuditTrail.folder(snapshot.deltaLog).newestFirst().find(_.commit.txnId == attempt)
 
   /** The version that an attempt made, and its record where it passed others. */
   private def committedBy(
       snapshot: Snapshot,
       attempt: String
-  ): Option[(Long, Option[ConflictRecord])] = {
+  ): Option[(Long, Option[Rebased])] = {
     committedNewestFirst(snapshot).collectFirst {
       case (version, info, millis) if info.txnId.contains(attempt) =>
         version -> rebased(version, info, millis)
@@ -109,30 +109,27 @@ object AuditedTable {
     }
   }
 
-  private def rebased(version: Long, info: CommitInfo, millis: Long): Option[ConflictRecord] = {
+  private def rebased(version: Long, info: CommitInfo, millis: Long): Option[Rebased] = {
     val tags = info.tags.getOrElse(Map.empty)
-    tags.get(CommitTags.RebasedOver).map { versions =>
-      val ofTags = Seq(
-        Fact.LaterClass -> CommitTags.Class,
-        Fact.Policy -> CommitTags.Policy,
-        Fact.Rule -> CommitTags.Rule,
-        Fact.Verdict -> CommitTags.Verdicts,
-        Fact.Scope -> CommitTags.Scope,
-        Fact.User -> CommitTags.User,
-        Fact.Millis -> CommitTags.Millis,
-        Fact.Bytes -> CommitTags.BytesSaved
-      ).flatMap { case (fact, tag) => tags.get(tag).map(fact -> _) }
-      ConflictRecord(
-        ofTags.toMap[String, Any] ++ info.txnId.map(Fact.Attempt -> _) ++
-          info.readVersion.map(Fact.ReadVersion -> _) ++
-          Map[String, Any](
-            Fact.Time -> Instant.ofEpochMilli(millis).toString,
-            Fact.Outcome -> ConflictRecord.Rebased,
-            Fact.LaterOperation -> info.operation,
-            Fact.Version -> version,
-            Fact.Winners -> versions.split(',').toSeq
-          )
+    for {
+      versions <- tags.get(CommitTags.RebasedOver)
+      txnId <- info.txnId
+    } yield {
+      val commit = RecordedCommit(
+        Instant.ofEpochMilli(millis),
+        txnId,
+        operation = Option(info.operation),
+        operationClass = tags.get(CommitTags.Class),
+        policy = tags.get(CommitTags.Policy),
+        rule = tags.get(CommitTags.Rule),
+        verdict = tags.get(CommitTags.Verdicts),
+        readVersion = info.readVersion,
+        scope = tags.get(CommitTags.Scope),
+        user = tags.get(CommitTags.User),
+        millis = tags.get(CommitTags.Millis).flatMap(_.toLongOption),
+        bytes = tags.get(CommitTags.BytesSaved).flatMap(_.toLongOption)
       )
+      Rebased(commit, version, versions.split(',').toSeq.flatMap(_.toLongOption))
     }
   }
 }

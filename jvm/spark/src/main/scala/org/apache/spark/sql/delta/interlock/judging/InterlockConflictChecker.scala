@@ -103,7 +103,7 @@ private[interlock] class InterlockConflictChecker(
       currentTransactionInfo = rebased.fold(reason => fail(conflict(reason)), identity)
 
     private def fail(conflict: Conflict): Nothing =
-      throw Conflicts.byPolicy(conflict, SessionPolicies.readable)
+      throw Conflicts.raised(conflict, SessionPolicies.readable)
 
     /** @param unproved
       *   why a rebase that the policy grants cannot be proved safe
@@ -116,16 +116,16 @@ private[interlock] class InterlockConflictChecker(
       policy = attempt.policy.name,
       rule = ruling.cell.fold("no cell")(_.label),
       verdict = ruling.verdict,
-      earlierClass = judgedWinner.operationClass,
+      earlierClass = Some(judgedWinner.operationClass),
       laterClass = judged.operationClass,
-      earlierOperation = winner.commitInfo.fold("an unnamed operation")(_.operation),
+      earlierOperation = Some(winner.commitInfo.fold("an unnamed operation")(_.operation)),
       laterOperation = attempt.operation.name,
       readVersion = info.readSnapshot.version,
       winnerVersion = winner.commitVersion,
       scope = scopeText,
       table = table,
       attempt = info.txnId,
-      unproved = unproved,
+      why = Conflict.why(judgedWinner.operationClass, judged.operationClass, unproved, overlap),
       overlap = overlap
     )
 

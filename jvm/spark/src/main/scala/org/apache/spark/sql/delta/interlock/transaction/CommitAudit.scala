@@ -54,23 +54,19 @@ final private[transaction] class CommitAudit(
       conflict: DeltaConcurrentModificationException
   ): Unit = {
     val table = transaction.table
-    val rejected = RejectedCommit(
-      transaction.txnId,
-      table.name,
+    val rejected = new RejectedCommit(
+      transaction,
       op,
-      policy.name,
-      table.snapshot.version,
-      transaction.governed,
+      policy,
       judgedAgainst.orElse(
         // RESTORE and CLONE are rejected by the commit behind the version that they read.
         Try(winners.read(table.next)).toOption.filter(_ => transaction.governed.isEmpty)
       ),
       conflict,
-      millisSince(transaction.txnStartTimeNs),
-      transaction.staged.bytes
+      millisSince(transaction.txnStartTimeNs)
     )
     InterlockMetrics.rejected(rejected.rule)
-    AuditTrail.write(table.log, transaction.metadata, rejected.record(transaction.session))
+    AuditTrail.write(table.log, transaction.metadata, rejected.record)
   }
 
   private def millisSince(nanos: Long): Long =

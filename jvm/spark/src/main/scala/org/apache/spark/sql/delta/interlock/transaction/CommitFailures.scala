@@ -6,6 +6,7 @@ import java.nio.file.FileAlreadyExistsException
 import scala.util.control.NonFatal
 
 import io.interlock.coordinator.{CommitUnknownException, CoordinatorException}
+import io.interlock.rules.{OperationClass, Policy}
 import io.interlock.spark.compaction.FailedCompaction
 import io.interlock.spark.errors._
 import org.apache.spark.sql.delta.DeltaOperations.{Operation, OptimizeOrReorg}
@@ -58,14 +59,7 @@ final private[transaction] class CommitFailures(
   /** The same for RESTORE and CLONE, which any commit since the version that was read rejects. */
   def raisedByLarge(op: Operation, failed: Throwable): Throwable = raised(op, Nil, failed) match {
     case conflict: ConcurrentWriteException => rules.policy.fold[Throwable](conflict) { policy =>
-        val rejected = Conflicts.concurrentWrite(
-          policy,
-          op.name,
-          table.name,
-          table.snapshot.version,
-          transaction.txnId,
-          conflict
-        )
+        val rejected = unjudged(Unjudged.AnyCommit, policy, OperationClass.Overwrite, op, conflict)
         audit.rejected(policy, op, rejected)
         rejected
       }
@@ -80,20 +74,30 @@ final private[transaction] class CommitFailures(
       case _: AssertionError | _: FileNotFoundException | _: IllegalStateException |
           _: CoordinatorException =>
         transaction.governed.filter(_ => table.isCleanedUp && transaction.isSameTable)
-          .map(commit =>
-            Conflicts.commitsGone(
-              commit.policy,
-              commit.operationClass,
-              commit.operation.name,
-              table.name,
-              table.snapshot.version,
-              transaction.txnId,
-              failed
-            )
-          )
+          .map { commit =>
+            import commit._
+            unjudged(Unjudged.CommitsGone, policy, operationClass, operation, failed)
+          }
       case _ => None
     }
   }
+
+  private def unjudged(
+      reason: Unjudged,
+      policy: Policy,
+      operationClass: OperationClass,
+      op: Operation,
+      cause: Throwable
+  ) = Conflicts.unjudged(
+    reason,
+    policy,
+    operationClass,
+    op.name,
+    table.name,
+    table.snapshot.version,
+    transaction.txnId,
+    cause
+  )
 
   private def lost(
       op: Operation,

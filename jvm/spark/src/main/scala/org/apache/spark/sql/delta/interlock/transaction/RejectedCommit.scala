@@ -2,87 +2,84 @@ package org.apache.spark.sql.delta.interlock.transaction
 
 import java.time.Instant
 
-import io.interlock.rules.ConflictKind
-import io.interlock.spark.audit.ConflictRecord
-import io.interlock.spark.audit.ConflictRecord.Fact
+import io.interlock.rules.{ConflictKind, Policy}
+import io.interlock.spark.audit.{RecordedCommit, Rejected, WinningVersion}
 import io.interlock.spark.commits.CommitTags
 import io.interlock.spark.errors.InterlockConflict
 import org.apache.spark.SparkThrowable
-import org.apache.spark.sql.SparkSession
 import org.apache.spark.sql.delta._
-import org.apache.spark.sql.delta.interlock.judging.GovernedCommit
 import org.apache.spark.sql.delta.interlock.log.Committer
 
 /** What is known of a commit that was rejected.
   *
-  * @param attempt
-  *   none of RESTORE and CLONE
   * @param winner
   *   the commit that it was judged against; none where Delta names none
   * @param millis
   *   since its transaction began
-  * @param bytes
-  *   of data files that it had written
   */
-final private[interlock] case class RejectedCommit(
-    txnId: String,
-    table: String,
+final private[transaction] class RejectedCommit(
+    transaction: OpenTransaction,
     operation: DeltaOperations.Operation,
-    policy: String,
-    readVersion: Long,
-    attempt: Option[GovernedCommit],
+    policy: Policy,
     winner: Option[WinningCommitSummary],
     conflict: DeltaConcurrentModificationException,
-    millis: Long,
-    bytes: Long
+    millis: Long
 ) {
+  private val governed = transaction.governed
+  private val winnersInfo = winner.flatMap(_.commitInfo)
+  private val ours = Option(conflict).collect { case ours: InterlockConflict => ours }
+  private val byPolicy = ours.map(_.conflict)
 
-  def record(spark: SparkSession): ConflictRecord = ConflictRecord(
-    Map[String, Any](
-      Fact.Outcome -> ConflictRecord.Rejected,
-      Fact.Policy -> policy,
-      Fact.LaterOperation -> operation.name,
-      Fact.ReadVersion -> readVersion
-    ) ++ attempt.map(Fact.LaterClass -> _.operationClass.name) ++
-      ofWinner ++ ofConflict ++ ofCommitter(Committer.of(spark)) ++ Map[String, Any](
-        Fact.Time -> Instant.now.toString,
-        Fact.Attempt -> txnId,
-        Fact.Table -> table,
-        Fact.Kind -> kind,
-        Fact.Message -> conflict.getMessage,
-        Fact.Millis -> millis,
-        Fact.Bytes -> bytes
-      )
-  )
+  def record: Rejected = {
+    val who = Committer.of(transaction.session)
+    val overlap = byPolicy.flatMap(_.overlap)
+    Rejected(
+      RecordedCommit(
+        Instant.now,
+        transaction.txnId,
+        operation = byPolicy.map(_.laterOperation).orElse(Some(operation.name)),
+        operationClass =
+          byPolicy.map(_.laterClass).orElse(governed.map(_.operationClass)).map(_.name),
+        policy = Some(policy.name),
+        rule = byPolicy.map(_.rule),
+        verdict = byPolicy.map(_.verdict.name),
+        readVersion = Some(transaction.table.snapshot.version),
+        scope = byPolicy.map(_.scope),
+        user = Some(who.user),
+        millis = Some(millis),
+        bytes = Some(transaction.staged.bytes)
+      ),
+      table = Some(transaction.table.name),
+      winner = byPolicy.map(_.winnerVersion).orElse(winner.map(_.commitVersion)).map(lostTo),
+      why = byPolicy.map(_.why),
+      files = overlap.map(_.files),
+      rows = overlap.map(_.rows),
+      predicate = overlap.flatMap(_.predicate),
+      undecided = overlap.exists(_.undecided),
+      kind = Some(kind),
+      condition = Option(conflict).collect { case told: SparkThrowable => told.getCondition },
+      sqlState = ours.map(_.getSqlState),
+      message = Some(conflict.getMessage),
+      session = Some(who.session),
+      application = Some(who.application)
+    )
+  }
 
   /** Delta's name for the conflict, such as ConcurrentAppend. */
-  def kind: String = conflict.conflictType.stripSuffix("Conflict")
+  private def kind: String = conflict.conflictType.stripSuffix("Conflict")
 
   /** What rejected it: the policy's cell, or the kind of the conflict where no cell did. */
-  def rule: String = conflict match {
-    case ours: InterlockConflict if kind != ConflictKind.ConcurrentWrite.name =>
-      ConflictRecord(ours.facts).text(Fact.Rule).getOrElse(kind)
-    case _ => kind
-  }
+  def rule: String = byPolicy.filter(_.kind != ConflictKind.ConcurrentWrite).fold(kind)(_.rule)
 
-  private def ofWinner: Map[String, Any] = winner.fold(Map.empty[String, Any]) { commit =>
-    Map[String, Any](Fact.WinnerVersion -> commit.commitVersion) ++
-      commit.commitInfo.map(Fact.EarlierOperation -> _.operation) ++
-      commit.commitInfo.flatMap(_.txnId).map(Fact.WinnerAttempt -> _) ++
-      attempt.map(_.asWinner(commit).operationClass.name)
-        .orElse(commit.commitInfo.flatMap(_.tags).flatMap(_.get(CommitTags.Class)))
-        .map(Fact.EarlierClass -> _)
-  }
-
-  private def ofConflict: Map[String, Any] = conflict match {
-    case ours: InterlockConflict => ours.facts
-    case deltas: SparkThrowable => Map(Fact.Condition -> deltas.getCondition)
-    case _ => Map.empty
-  }
-
-  private def ofCommitter(who: Committer): Map[String, Any] = Map(
-    Fact.User -> who.user,
-    Fact.Session -> who.session,
-    Fact.Application -> who.application
+  private def lostTo(version: Long) = WinningVersion(
+    version,
+    byPolicy.flatMap(_.earlierOperation).orElse(winnersInfo.map(_.operation)),
+    byPolicy.flatMap(_.earlierClass)
+      .orElse(governed.zip(winner).map { case (job, commit) =>
+        job.asWinner(commit).operationClass
+      })
+      .map(_.name)
+      .orElse(winnersInfo.flatMap(_.tags).flatMap(_.get(CommitTags.Class))),
+    winnersInfo.flatMap(_.txnId)
   )
 }
