@@ -346,3 +346,33 @@ def test_a_table_whose_database_is_gone_goes_on_with_a_new_one(
     assert coordinators(table) == ["postgres"] * 5 + ["filesystem"]
     run(session, insert(table, 5))
     sound(table, 1, 2, 3, 4, 5)
+
+
+def test_who_was_judged_against_a_withdrawn_commit_is_judged_by_what_took_its_place(
+    server: postgres.Server, tmp_path: Path
+) -> None:
+    """A commit is judged against one on its way as version 4; another process makes 4 and 5.
+
+    The first is answered with both, so that the queue knows 5 while the other still has its turn:
+    what that may not pass is version 4, which it was not judged against yet.
+    """
+    settings = coordinator(server, tmp_path, NAME)
+    with driver_processes(tmp_path, "interlock", "interlock", settings=settings) as (ours, other):
+        table = Table(tmp_path / "t")
+        run(
+            ours,
+            f"CREATE TABLE {table} (id INT, v STRING) USING delta TBLPROPERTIES "
+            f"('interlock.policy' = 'row_level', 'interlock.coordinator' = '{NAME}')",
+            *(f"INSERT INTO {table} VALUES ({number}, 'a')" for number in (1, 2, 3)),
+        )
+        update = f"UPDATE {table} SET v = '{{v}}' WHERE id = {{id}}"
+        start = [str(table.path), update.format(v="E", id=2), update.format(v="T", id=1)]
+        withdrawn = "spark.version; from integration import withdrawn; from pathlib import Path; "
+        run(ours, f"{withdrawn}withdrawn.start(spark, Path({start[0]!r}), *{start[1:]!r})")
+        run(other, update.format(v="B", id=1), f"INSERT INTO {table} VALUES (100, 'B')")
+        end = ours.run(f"{withdrawn}withdrawn.finish(spark)")
+    assert end.error == "ConcurrentDeleteReadError"
+    assert end.winner_version == 4
+    assert deltalake_rows(table) == ((1, "B"), (2, "E"), (3, "a"), (100, "B"))
+    assert versions(table) == list(range(7))
+    check_log(table)

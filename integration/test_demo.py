@@ -5,11 +5,14 @@ from __future__ import annotations
 import os
 import re
 import signal
+import sys
+import threading
+import time
 from pathlib import Path
 
 import pandas as pd
 import pytest
-from interlock.demo.__main__ import main
+from interlock.demo.__main__ import _interruptible, main
 from interlock.demo.flights import Batch
 from interlock.demo.jobs import (
     Compact,
@@ -79,6 +82,36 @@ def test_ctrl_c_ends_it_with_the_table_of_what_was_run() -> None:
     ]
     assert rest.splitlines()[-2].endswith("jobs lost: 0 of 3 on stock Delta")
     assert errors == "The demo was interrupted.\n"
+
+
+def test_a_second_ctrl_c_does_not_end_the_cancelling(monkeypatch: pytest.MonkeyPatch) -> None:
+    cancels: list[int] = []
+    main_thread = threading.main_thread()
+    interrupted = signal.getsignal(signal.SIGINT)
+
+    def cancel() -> None:
+        cancels.append(1)
+        os.kill(os.getpid(), signal.SIGINT)
+
+    def is_waited_for() -> bool:
+        assert main_thread.ident is not None
+        frame = sys._current_frames()[main_thread.ident].f_back
+        return frame is not None and frame.f_code.co_name == "result"
+
+    def work() -> bool:
+        """As Spark starts: there is nothing to cancel yet."""
+        while not is_waited_for():
+            time.sleep(0.01)
+        os.kill(os.getpid(), signal.SIGINT)
+        while len(cancels) < 3:
+            time.sleep(0.01)
+        return True
+
+    monkeypatch.setattr("interlock.demo.__main__._cancel_spark_jobs", cancel)
+    with pytest.raises(KeyboardInterrupt):
+        _interruptible(work)
+    assert len(cancels) >= 3
+    assert signal.getsignal(signal.SIGINT) == interrupted
 
 
 def test_a_run_that_fails_leaves_the_table_of_the_others() -> None:

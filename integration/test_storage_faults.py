@@ -62,6 +62,7 @@ CASES = {
 # Statements that give a table its first policy: Delta commits by itself.
 BIND = Case("ALTER TABLE {t} SET " + POLICED, properties=PLAIN)
 REPLACE = Case(f"CREATE OR REPLACE TABLE {{t}} USING delta {POLICED} AS {THREE}", properties=PLAIN)
+RESTORE = Case("RESTORE TABLE {t} TO VERSION AS OF 1")
 SOAK = {
     "bind": BIND,
     "create": Case(
@@ -78,6 +79,7 @@ SOAK = {
     "alter": Case("ALTER TABLE {t} SET TBLPROPERTIES ('x' = '{n}')"),
     "replace": Case(f"CREATE OR REPLACE TABLE {{t}} USING delta {POLICED} AS {THREE}"),
     "replace-bind": REPLACE,
+    "restore": RESTORE,
 }
 
 
@@ -107,6 +109,12 @@ def test_some_calls_for_a_first_policy(
 ) -> None:
     ends = [check(session, table_of(session, tmp_path, case, n), case, n) for n in numbers]
     assert {end.error for end in ends} - {None} == errors
+
+
+def test_some_calls_around_the_commit_of_a_restore(session: DriverProcess, tmp_path: Path) -> None:
+    table = table_of(session, tmp_path, RESTORE, 0)
+    ends = [check(session, table, RESTORE, number) for number in range(12, 20)]
+    assert {"StorageError", "CommittedError"} <= {end.error for end in ends}
 
 
 @pytest.mark.soak

@@ -18,6 +18,7 @@ from tests.kit.support import (
     deltalake_rows,
     latest_version,
     make_table,
+    python_job,
     race,
     rows,
     sql_job,
@@ -181,3 +182,37 @@ def test_dml_on_a_shallow_clone_keeps_the_files_of_its_source(
     assert files_of(source) == source_files
     assert files_of(clone).keys() == added_by(clone, first + 1)
     assert rows(spark, clone) == ((1, "a"), (10, "i"), (2, "b"), (3, "c"))
+
+
+@pytest.mark.parametrize("policy", ["row_level", "maxcompute_delta"])
+def test_nor_does_an_optimize_that_delta_cannot_try_again(
+    spark: SparkSession, table_path: Path, policy: str
+) -> None:
+    """Where files decide, Delta tries its OPTIMIZE again, if what it compacted is still there."""
+    table = make_table(spark, table_path, policy=policy)
+    before = files_of(table)
+
+    def replace(session: SparkSession) -> None:
+        new = session.sql("SELECT 7 AS id, 'x' AS v, 1 AS w").write.format("delta")
+        new.mode("overwrite").option("overwriteSchema", "true").save(str(table_path))
+
+    first, second = race(spark, python_job("replace", replace), sql_job(f"OPTIMIZE {table}"))
+    assert first.ok
+    assert isinstance(second.error, MetadataChangedError)
+    assert set(files_of(table)) == set(before) | added_by(table, 3)
+    assert versions(table) == [0, 1, 2, 3]
+    assert rows(spark, table) == deltalake_rows(table) == ((7, "x", 1),)
+
+
+def test_an_optimize_that_delta_tries_again_keeps_its_files(
+    spark: SparkSession, table_path: Path
+) -> None:
+    table = make_table(spark, table_path, policy="row_level")
+    first, second = race(
+        spark,
+        sql_job(f"ALTER TABLE {table} SET TBLPROPERTIES ('a' = 'b')"),
+        sql_job(f"OPTIMIZE {table}"),
+    )
+    assert first.ok
+    assert second.ok
+    assert rows(spark, table) == deltalake_rows(table) == ((1, "a"), (2, "b"), (3, "c"))

@@ -224,6 +224,39 @@ class TestLifeOfATable:
         spark.sql(f"INSERT INTO {table} VALUES (5, 'e')")
         assert rows(spark, table)[-1] == (5, "e")
 
+    @pytest.mark.parametrize(
+        "statement",
+        [
+            "RESTORE TABLE {t} TO VERSION AS OF 1",
+            "ALTER TABLE {t} UNSET TBLPROPERTIES ('interlock.policy')",
+            "ALTER TABLE {t} ADD COLUMN w INT",
+        ],
+    )
+    def test_made_anew_while_a_statement_runs_that_no_policy_judges(
+        self, spark: SparkSession, table_path: Path, statement: str
+    ) -> None:
+        table = make_table(spark, table_path)
+
+        def make_anew(session: SparkSession) -> None:
+            shutil.rmtree(table_path)
+            for sql in (
+                f"CREATE TABLE {table} (id INT, v STRING) USING delta "
+                "TBLPROPERTIES ('interlock.policy' = 'maxcompute_delta')",
+                *(f"INSERT INTO {table} VALUES ({n}, 'new')" for n in (7, 8)),
+            ):
+                session.sql(sql)
+
+        first, second = race(
+            spark, python_job("make anew", make_anew), sql_job(statement.format(t=table))
+        )
+        assert first.ok
+        assert isinstance(second.error, errors.InterlockError)
+        assert second.error.condition == "INTERLOCK_TABLE_GONE"
+        assert versions(table) == [0, 1, 2]
+        assert rows(spark, table) == deltalake_rows(table) == ((7, "new"), (8, "new"))
+        spark.sql(f"INSERT INTO {table} VALUES (9, 'new')")
+        assert commit_info(table, 3)["tags"]["interlock.policy"] == "maxcompute_delta"
+
     def test_a_log_that_was_put_back_stops_the_writes(
         self, spark: SparkSession, table_path: Path, tmp_path: Path
     ) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import shutil
+import signal
 import sys
 import tempfile
 from collections.abc import Callable, Iterator, Sequence
@@ -62,10 +63,16 @@ def _interruptible(work: Callable[[], bool]) -> bool:
         try:
             return done.result()
         except KeyboardInterrupt:
-            while not done.done():
-                with suppress(Exception):  # Spark is starting or ending
-                    _cancel_spark_jobs()
-                wait([done], timeout=_SECONDS_BETWEEN_CANCELS)
+            others = signal.signal(
+                signal.SIGINT, signal.SIG_IGN
+            )  # another would end the cancelling
+            try:
+                while not done.done():
+                    with suppress(Exception):  # Spark is starting or ending
+                        _cancel_spark_jobs()
+                    wait([done], timeout=_SECONDS_BETWEEN_CANCELS)
+            finally:
+                signal.signal(signal.SIGINT, others)
             raise
 
 

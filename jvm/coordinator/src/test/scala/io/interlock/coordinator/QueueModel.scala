@@ -24,6 +24,8 @@ object QueueModel {
     *   whether nothing can come between the look at the generation and the handing in
     * @param keepsSettledOnly
     *   whether who starts again forgets what it was judged against while that was on its way
+    * @param startsAgain
+    *   whether who was judged against a withdrawn commit starts again before it is judged against more
     */
   final case class Setting(
       transactions: Vector[Int],
@@ -32,7 +34,8 @@ object QueueModel {
       faults: Int = 1,
       drops: Int = 0,
       handsInAtOnce: Boolean = true,
-      keepsSettledOnly: Boolean = true
+      keepsSettledOnly: Boolean = true,
+      startsAgain: Boolean = true
   ) {
     val processes: Int = transactions.max + 1
   }
@@ -48,8 +51,8 @@ object QueueModel {
   /** Has the turn and has looked at the generation already, in a queue that does so beforehand. */
   final case class Checked(seen: Long) extends Phase
 
-  /** Has the turn; must see what it has missed. */
-  case object Judging extends Phase
+  /** Has the turn; must see what it has missed since it looked in generation `seen`. */
+  final case class Judging(seen: Long) extends Phase
 
   /** Has the turn; reads the log, as far as the queue does not know it. */
   final case class Reading(seen: Long, known: Seq[CommitBody]) extends Phase
@@ -149,6 +152,10 @@ object QueueModel {
     def turn(phase: Phase) =
       if (state.turns(p).nonEmpty) Nil
       else Seq(s"$i takes its turn" -> state.turn(p, Some(i)).txn(i, txn.copy(phase = phase)))
+    def refused = Seq(
+      s"$i is refused" ->
+        answered(state.txn(i, txn.copy(phase = Waiting)).turn(p, None), i, withdrawn)
+    )
     txn.phase match {
       case Idle if setting.alone(i) =>
         Seq(s"$i reads the log" -> state.txn(i, Txn(Outside, state.log, state.log)))
@@ -168,14 +175,16 @@ object QueueModel {
         val ahead = queue.settled(version)
         (if (ahead.isEmpty) Nil else to("is judged while it waits", Idle, ahead)) ++
           turn(Ready(queue.generation))
-      case Ready(_) if queue.isTaken(version) => to("sees its version taken", Judging)
+      case Ready(seen) if queue.isTaken(version) => to("sees its version taken", Judging(seen))
       case Ready(seen) if setting.handsInAtOnce => handIn(setting, state, i, seen)
       case Ready(seen) if queue.generation != seen =>
-        Seq(s"$i is refused" ->
-          answered(state.txn(i, txn.copy(phase = Waiting)).turn(p, None), i, withdrawn))
+        refused
       case Ready(seen) => to("is not refused", Checked(seen))
       case Checked(_) => handIn(setting, state, i, queue.generation)
-      case Judging =>
+      case Judging(seen)
+          if setting.startsAgain && txn.judged != txn.settled && queue.generation != seen =>
+        refused
+      case Judging(_) =>
         val view = queue.view(version)
         if (view.reachesEnd)
           to("is judged", Ready(view.generation), view.commits)
@@ -241,9 +250,11 @@ object QueueModel {
     def faulted(state: State) = state.copy(faults = state.faults - 1)
     val outcome =
       if (version < state.log.size.toLong) {
-        val winner = body(version, state.log(version.toInt), isThere = true)
+        val winners = (version until state.log.size.toLong)
+          .map(v => body(v, state.log(v.toInt), isThere = true))
         Seq(
-          ("taken", state, Taken(Seq(winner))),
+          ("taken", state, Taken(winners.take(1))),
+          ("taken, with all behind it", state, Taken(winners)),
           ("taken, by whom is not known", state, Taken(Nil))
         )
       } else if (version > state.log.size.toLong)
@@ -305,6 +316,7 @@ object QueueModel {
     val txns = state.txns.zipWithIndex.map { case (txn, i) =>
       val phase = txn.phase match {
         case Ready(seen) => ("ready", isNow(i, seen))
+        case Judging(seen) => ("judging", isNow(i, seen))
         case Checked(seen) => ("checked", isNow(i, seen))
         case Reading(seen, known) => ("reading", isNow(i, seen), bodies(known))
         case Learning(seen, read) => ("learning", isNow(i, seen), bodies(read))

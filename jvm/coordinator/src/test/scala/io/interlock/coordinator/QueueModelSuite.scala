@@ -76,6 +76,13 @@ class QueueModelSuite extends munit.FunSuite {
     assert(found.getMessage.contains("published on"), found.getMessage)
   }
 
+  test("a transaction that goes on behind a withdrawn commit is published on what took its place") {
+    val found = intercept[AssertionError](
+      walk(Setting(Vector(0, 0), foreign = 2, faults = 0, startsAgain = false))
+    )
+    assert(found.getMessage.contains("published on"), found.getMessage)
+  }
+
   test(
     "a transaction that starts again from what was on its way is sent behind a gap"
   ) {

@@ -12,15 +12,19 @@ import org.apache.spark.SparkThrowable
 object StorageFault {
 
   /** The innermost exception of the storage, as text. */
-  def unapply(failed: Throwable): Option[String] = {
-    val chain = Causes.of(failed)
-    val isTold = chain.exists {
+  def unapply(failed: Throwable): Option[String] = innermost(failed).filterNot(_ =>
+    Causes.of(failed).exists {
       case _: IOException => false // PySpark knows none of them
       case known: SparkThrowable => known.getCondition != null
       case _ => false
     }
+  )
+
+  /** The same, also where Spark or Delta has words for it. */
+  def innermost(failed: Throwable): Option[String] = {
+    val chain = Causes.of(failed)
     chain.collect { case fault: IOException => fault }.lastOption
-      .filterNot(_ => isTold || !NonFatal(failed) || isInterrupt(chain))
+      .filterNot(_ => !NonFatal(failed) || isInterrupt(chain))
       .map(described)
   }
 

@@ -28,6 +28,7 @@ final private[transaction] class CommitAudit(
   def round(
       judge: => (CurrentTransactionInfo, Seq[PassedWinner])
   ): CurrentTransactionInfo = {
+    judgedAgainst = None
     val start = System.nanoTime()
     val (resolved, passed) =
       try judge

@@ -3,6 +3,7 @@ package org.apache.spark.sql.delta.interlock.transaction
 import java.io.FileNotFoundException
 import java.nio.file.FileAlreadyExistsException
 
+import scala.util.Try
 import scala.util.control.NonFatal
 
 import io.interlock.coordinator.{CommitUnknownException, CoordinatorException}
@@ -10,9 +11,10 @@ import io.interlock.rules.{OperationClass, Policy}
 import io.interlock.spark.compaction.FailedCompaction
 import io.interlock.spark.errors._
 import org.apache.spark.sql.delta.DeltaOperations.{Operation, OptimizeOrReorg}
-import org.apache.spark.sql.delta.actions.Action
+import org.apache.spark.sql.delta.actions.{Action, RemoveFile}
 import org.apache.spark.sql.delta.interlock.judging.GovernedCommit
 import org.apache.spark.sql.delta.{ConcurrentWriteException, DeltaConcurrentModificationException}
+import org.apache.spark.sql.functions.col
 
 /** What a statement raises whose commit failed: it leaves nothing behind, or says what it leaves. A
   * conflict under a policy is recorded.
@@ -45,9 +47,7 @@ final private[transaction] class CommitFailures(
     */
   def raised(op: Operation, actions: Seq[Action], failed: Throwable): Throwable = failed match {
     // Hooks that run after the commit may fail as well: then the files are live.
-    case StorageFault(reason) if transaction.isMade =>
-      InterlockException.failedAfterCommit(table.name, op.name, transaction.txnId, reason, failed)
-    case _ if transaction.isMade => failed
+    case _ if transaction.isMade => behindCommit(op, failed)
     case unknown: CommitUnknownException =>
       CommitStateUnknownException.of(table.name, op.name, unknown)
     case _: VirtualMachineError => failed
@@ -55,6 +55,11 @@ final private[transaction] class CommitFailures(
     case CommitsGone(conflict) => lost(op, actions, conflict)
     case _ => definite(op, failed, left = staged.deleteAll(actions, ofNewTable = table.isNew))
   }
+
+  private def behindCommit(op: Operation, failed: Throwable): Throwable =
+    StorageFault.innermost(failed).fold(failed)(reason =>
+      InterlockException.failedAfterCommit(table.name, op.name, transaction.txnId, reason, failed)
+    )
 
   /** The same for RESTORE and CLONE, which any commit since the version that was read rejects. */
   def raisedByLarge(op: Operation, failed: Throwable): Throwable = raised(op, Nil, failed) match {
@@ -114,16 +119,25 @@ final private[transaction] class CommitFailures(
   }
 
   /** Deletes what the statement staged. Only where files decide may Delta, with the same files, try its
-    * own compactions again.
+    * own compactions again, while their inputs are live.
     */
   private def afterConflict(
       commit: GovernedCommit,
       actions: Seq[Action],
       conflict: DeltaConcurrentModificationException
   ): Unit = {
-    val isFinal = conflict.isInstanceOf[InterlockConflict] || !commit.policy.judgesReads
+    val isFinal = conflict.isInstanceOf[InterlockConflict] || !commit.policy.judgesReads ||
+      !Try(areInputsLive(actions)).getOrElse(false)
     if (commit.isRetriedByDelta && isFinal) FailedCompaction.remember(conflict)
     if (!commit.isRetriedByDelta || isFinal) staged.deleteAll(actions): Unit
+  }
+
+  /** What Delta asks before it tries a compaction again. */
+  private def areInputsLive(actions: Seq[Action]): Boolean = {
+    val inputs = actions.collect { case remove: RemoveFile => remove.path }.distinct
+    val now = table.log.update(catalogTableOpt = table.catalogTable)
+    now.metadata.partitionSchema == table.snapshot.metadata.partitionSchema &&
+    now.allFiles.filter(col("path").isInCollection(inputs)).count() == inputs.size
   }
 
   /** What a statement raises that has committed nothing.

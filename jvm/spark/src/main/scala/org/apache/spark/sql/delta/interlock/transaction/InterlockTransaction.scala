@@ -38,6 +38,9 @@ class InterlockTransaction(log: DeltaLog, catalogTable: Option[CatalogTable], sn
   /** What is committed, where its winners are to be judged: the table had its policy when it was read. */
   private var judged: Option[JudgedCommit] = None
 
+  override private[transaction] def isSameTable: Boolean =
+    governed.isEmpty && coordinated.isEmpty || table.isThere(preCommitLogSegment)
+
   private def inQueue = coordinated.filter(_ => judged.exists(_.isCommitting))
 
   // ---- commit ----

@@ -74,8 +74,7 @@ final private[transaction] class JudgedCommit(
     // The version went to another process.
     if (!queue.hasTurn) throw new CommitWithdrawnException(version)
     startOverIfLost(version)
-    val view = queue.view(version)
-    judgedAgainst(view.generation)
+    val view = viewFrom(version)
     if (view.reachesEnd) {
       val files = view.commits.map(_.file)
       meet(new MissedCommits(table.log, view.commits), files)
@@ -85,7 +84,7 @@ final private[transaction] class JudgedCommit(
       if (files.isEmpty) {
         // Nobody has the version: the log ends before what the queue knows.
         queue.startOver()
-        judgedAgainst(queue.view(version).generation)
+        viewFrom(version): Unit
       }
       winners.expect(new MissedCommits(
         table.log,
@@ -134,6 +133,22 @@ final private[transaction] class JudgedCommit(
     transaction.state = judged
     transaction.preCommitLogSegment = judged.segment
     rounds.skipped = judged.skipped
+  }
+
+  /** What the queue knows from a version on.
+    *
+    * @throws CommitWithdrawnException
+    *   where the commit was judged against one before that version which was on its way and is
+    *   withdrawn: others may stand there now
+    */
+  private def viewFrom(version: Long): CommitQueue.View = {
+    val view = queue.view(version)
+    if (
+      soFar.exists(judged => judged.next < version && !judged.generation.contains(view.generation))
+    )
+      throw new CommitWithdrawnException(version)
+    judgedAgainst(view.generation)
+    view
   }
 
   private def judgedAgainst(generation: Long): Unit =

@@ -35,8 +35,7 @@ abstract private[transaction] class OpenTransaction(
   private[transaction] def isMade: Boolean = state == Made
 
   /** Whether the log is still that of the table which was read. Asked by other threads too. */
-  private[transaction] def isSameTable: Boolean =
-    governed.isEmpty || table.isThere(preCommitLogSegment)
+  private[transaction] def isSameTable: Boolean
 
   /** What it has read, for a check that is followed by no commit. */
   private[transaction] def withoutActions(op: Operation) = CurrentTransactionInfo(

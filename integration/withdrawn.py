@@ -1,0 +1,97 @@
+"""Two statements of one process, of which the second is judged against the first, on its way.
+
+The first is held before the store is asked, the second where it looks for rows in the first's file:
+the checksums of that file are a pipe that nobody has written yet. A test runs `start` and `finish`
+in a driver process, and other processes' commits between them.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable
+from concurrent.futures import Future, ThreadPoolExecutor
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from pyspark.sql import SparkSession
+
+from integration.compiled import compiled
+
+PATIENCE_SECONDS = 60
+
+
+class Going(NamedTuple):
+    """What `start` has started."""
+
+    first: Future[Any]
+    second: Future[Any]
+    pipe: Path
+    marker: Path
+
+
+_going: list[Going] = []
+
+
+def start(spark: SparkSession, table: Path, first: str, second: str) -> None:
+    """Start both, and come back when each is held."""
+    jvm: Any = spark._jvm
+    faults = compiled(spark, "Faults")
+    jvm.io.interlock.coordinator.CommitPhases.observe(faults.phases())
+    gate = jvm.io.interlock.spark.PhaseGate()
+    threads = ThreadPoolExecutor()
+
+    def behind_gate() -> object:
+        gate.install()
+        try:
+            return spark.sql(second)
+        finally:
+            gate.uninstall()
+
+    held = threads.submit(behind_gate)
+    _await(lambda: gate.awaitArrival(100))
+    known = set(table.glob("*.parquet"))
+    marker = table.with_name("marker")
+    faults.arm("ratifying", "hold", str(table), str(marker))
+    on_its_way = threads.submit(spark.sql, first)
+    _await(marker.exists)
+    (written,) = (file for file in table.glob("*.parquet") if file not in known)
+    pipe = written.with_name(f".{written.name}.crc")
+    pipe.unlink()
+    os.mkfifo(pipe)
+    gate.open()
+    _await(lambda: _is_running(jvm, "RowsOfFiles"))
+    _going.append(Going(on_its_way, held, pipe, marker))
+
+
+def finish(spark: SparkSession) -> None:
+    """Let the first be sent, then the second go on, to their ends; raise what the second raised."""
+    jvm: Any = spark._jvm
+    going = _going.pop()
+    going.marker.with_name(f"{going.marker.name}.go").touch()
+    _await(lambda: _is_running(jvm, "takeTurn"))  # the first, once more
+    while not (going.first.done() and going.second.done()):
+        try:
+            os.close(os.open(going.pipe, os.O_WRONLY | os.O_NONBLOCK))
+        except OSError:  # nobody reads it
+            time.sleep(0.05)
+    going.pipe.unlink()
+    going.first.result()
+    going.second.result()
+
+
+def _await(condition: Callable[[], object]) -> None:
+    end = time.monotonic() + PATIENCE_SECONDS
+    while not condition():
+        assert time.monotonic() < end
+        time.sleep(0.05)
+
+
+def _is_running(jvm: Any, name: str) -> bool:
+    """Tell whether a thread of the JVM is in a class or a method."""
+    threads = jvm.java.lang.management.ManagementFactory.getThreadMXBean()
+    return any(
+        name in str(frame.toString())
+        for thread in threads.dumpAllThreads(False, False)
+        for frame in thread.getStackTrace()
+    )
