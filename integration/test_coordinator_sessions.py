@@ -373,6 +373,6 @@ def test_who_was_judged_against_a_withdrawn_commit_is_judged_by_what_took_its_pl
         end = ours.run(f"{withdrawn}withdrawn.finish(spark)")
     assert end.error == "ConcurrentDeleteReadError"
     assert end.winner_version == 4
-    assert deltalake_rows(table) == ((1, "B"), (2, "E"), (3, "a"), (100, "B"))
+    assert deltalake_rows(table) == ((1, "B"), (100, "B"), (2, "E"), (3, "a"))
     assert versions(table) == list(range(7))
     check_log(table)

@@ -39,6 +39,8 @@ def test_a_pattern_names_tests_as_a_gitignore_does_files(test: str, expected: bo
 
 
 def test_each_pattern_names_a_test(pytestconfig: pytest.Config) -> None:
+    if any("::" in asked for asked in pytestconfig.args):
+        pytest.skip("not run: of some file not all tests were looked for")
     found = pytestconfig.stash[variants.COLLECTED]
     files = {test.partition("::")[0] for test in found}
     missing = {pattern.file for pattern in LISTED} - files
