@@ -18,7 +18,7 @@ from pyspark.sql import SparkSession
 
 from integration.compiled import compiled
 
-PATIENCE_SECONDS = 60
+PATIENCE_SECONDS = 100
 
 
 class Going(NamedTuple):

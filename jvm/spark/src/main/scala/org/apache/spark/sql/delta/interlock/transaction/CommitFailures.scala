@@ -126,10 +126,12 @@ final private[transaction] class CommitFailures(
       actions: Seq[Action],
       conflict: DeltaConcurrentModificationException
   ): Unit = {
-    val isFinal = conflict.isInstanceOf[InterlockConflict] || !commit.policy.judgesReads ||
-      !Try(areInputsLive(actions)).getOrElse(false)
-    if (commit.isRetriedByDelta && isFinal) FailedCompaction.remember(conflict)
-    if (!commit.isRetriedByDelta || isFinal) staged.deleteAll(actions): Unit
+    val isTriedAgain = commit.isRetriedByDelta && commit.policy.judgesReads &&
+      !conflict.isInstanceOf[InterlockConflict] && Try(areInputsLive(actions)).getOrElse(false)
+    if (!isTriedAgain) {
+      if (commit.isRetriedByDelta) FailedCompaction.remember(conflict)
+      staged.deleteAll(actions): Unit
+    }
   }
 
   /** What Delta asks before it tries a compaction again. */
