@@ -98,11 +98,9 @@ class Sbt:
     def _send(self, command: str) -> None:
         assert self._process is not None
         assert self._process.stdin is not None
-        try:
+        with suppress(BrokenPipeError):  # it has ended, and has said why
             self._process.stdin.write(f"{command}\n")
             self._process.stdin.flush()
-        except BrokenPipeError as error:
-            raise BuildError("sbt has ended") from error
 
     @staticmethod
     def _read(process: subprocess.Popen[str], lines: queue.Queue[str | None]) -> None:
