@@ -20,8 +20,8 @@ from pathlib import Path
 
 from benchmarks.rebase import print_table
 from integration.busy_table import Day
+from tests.kit.tree import ROOT
 
-ROOT = Path(__file__).parent.parent
 SIDES = ("stock", "row_level")
 BAR, LABELS, LINE = 360, 220, 22
 

@@ -18,8 +18,8 @@ from pathlib import Path
 
 from integration.database import opened
 from integration.stores import FILE_SYSTEM, STORES
+from tests.kit.tree import ROOT
 
-ROOT = Path(__file__).parent.parent
 SBT = ("java", "-Xss4m", "-Dsbt.ci=true", "-Dsbt.color=false", "-jar")
 PROCESSES_AND_WRITERS = ((2, 8), (4, 4))
 MICROSECONDS_TO_JUDGE = (500, 3000)

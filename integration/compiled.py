@@ -11,8 +11,10 @@ from typing import Any
 
 from pyspark.sql import SparkSession
 
+from tests.kit.tree import ROOT
+
 _SOURCES = Path(__file__).parent / "java"
-_CLASSES = Path(__file__).parent.parent / ".build" / "integration"
+_CLASSES = ROOT / ".build" / "integration"
 _PACKAGE = "integration"
 _ONE_AT_A_TIME = threading.Lock()
 

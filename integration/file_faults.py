@@ -15,9 +15,10 @@ from interlock.lab.session import SMALL_SESSION
 
 from tests.kit.driver_process import DriverProcess
 from tests.kit.support import Table
+from tests.kit.tree import ROOT
 
 _BYTEMAN = ("org.jboss.byteman", "byteman", "4.0.25")
-_JARS = Path(__file__).parent.parent / ".build"
+_JARS = ROOT / ".build"
 _OPTIONS = "spark.driver.extraJavaOptions"
 
 _FOLDER = "interlock.faults.folder"

@@ -16,6 +16,7 @@ import pytest
 from integration.interrupted import FIFOS, STATEMENT, STREAM, go
 from tests.kit.sessions import connect_server
 from tests.kit.support import Table, deltalake_rows, latest_version
+from tests.kit.tree import ROOT
 
 PATIENCE_SECONDS = 60
 NAMES = ("spark.sql", "spark.sql in a notebook", "DataFrame.write", "interlock.retry")
@@ -61,7 +62,7 @@ def test_an_interrupted_statement_commits_nothing_and_streams_go_on(
 def _driver(*arguments: str) -> subprocess.Popen[str]:
     return subprocess.Popen(
         [sys.executable, "-m", "integration.interrupted", *arguments],
-        cwd=Path(__file__).parent.parent,
+        cwd=ROOT,
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         stderr=subprocess.DEVNULL,

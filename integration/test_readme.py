@@ -8,7 +8,9 @@ import subprocess
 import sys
 from pathlib import Path
 
-README = (Path(__file__).parent.parent / "README.md").read_text(encoding="utf-8")
+from tests.kit.tree import ROOT
+
+README = (ROOT / "README.md").read_text(encoding="utf-8")
 
 
 def run(folder: Path, *command: str) -> subprocess.CompletedProcess[str]:

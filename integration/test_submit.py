@@ -11,8 +11,9 @@ from pathlib import Path
 import pytest
 
 from tests.kit.support import Table, deltalake_rows, tags
+from tests.kit.tree import ROOT
 
-WAYS_IN = Path(__file__).parent.parent / "docs" / "ways-in.md"
+WAYS_IN = ROOT / "docs" / "ways-in.md"
 SCALA_PACKAGE = "--packages io.delta:delta-spark_4.2_2.13:4.4.0"
 TABLE = """
 CREATE TABLE t (id INT, v STRING) USING delta

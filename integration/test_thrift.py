@@ -15,6 +15,7 @@ from pyspark.find_spark_home import _find_spark_home
 from tests.kit.driver_process import driver_processes
 from tests.kit.sessions import thrift_server
 from tests.kit.support import Table, deltalake_rows, tags, versions
+from tests.kit.tree import ROOT
 
 SECRET = "first line of a file that is nobody's business"
 
@@ -115,7 +116,7 @@ def test_no_session_has_rules_of_its_own_for_a_table(
     assert status == 0
     assert "maxcompute_delta" in rules
     lenient = tmp_path / "lenient"
-    source = Path(__file__).parent.parent / "jvm/rules/src/main/resources/io/interlock/policies"
+    source = ROOT / "jvm/rules/src/main/resources/io/interlock/policies"
     text = (source / "row_level.policy").read_text(encoding="utf-8")
     lenient.write_text(text.replace("row_level", "maxcompute_delta"), encoding="utf-8")
     set_rules = f"SET spark.interlock.policies.maxcompute_delta={lenient}"

@@ -17,6 +17,7 @@ from typing import Any, NamedTuple
 from pyspark.sql import SparkSession
 
 from integration.compiled import compiled
+from tests.kit.support import threads_in
 
 PATIENCE_SECONDS = 100
 
@@ -60,16 +61,15 @@ def start(spark: SparkSession, table: Path, first: str, second: str) -> None:
     pipe.unlink()
     os.mkfifo(pipe)
     gate.open()
-    _await(lambda: _is_running(jvm, "RowsOfFiles"))
+    _await(lambda: threads_in(spark, "RowsOfFiles"))
     _going.append(Going(on_its_way, held, pipe, marker))
 
 
 def finish(spark: SparkSession) -> None:
     """Let the first be sent, then the second go on, to their ends; raise what the second raised."""
-    jvm: Any = spark._jvm
     going = _going.pop()
     going.marker.with_name(f"{going.marker.name}.go").touch()
-    _await(lambda: _is_running(jvm, "takeTurn"))  # the first, once more
+    _await(lambda: threads_in(spark, "takeTurn"))  # the first, once more
     while not (going.first.done() and going.second.done()):
         try:
             os.close(os.open(going.pipe, os.O_WRONLY | os.O_NONBLOCK))
@@ -85,13 +85,3 @@ def _await(condition: Callable[[], object]) -> None:
     while not condition():
         assert time.monotonic() < end
         time.sleep(0.05)
-
-
-def _is_running(jvm: Any, name: str) -> bool:
-    """Tell whether a thread of the JVM is in a class or a method."""
-    threads = jvm.java.lang.management.ManagementFactory.getThreadMXBean()
-    return any(
-        name in str(frame.toString())
-        for thread in threads.dumpAllThreads(False, False)
-        for frame in thread.getStackTrace()
-    )

@@ -39,6 +39,7 @@ from tests.kit.support import (
     race,
     rows,
     sql_job,
+    threads_in,
     unknown_files,
     versions,
 )
@@ -397,9 +398,7 @@ class TestLifeOfATable:
 
 def in_queue(spark: SparkSession) -> int:
     """Count the threads whose commits have been handed in and wait for their outcome."""
-    jvm: Any = spark._jvm
-    bean = jvm.java.lang.management.ManagementFactory.getThreadMXBean()
-    return sum("CommitQueue.await" in str(t) for t in bean.dumpAllThreads(False, False, 60))
+    return threads_in(spark, "CommitQueue.await")
 
 
 @pytest.mark.parametrize(

@@ -18,10 +18,13 @@ from interlock.session import DELTA_EXTENSION
 from pyspark.find_spark_home import _find_spark_home
 from pyspark.sql import SparkSession
 
+LONG_LIVED = {
+    # Unlike a short one, the JVM gains by all that it compiles.
+    "spark.driver.extraJavaOptions": "-XX:ReservedCodeCacheSize=240m -XX:+UseSerialGC",
+}
 SMALL = {
     **SMALL_SESSION,
-    # One JVM runs all tests of a worker: unlike a short one, it gains by all that it compiles.
-    "spark.driver.extraJavaOptions": "-XX:ReservedCodeCacheSize=240m -XX:+UseSerialGC",
+    **LONG_LIVED,  # one JVM runs all tests of a worker
     # Soaks of very many files need more memory than all else.
     "spark.driver.memory": os.environ.get(
         "INTERLOCK_DRIVER_MEMORY", SMALL_SESSION["spark.driver.memory"]

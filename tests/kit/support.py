@@ -231,3 +231,13 @@ def await_checkpoints(spark: SparkSession) -> None:
     """Wait for the checkpoints that run behind the commits of tables with a coordinator."""
     jvm: Any = spark._jvm
     assert jvm.org.apache.spark.sql.delta.interlock.log.BackgroundCheckpoints.awaitIdle(60_000)
+
+
+def threads_in(spark: SparkSession, name: str) -> int:
+    """Count the threads of the session's JVM that are in a class or a method."""
+    jvm: Any = spark._jvm
+    beans = jvm.java.lang.management.ManagementFactory
+    threads = beans.getThreadMXBean().dumpAllThreads(False, False)
+    return sum(
+        any(name in frame.toString() for frame in thread.getStackTrace()) for thread in threads
+    )

@@ -46,10 +46,8 @@ def read(text: str) -> Iterator[Pattern]:
 
 def is_variant(test: str, patterns: Sequence[Pattern]) -> bool:
     """Tell whether a test is a variant: the last pattern that matches decides."""
-    return any(
-        pattern.are_variants
-        for pattern in [found for found in patterns if found.matches(test)][-1:]
-    )
+    found = [pattern.are_variants for pattern in patterns if pattern.matches(test)]
+    return bool(found) and found[-1]
 
 
 COLLECTED = pytest.StashKey[list[str]]()

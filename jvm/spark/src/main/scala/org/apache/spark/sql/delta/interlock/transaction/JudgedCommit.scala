@@ -45,7 +45,7 @@ final private[transaction] class JudgedCommit(
             takeUp(unjudged)
           }
           val judged = soFar.get
-          judgedAgainst(queue.view(judged.next).generation)
+          viewFrom(judged.next): Unit
           Some(send(judged.next, judged.info))
         } catch {
           case _: CommitWithdrawnException => None
@@ -147,12 +147,9 @@ final private[transaction] class JudgedCommit(
       soFar.exists(judged => judged.next < version && !judged.generation.contains(view.generation))
     )
       throw new CommitWithdrawnException(version)
-    judgedAgainst(view.generation)
+    soFar.foreach(judged => transaction.state = judged.copy(generation = Some(view.generation)))
     view
   }
-
-  private def judgedAgainst(generation: Long): Unit =
-    soFar.foreach(judged => transaction.state = judged.copy(generation = Some(generation)))
 
   /** Whether all that the commit was judged against was made. Waits for what is on its way. */
   private def isJudgedByLog: Boolean =
