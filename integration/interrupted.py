@@ -36,7 +36,7 @@ def main(folder: Path, address: str | None) -> None:
     """Run the statements, one that nobody interrupts, and the stream to its end."""
     with ExitStack() as closing:
         if address is None:
-            spark = closing.enter_context(classic_session(folder / "warehouse"))
+            spark = closing.enter_context(classic_session())
         else:
             spark = closing.enter_context(connect_session(address))
         spark.udf.register("stay", _stay(folder), StringType())

@@ -62,7 +62,9 @@ def _cancel_jobs(session: SparkSession) -> None:
     """
     context = session.sparkContext
     jobs = context.statusTracker()
-    streams = [query.runId for query in session.streams.active]
+    # Of all sessions: `session.streams` knows its own only.
+    queries: Any = session._jsparkSession.sharedState().activeStreamingQueries()
+    streams = [query.runId().toString() for query in queries.values()]
     kept = {job for run in streams for job in jobs.getJobIdsForGroup(run)}
     for job in set(jobs.getActiveJobsIds()) - kept:
         context._jsc.sc().cancelJob(job)
