@@ -13,7 +13,7 @@ WHEEL := dist/spark_interlock-$(VERSION)-py3-none-any.whl
 SBT := $(JAVA) -Xmx1500m -Xss4m -Dsbt.ci=true -Dsbt.server.autostart=false -Dsbt.supershell=false \
 	-Dsbt.color=false -jar $(LAUNCHER)
 RUN := PYTHONUNBUFFERED=1 $(BIN)/python
-PYTEST := $(RUN) -m pytest --numprocesses 2 --dist loadfile
+PYTEST := $(RUN) -m pytest --numprocesses 2 --dist loadfile --no-loadscope-reorder
 MUTANTS := $(RUN) -m tools.mutants --sbt "$(SBT)"
 
 # Folders are listed too: their time changes when a file goes away.
@@ -68,10 +68,11 @@ $(WHEEL): $(JAR) $(PYTHON_SOURCES) pyproject.toml hatch_build.py README.md LICEN
 	$(BIN)/pip install --quiet --no-deps --force-reinstall $(WHEEL)
 	@touch $@
 
-# The first session brings Delta's jars and shows that wheel, jar and Spark fit together.
+# The first session brings Delta's jars, shows that wheel, jar and Spark fit together, and leaves an
+# archive of classes.
 .venv/.session: .venv/.dependencies | .venv/.installed
 	@echo "First session (fetches Delta's jars)"
-	@$(RUN) tools/first_session.py > .build/first-session.log 2>&1 || \
+	@$(RUN) tools/first_session.py .build/classes.jsa > .build/first-session.log 2>&1 || \
 		{ cat .build/first-session.log >&2; exit 1; }
 	@touch $@
 
@@ -97,10 +98,10 @@ test: setup ## checks, all tests but variants and soak, a dozen mutations
 	$(BIN)/ruff format --quiet --check
 	$(BIN)/mypy
 	$(MUTANTS) --quick --some 12
-	$(PYTEST) tests integration
+	$(PYTEST) integration tests
 
 variants: setup ## the further forms of cases that tests/variants.txt names
-	$(PYTEST) -m variant tests integration
+	$(PYTEST) -m variant integration tests
 
 soak: setup ## the full product of cells and settings
 	INTERLOCK_DRIVER_MEMORY=4g $(RUN) -m pytest -m soak --timeout 0 tests integration

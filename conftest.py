@@ -1,12 +1,23 @@
-"""Marks the variants among the tests, before pytest takes those that are asked for."""
+"""What all tests share: which of them are variants, and how their JVMs start."""
 
 from __future__ import annotations
+
+import os
 
 import pytest
 
 from tests.kit import variants
+from tests.kit.tree import ROOT
+
+# Written by tools/first_session.py. A JVM that cannot use it starts without.
+_CLASSES = ROOT / ".build" / "classes.jsa"
+_QUIET = "-Xlog:disable -Xlog:all=warning:stderr"  # stdout is for what a process answers
+
+if _CLASSES.exists():
+    os.environ.setdefault("JDK_JAVA_OPTIONS", f"-XX:SharedArchiveFile={_CLASSES} {_QUIET}")
 
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Mark the variants, before pytest takes the tests that are asked for."""
     variants.mark(config, items)

@@ -65,7 +65,7 @@ def main() -> None:
     arguments = parser.parse_args()
     with (
         tempfile.TemporaryDirectory() as folder,
-        classic_session(Path(folder, "warehouse"), **SETTINGS) as spark,
+        classic_session(**SETTINGS) as spark,
     ):
         table = make_table(spark, Path(folder, "t"))
         for heading in ("appends", "after COMPACT MAJOR"):

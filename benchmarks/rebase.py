@@ -265,7 +265,7 @@ def main() -> None:
     arguments = parser.parse_args()
     with (
         tempfile.TemporaryDirectory() as folder,
-        classic_session(Path(folder, "warehouse"), **SETTINGS) as spark,
+        classic_session(**SETTINGS) as spark,
     ):
         bench = Bench(spark, Path(folder), arguments.repetitions)
         for measure in (dead_rows, winners, compaction):

@@ -11,7 +11,7 @@ from tests.kit.sessions import classic_session
 
 def test_an_hour_ends_as_if_its_jobs_had_run_one_by_one(tmp_path: Path) -> None:
     """No two of them touch one row: none but a MERGE that names no rows of its own is aborted."""
-    with classic_session(tmp_path / "warehouse", **SETTINGS) as spark:
+    with classic_session(**SETTINGS) as spark:
         busy = Table(spark, tmp_path / "busy", "row_level")
         day = busy.run(hours=1)
         quiet = Table(spark, tmp_path / "quiet", "stock")

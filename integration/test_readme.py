@@ -1,4 +1,4 @@
-"""The README's examples as a user's files: they run, and run again in the same folder."""
+"""The README's examples as a user's files."""
 
 from __future__ import annotations
 
@@ -6,7 +6,10 @@ import os
 import re
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
+
+import pytest
 
 from tests.kit.tree import ROOT
 
@@ -32,21 +35,37 @@ def blocks(pattern: str) -> tuple[str, ...]:
     return found.groups()
 
 
-def test_the_python_example(tmp_path: Path) -> None:
+def python_example(folder: Path) -> None:
     code, output = blocks(r"```python\n(.*?)```\n\n```text\n(.*?)```")
-    (tmp_path / "trips.py").write_text(code, encoding="utf-8")
-    for _ in range(2):
-        done = run(tmp_path, "python", "trips.py")
-        assert done.returncode == 0, done.stderr
-        assert done.stdout == output
+    (folder / "trips.py").write_text(code, encoding="utf-8")
+    done = run(folder, "python", "trips.py")
+    assert done.returncode == 0, done.stderr
+    assert done.stdout == output
 
 
-def test_the_sql_example(tmp_path: Path) -> None:
+def sql_example(folder: Path) -> None:
     (command,) = blocks(r"```sh\n(JAR=.*?)```")
     code, output = blocks(r"```sql\n(.*?)```\n\n```text\n(.*?)```")
-    (tmp_path / "visits.sql").write_text(code, encoding="utf-8")
+    (folder / "visits.sql").write_text(code, encoding="utf-8")
     policy, refusal, *others = output.splitlines()
-    for _ in range(2):
-        done = run(tmp_path, "bash", "-ec", command)
-        assert done.stdout.splitlines() == [policy], done.stderr
-        assert "\n".join([refusal, *others]) in done.stderr
+    done = run(folder, "bash", "-ec", command)
+    assert done.stdout.splitlines() == [policy], done.stderr
+    assert "\n".join([refusal, *others]) in done.stderr
+
+
+EXAMPLES = pytest.mark.parametrize("example", [python_example, sql_example])
+
+
+@EXAMPLES
+def test_an_example_gives_what_the_readme_says(
+    tmp_path: Path, example: Callable[[Path], None]
+) -> None:
+    example(tmp_path)
+
+
+@EXAMPLES
+def test_an_example_runs_again_in_its_folder(
+    tmp_path: Path, example: Callable[[Path], None]
+) -> None:
+    example(tmp_path)
+    example(tmp_path)

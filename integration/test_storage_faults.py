@@ -6,7 +6,7 @@ the statement goes on; n goes up until no call is left. `make soak` has more sta
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
@@ -40,6 +40,7 @@ class Case(NamedTuple):
         properties: of the table
         loses: whether it loses against the winner, fault or not
         reads_log: whether it reads the whole log, so that each call needs a new table
+        given: what makes the table `{s}` or the Parquet files in `{path}` that it reads
 
     """
 
@@ -49,6 +50,7 @@ class Case(NamedTuple):
     properties: str = POLICED
     loses: bool = False
     reads_log: bool = False
+    given: str = ""
 
 
 CASES = {
@@ -65,6 +67,17 @@ CASES = {
 BIND = Case("ALTER TABLE {t} SET " + POLICED, properties=PLAIN)
 REPLACE = Case(f"CREATE OR REPLACE TABLE {{t}} USING delta {POLICED} AS {THREE}", properties=PLAIN)
 RESTORE = Case("RESTORE TABLE {t} TO VERSION AS OF 1", reads_log=True)
+SOURCE = (
+    f"CREATE TABLE {{s}} USING delta TBLPROPERTIES ('delta.enableRowTracking' = 'true') AS {THREE}"
+)
+# Of a source that tracks its rows, a clone may bring an empty table its first policy.
+REPLACE_BY_CLONE = Case(
+    f"CREATE OR REPLACE TABLE {{t}} SHALLOW CLONE {{s}} {POLICED}",
+    on_new_table=True,
+    properties=PLAIN,
+    given=f'spark.sql("{SOURCE}"), '
+    f'spark.sql("CREATE TABLE {{t}} (id INT, v STRING) USING delta {PLAIN}")',
+)
 SOAK = {
     "bind": BIND,
     "create": Case(
@@ -79,9 +92,25 @@ SOAK = {
     "compact": Case("ALTER TABLE {t} COMPACT MAJOR"),
     "loses": Case("UPDATE {t} SET v = 'u'", winner="UPDATE {t} SET v = 'w'", loses=True),
     "alter": Case("ALTER TABLE {t} SET TBLPROPERTIES ('x' = '{n}')"),
+    "alter-ours": Case(
+        "ALTER TABLE {t} SET TBLPROPERTIES ('interlock.compaction.minFiles' = '1{n}')"
+    ),
     "replace": Case(f"CREATE OR REPLACE TABLE {{t}} USING delta {POLICED} AS {THREE}"),
     "replace-bind": REPLACE,
     "restore": RESTORE,
+    "clone": Case(
+        f"CREATE TABLE {{t}} SHALLOW CLONE {{s}} {POLICED}",
+        on_new_table=True,
+        given=SOURCE,
+    ),
+    "clone-bind": REPLACE_BY_CLONE,
+    "convert": Case(
+        "spark.conf.set('spark.interlock.defaultPolicy', 'row_level')\n"
+        "try: spark.sql('CONVERT TO DELTA parquet.`{path}`')\n"
+        "finally: spark.conf.unset('spark.interlock.defaultPolicy')",
+        on_new_table=True,
+        given="spark.sql(\"SELECT {n}1 AS id, 'c' AS v\").write.parquet('{path}')",
+    ),
 }
 
 
@@ -101,22 +130,18 @@ def test_each_call(session: DriverProcess, tmp_path: Path, name: str) -> None:
 @pytest.mark.parametrize(
     ("case", "numbers", "errors"),
     [
-        (BIND, range(1, 4), {"StorageError"}),
-        (REPLACE, range(12, 20), {"StorageError", "CommitStateUnknown"}),
+        (BIND, (1, 3), {"StorageError"}),
+        (REPLACE, (12, 14, 16, 18), {"StorageError", "CommitStateUnknown"}),
+        (REPLACE_BY_CLONE, (8, 16, 24), {"StorageError", "CommitStateUnknown", "CommittedError"}),
+        (RESTORE, (18, 24), {"CommittedError"}),  # behind its commit
     ],
-    ids=["alter", "replace"],
+    ids=["alter", "replace", "clone", "restore"],
 )
-def test_some_calls_for_a_first_policy(
-    session: DriverProcess, tmp_path: Path, case: Case, numbers: range, errors: set[str]
+def test_some_calls(
+    session: DriverProcess, tmp_path: Path, case: Case, numbers: Sequence[int], errors: set[str]
 ) -> None:
     ends = [check(session, table_of(session, tmp_path, case, n), case, n) for n in numbers]
     assert {end.error for end in ends} - {None} == errors
-
-
-def test_some_calls_behind_the_commit_of_a_restore(session: DriverProcess, tmp_path: Path) -> None:
-    for number in (18, 24):
-        table = table_of(session, tmp_path, RESTORE, number)
-        assert check(session, table, RESTORE, number).error == "CommittedError"
 
 
 @pytest.mark.soak
@@ -145,7 +170,14 @@ def table_of(session: DriverProcess, folder: Path, case: Case, number: int) -> T
     if not case.on_new_table:
         run(session, f"CREATE TABLE {table} (id INT, v STRING) USING delta {case.properties}")
         run(session, f"INSERT INTO {table} VALUES (0, 'first')")
+    if case.given:
+        run(session, text_of(case.given, table, number))
     return table
+
+
+def text_of(text: str, table: Table, number: int) -> str:
+    source = Table(table.path.with_name(f"source-{number}"))
+    return text.format(t=table, n=number, s=source, path=table.path)
 
 
 class End(NamedTuple):
@@ -157,13 +189,14 @@ class End(NamedTuple):
 
 def check(session: DriverProcess, table: Table, case: Case, number: int) -> End:
     """Let one call fail, and look at all that is there afterwards."""
+    statement = text_of(case.statement, table, number)
     if not case.on_new_table:
         run(session, f"INSERT INTO {table} {THREE.format(n=number)}")
     before = paths(table)
-    session.hold(case.statement.format(t=table, n=number))
+    session.hold(statement)
     held = paths(table)
     if case.winner:
-        run(session, case.winner.format(t=table, n=number))
+        run(session, text_of(case.winner, table, number))
     known, of_winner = versions_of(table), paths(table) - held
     file_faults.arm(session, table, number)
     end = session.open()
@@ -176,11 +209,11 @@ def check(session: DriverProcess, table: Table, case: Case, number: int) -> End:
     elif end.error in ("CommitStateUnknown", "CommittedError"):
         assert made, said
         assert_told(end, said)
-    elif case.properties == PLAIN and "[FAILED_READ_FILE" in end.message:
-        run(session, case.statement.format(t=table, n=number))  # Spark's word, as on stock
+    elif (case.properties == PLAIN or case.given) and "[FAILED_READ_FILE" in end.message:
+        run(session, statement)  # Spark's word, as on stock
     elif "BINDING_INCOMPLETE" in end.message:
         assert_told(end, said)
-        run(session, case.statement.format(t=table, n=number))
+        run(session, statement)
     else:
         assert end.error == "StorageError" or is_conflict(end), said
         assert not made, said
@@ -192,7 +225,7 @@ def check(session: DriverProcess, table: Table, case: Case, number: int) -> End:
         assert not [path for path in left if not any(part in path for part in allowed)], said
         assert_told(end, said)
     if case.on_new_table and not made:
-        run(session, case.statement.format(t=table, n=number))
+        run(session, statement)
     run(session, f"INSERT INTO {table} VALUES ({number}, 'after')")
     check_rows(session, table)
     return End(end.error, call)

@@ -1,4 +1,4 @@
-"""One JVM for the whole run, one Spark session per module, a new folder per test."""
+"""One Spark for all tests of a worker, a session per module, a new folder per test."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ os.environ.setdefault("SPARK_USER", "ann")
 
 
 @pytest.fixture(scope="module")
-def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
-    """A small session with Interlock and a warehouse of its own."""
-    with classic_session(tmp_path_factory.mktemp("warehouse")) as session:
+def spark() -> Iterator[SparkSession]:
+    """A small session with Interlock."""
+    with classic_session() as session:
         yield session
 
 

@@ -35,14 +35,12 @@ def mode(request: pytest.FixtureRequest) -> str:
 
 
 @pytest.fixture(scope="module")
-def spark(
-    mode: str, request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
-) -> Iterator[SparkSession]:
+def spark(mode: str, request: pytest.FixtureRequest) -> Iterator[SparkSession]:
     """A small session with Interlock."""
     if mode == "connect":
         with connect_session(request.getfixturevalue("server")) as session:
             interlock.table(session, "any")  # from here on errors are converted
             yield session
     else:
-        with classic_session(tmp_path_factory.mktemp("warehouse"), **_SETTINGS) as session:
+        with classic_session(**_SETTINGS) as session:
             yield session

@@ -26,9 +26,9 @@ UI = {
 
 
 @pytest.fixture(scope="module")
-def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
+def spark() -> Iterator[SparkSession]:
     """A session whose UI listens on this machine alone."""
-    with classic_session(tmp_path_factory.mktemp("warehouse"), **UI) as session:
+    with classic_session(**UI) as session:
         yield session
 
 

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import os
 import re
+import shutil
 import subprocess
 import threading
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any, cast
 
 import interlock
@@ -56,22 +58,55 @@ def stock(builder: SparkSession.Builder) -> SparkSession.Builder:
 
 
 @contextmanager
-def classic_session(warehouse: Path, **settings: str) -> Iterator[SparkSession]:
-    """Start a small session in this process, and stop it."""
-    builder = (
-        SparkSession.builder.appName("interlock tests")
-        .config(map={**SMALL, **settings})
-        .config("spark.sql.warehouse.dir", str(warehouse))
-    )
-    session = interlock.configure(builder).getOrCreate()
-    session.sparkContext.setLogLevel("OFF")
+def classic_session(**settings: str) -> Iterator[SparkSession]:
+    """Give a session of its own, and leave nothing of it to the next one.
+
+    Sessions of the same settings run in one Spark, which starts with the first of them and stops
+    where other settings are asked for.
+    """
+    session = _spark(settings).newSession()
     try:
         yield session
     finally:
-        # The JVM goes on to the next module: Delta would keep the tables of this one for an hour.
-        jvm: Any = session._jvm
-        jvm.org.apache.spark.sql.delta.DeltaLog.clearCache()
-        session.stop()
+        _forget_tables(session)
+
+
+_WAREHOUSE = TemporaryDirectory(prefix="interlock-warehouse-")
+_running: tuple[Mapping[str, str], SparkSession] | None = None
+
+
+def _spark(settings: Mapping[str, str]) -> SparkSession:
+    """Return the first session of the Spark that runs with some settings in this process."""
+    global _running
+    if _running is None or _running[0] != settings:
+        if _running is not None:
+            _running[1].stop()
+        builder = (
+            SparkSession.builder.appName("interlock tests")
+            .config(map={**SMALL, **settings})
+            .config("spark.sql.warehouse.dir", _WAREHOUSE.name)
+        )
+        _running = settings, interlock.configure(builder).getOrCreate()
+        _running[1].sparkContext.setLogLevel("OFF")
+    return _running[1]
+
+
+def _forget_tables(session: SparkSession) -> None:
+    session.catalog.clearCache()
+    jvm: Any = session._jvm
+    jvm.org.apache.spark.sql.delta.DeltaLog.clearCache()  # which would keep them for an hour
+    catalog = cast(Any, session)._jsparkSession.sharedState().externalCatalog()
+    for name in _texts(catalog.listTables("default")):
+        catalog.dropTable("default", name, True, True)
+    for name in _texts(catalog.listDatabases()):
+        if name != "default":
+            catalog.dropDatabase(name, True, True)
+    for left in Path(_WAREHOUSE.name).iterdir():
+        shutil.rmtree(left)
+
+
+def _texts(sequence: Any) -> list[str]:
+    return [sequence.apply(index) for index in range(sequence.size())]
 
 
 @contextmanager

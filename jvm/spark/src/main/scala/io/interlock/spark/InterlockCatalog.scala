@@ -91,17 +91,20 @@ class InterlockCatalog extends DeltaCatalog {
     val set = changes.collect { case change: SetProperty => change.property -> change.value }.toMap
     val setsOurs = set.keys.exists(TableProperties.isOurs)
     val drops = changes.collect { case change: DropFeature => change.featureName }
-    val beside: Map[String, String] =
-      if (drops.isEmpty && !setsOurs) Map.empty
+    val before: Option[Map[String, String]] =
+      if (drops.isEmpty && !setsOurs) None
       else
-        loadTable(ident) match {
-          case table: DeltaTableV2 => besideAlter(table.properties().asScala.toMap, set, drops)
-          case _ => Map.empty
+        Some(loadTable(ident)).collect { case table: DeltaTableV2 =>
+          table.properties().asScala.toMap
         }
-    val added = beside.map { case (key, value) => TableChange.setProperty(key, value) }
+    val added = before.toSeq.flatMap(besideAlter(_, set, drops)).map { case (key, value) =>
+      TableChange.setProperty(key, value)
+    }
+    val givesFirstPolicy =
+      before.exists(TableProperties.named(_).isEmpty) && TableProperties.named(set).nonEmpty
     try super.alterTable(ident, changes ++ added: _*)
     catch {
-      case failed @ StorageFault(reason) if setsOurs =>
+      case failed @ StorageFault(reason) if givesFirstPolicy =>
         throw InterlockException.bindingIncomplete(ident.toString, SetProperties, reason, failed)
     }
   }

@@ -77,7 +77,8 @@ class InterlockTransaction(log: DeltaLog, catalogTable: Option[CatalogTable], sn
   ): (Long, Snapshot) = committing(op, failures.raisedByLarge(op, _)) {
     rules.refuseOthers()
     val merged = protocol.map(rules.merged(_, newProtocol, metadata))
-    super.commitLarge(session, actions, merged, op, context, metrics)
+    def large = super.commitLarge(session, actions, merged, op, context, metrics)
+    if (coordinated.isEmpty) failures.alone(getFirstAttemptVersion)(large) else large
   }
 
   private def committing[A](op: Operation, raised: Throwable => Throwable)(commit: => A): A =
@@ -179,6 +180,7 @@ class InterlockTransaction(log: DeltaLog, catalogTable: Option[CatalogTable], sn
       commit: Commit,
       txn: String
   ): Snapshot = {
+    state = Made
     def deltas = super.updateAndCheckpoint(session, log, commitSize, version, commit, txn)
     coordinated.fold(deltas)(_.after(version, commit, catalogTable))
   }
