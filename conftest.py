@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 
 import pytest
 
@@ -15,6 +16,9 @@ _QUIET = "-Xlog:disable -Xlog:all=warning:stderr"  # stdout is for what a proces
 
 if _CLASSES.exists():
     os.environ.setdefault("JDK_JAVA_OPTIONS", f"-XX:SharedArchiveFile={_CLASSES} {_QUIET}")
+
+# What a shell starts in the background ignores interrupts, and so would all that it starts.
+signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 @pytest.hookimpl(tryfirst=True)
