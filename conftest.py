@@ -1,4 +1,4 @@
-"""What all tests share: which of them are variants, and how their JVMs start."""
+"""What all tests share: which are variants, how their JVMs start, and that interrupts arrive."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _CLASSES = ROOT / ".build" / "classes.jsa"
 _QUIET = "-Xlog:disable -Xlog:all=warning:stderr"  # stdout is for what a process answers
 
 if _CLASSES.exists():
-    os.environ.setdefault("JDK_JAVA_OPTIONS", f"-XX:SharedArchiveFile={_CLASSES} {_QUIET}")
+    os.environ.setdefault("JDK_JAVA_OPTIONS", f'"-XX:SharedArchiveFile={_CLASSES}" {_QUIET}')
 
 # What a shell starts in the background ignores interrupts, and so would all that it starts.
 signal.signal(signal.SIGINT, signal.default_int_handler)

@@ -39,7 +39,7 @@ def main(archive: Path) -> None:
         spark.stop()
         gateway.shutdown()
         gateway.proc.stdin.close()
-        gateway.proc.wait(timeout=120)
+        gateway.proc.wait()  # until the archive is written
 
 
 if __name__ == "__main__":
