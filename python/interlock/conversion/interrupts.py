@@ -62,9 +62,9 @@ def _cancel_jobs(session: SparkSession) -> None:
     """
     context = session.sparkContext
     jobs = context.statusTracker()
-    # Of all sessions: `session.streams` knows its own only.
+    # Of all sessions: `session.streams` knows its own only. One that ends meanwhile is None.
     queries: Any = session._jsparkSession.sharedState().activeStreamingQueries()
-    streams = [query.runId().toString() for query in queries.values()]
+    streams = [query.runId().toString() for query in queries.values() if query is not None]
     kept = {job for run in streams for job in jobs.getJobIdsForGroup(run)}
     for job in set(jobs.getActiveJobsIds()) - kept:
         context._jsc.sc().cancelJob(job)
