@@ -1,4 +1,4 @@
-"""What all tests share: which are variants, how their JVMs start, and that interrupts arrive."""
+"""What all tests share: who runs which, how their JVMs start, and that interrupts arrive."""
 
 from __future__ import annotations
 
@@ -6,6 +6,8 @@ import os
 import signal
 
 import pytest
+from xdist.remote import Producer
+from xdist.scheduler.loadfile import LoadFileScheduling
 
 from tests.kit import variants
 from tests.kit.tree import ROOT
@@ -25,3 +27,29 @@ signal.signal(signal.SIGINT, signal.default_int_handler)
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Mark the variants, before pytest takes the tests that are asked for."""
     variants.mark(config, items)
+
+
+class _BySharedProcess(LoadFileScheduling):
+    """Gives each file to one worker, and to the same one all files that share a process."""
+
+    def _split_scope(self, nodeid: str) -> str:
+        file: str = super()._split_scope(nodeid)
+        shared = (name for name, files in _SHARED.items() if file.startswith(files))
+        return next(shared, file)
+
+
+# Processes that live to the end of the run, and the files whose tests use them.
+_SHARED = {
+    "the server of tests/api/conftest.py": ("tests/api/",),
+    "the stock session of tests/conftest.py": (
+        "tests/policies/test_foreign_writers.py",
+        "tests/tables/test_remove_policy.py",
+        "tests/tables/test_stock_behaviour.py",
+    ),
+}
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Producer) -> LoadFileScheduling:
+    """Say who runs which test, where there are several workers."""
+    return _BySharedProcess(config, log)

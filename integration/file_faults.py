@@ -2,7 +2,8 @@
 
 Byteman, an agent of the JVM, has a rule for every method of `java.io` and `java.nio` by which
 Spark, Hadoop, Delta and Interlock reach files. A method fails as it fails on a real disk: by its
-exception, or by the value with which it says that nothing came of it.
+exception, or by the value with which it says that nothing came of it. A rename by which Delta
+commits may also be done, and fail: its answer was lost.
 """
 
 from __future__ import annotations
@@ -24,6 +25,7 @@ _OPTIONS = "spark.driver.extraJavaOptions"
 _FOLDER = "interlock.faults.folder"
 _NUMBER = "interlock.faults.number"
 _FAILED = "interlock.faults.failed"
+_RENAMED = "interlock.faults.renamed"
 
 _IO = 'THROW new java.io.IOException("No space left on device: " + {path})'
 _DENIED = 'THROW new java.io.FileNotFoundException({path} + " (Permission denied)")'
@@ -64,6 +66,15 @@ _CALLS = (
     ("java.io.File", "listFiles()", "$0", "RETURN null"),
 )
 
+# What the caller is told of a rename that fails.
+_TOLD = (
+    "java.io.IOException",
+    "java.io.InterruptedIOException",
+    "java.lang.IllegalStateException",
+    "org.apache.hadoop.fs.FileAlreadyExistsException",  # of a second try
+)
+_AT = ("ENTRY", "EXIT")
+
 
 def settings(folder: Path) -> dict[str, str]:
     """Return what a session needs so that `arm` works in it.
@@ -73,7 +84,11 @@ def settings(folder: Path) -> dict[str, str]:
 
     """
     rules = folder / "faults.btm"
-    rules.write_text("\n".join(map(_rule, range(len(_CALLS)))), encoding="utf-8")
+    texts = [
+        *map(_rule, range(len(_CALLS))),
+        *(_rule_of_rename(told, at) for told in _TOLD for at in _AT),
+    ]
+    rules.write_text("\n".join(texts), encoding="utf-8")
     jar = _byteman()
     agent = f"-javaagent:{jar}=boot:{jar},script:{rules}"
     return {_OPTIONS: f"{SMALL_SESSION[_OPTIONS]} {agent} -Dorg.jboss.byteman.transform.all"}
@@ -85,9 +100,15 @@ def arm(session: DriverProcess, table: Table, number: int) -> None:
     _set(session, _FOLDER, str(table.path))
 
 
+def fail_rename(session: DriverProcess, file: Path, told: str, *, done: bool) -> None:
+    """Let the rename to a file fail by one of the exceptions of `_TOLD`, be it done or not."""
+    _set(session, _RENAMED, f"{told} {_AT[done]} {file}")
+
+
 def disarm(session: DriverProcess, table: Table) -> str | None:
     """Let no call fail any more, and tell which one has."""
     _set(session, _FOLDER, "")
+    _set(session, _RENAMED, "")
     told = table.path.with_name("failed-call")
     read = f"spark._jvm.System.getProperty({_FAILED!r}, '')"
     end = session.run(f"spark.version; open({str(told)!r}, 'w').write({read})")
@@ -114,6 +135,18 @@ IF !folder.isEmpty() && {name}.startsWith(folder)
       == Integer.getInteger("{_NUMBER}").intValue()
 DO System.setProperty("{_FAILED}", "{kind}.{method.split("(")[0]} " + {name}),
    {failure.format(path=name)}
+ENDRULE
+"""
+
+
+def _rule_of_rename(told: str, at: str) -> str:
+    return f"""\
+RULE {told} {at}
+CLASS org.apache.hadoop.fs.FileContext
+METHOD rename
+AT {at}
+IF ("{told} {at} " + $2.toUri().getPath()).equals(System.getProperty("{_RENAMED}"))
+DO THROW new {told}("the storage fails")
 ENDRULE
 """
 

@@ -349,7 +349,7 @@ def test_a_table_whose_database_is_gone_goes_on_with_a_new_one(
 
 
 def test_who_was_judged_against_a_withdrawn_commit_is_judged_by_what_took_its_place(
-    server: postgres.Server, tmp_path: Path
+    session: DriverProcess, server: postgres.Server, tmp_path: Path
 ) -> None:
     """A commit is judged against one on its way as version 4; another process makes 4 and 5.
 
@@ -357,7 +357,7 @@ def test_who_was_judged_against_a_withdrawn_commit_is_judged_by_what_took_its_pl
     what that may not pass is version 4, which it was not judged against yet.
     """
     settings = coordinator(server, tmp_path, NAME)
-    with driver_processes(tmp_path, "interlock", "interlock", settings=settings) as (ours, other):
+    with driver_processes(tmp_path, "interlock", settings=settings) as (ours,):
         table = Table(tmp_path / "t")
         run(
             ours,
@@ -369,7 +369,7 @@ def test_who_was_judged_against_a_withdrawn_commit_is_judged_by_what_took_its_pl
         start = [str(table.path), update.format(v="E", id=2), update.format(v="T", id=1)]
         withdrawn = "spark.version; from integration import withdrawn; from pathlib import Path; "
         run(ours, f"{withdrawn}withdrawn.start(spark, Path({start[0]!r}), *{start[1:]!r})")
-        run(other, update.format(v="B", id=1), f"INSERT INTO {table} VALUES (100, 'B')")
+        run(session, update.format(v="B", id=1), f"INSERT INTO {table} VALUES (100, 'B')")
         end = ours.run(f"{withdrawn}withdrawn.finish(spark)")
     assert end.error == "ConcurrentDeleteReadError"
     assert end.winner_version == 4

@@ -12,9 +12,10 @@ from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
+from interlock.conversion import interrupts
 
 from integration.interrupted import FIFOS, STATEMENT, STREAM, go
-from tests.kit.sessions import connect_server
+from tests.kit.sessions import classic_session, connect_server
 from tests.kit.support import Table, deltalake_rows, latest_version
 from tests.kit.tree import ROOT
 
@@ -57,6 +58,19 @@ def test_an_interrupted_statement_commits_nothing_and_streams_go_on(
     table = Table(tmp_path / "table")
     assert latest_version(table) == 1
     assert deltalake_rows(table) == ((1, "last"),)
+
+
+@pytest.mark.soak
+def test_a_job_that_a_stream_starts_meanwhile_is_spared() -> None:
+    """Three streams start jobs all the time, and what Ctrl-C does is done as often."""
+    with classic_session() as spark:
+        rates = [spark.readStream.format("rate").load() for _ in range(3)]
+        streams = [rate.writeStream.format("noop").start() for rate in rates]
+        for _ in range(500):
+            interrupts._cancel_jobs(spark)
+        assert [stream.isActive for stream in streams] == [True] * 3
+        for stream in streams:
+            stream.stop()
 
 
 def _driver(*arguments: str) -> subprocess.Popen[str]:

@@ -1,6 +1,6 @@
 """Faults at the points of a commit: what was acknowledged stays, what was refused never comes.
 
-Eight pairs run in `make test`, all of them in `make soak`, which prints the table.
+Some pairs run in `make test`, all of them in `make soak`, which prints the table.
 """
 
 from __future__ import annotations
@@ -16,25 +16,21 @@ from integration.kill_points import run, table
 from integration.stores import FILE_SYSTEM, STORES
 
 NEWEST = STORES[-1]
-EIGHT = (
+SOME = (
     (FILE_SYSTEM.name, "K3", Fault.AFTER),
-    (FILE_SYSTEM.name, "K6", Fault.BEFORE),
-    (FILE_SYSTEM.name, "K8", Fault.AFTER),
     (FILE_SYSTEM.name, "K2", Fault.DISK_FULL),
-    (NEWEST, "K4", Fault.TERMINATE),
-    (NEWEST, "K5", Fault.CUT),
     (NEWEST, "K6", Fault.RESTART),
     (NEWEST, "K5", Fault.KILL),
 )
 
 
-def test_eight_pairs(tmp_path: Path) -> None:
+def test_some_pairs(tmp_path: Path) -> None:
     said: dict[str, str] = {}
     with labs(NEWEST, tmp_path) as started:
-        for name, point, fault in EIGHT:
+        for name, point, fault in SOME:
             told = run(started[name], [cell(point, fault)])
             said |= {f"{name}: {which}": text for which, text in told.items()}
-    assert len(said) == len(EIGHT)
+    assert len(said) == len(SOME)
     assert not {which: text for which, text in said.items() if text.startswith(("FAILED:", "n/a"))}
 
 

@@ -11,6 +11,7 @@ import pytest
 from interlock.lab.example import PLAIN, Tables
 from pyspark.sql import SparkSession
 
+from tests.kit.driver_process import DriverProcess, driver_processes
 from tests.kit.sessions import classic_session
 from tests.kit.support import Table
 
@@ -26,6 +27,15 @@ def spark() -> Iterator[SparkSession]:
     """A small session with Interlock."""
     with classic_session() as session:
         yield session
+
+
+@pytest.fixture(scope="session")
+def stock(tmp_path_factory: pytest.TempPathFactory) -> Iterator[DriverProcess]:
+    """A session of plain Delta in a process of its own."""
+    two_cores = {"spark.master": "local[2]"}
+    folder = tmp_path_factory.mktemp("stock")
+    with driver_processes(folder, "stock", settings=two_cores) as processes:
+        yield processes[0]
 
 
 @pytest.fixture(scope="module")

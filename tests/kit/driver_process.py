@@ -23,7 +23,7 @@ from typing import IO, Any
 
 from tests.kit.tree import ROOT
 
-PATIENCE_SECONDS = 120
+PATIENCE_SECONDS = 300
 
 
 @dataclass(frozen=True)
@@ -182,6 +182,7 @@ class _Held:
 
 
 def _session(kind: str, settings: dict[str, Any]) -> Any:
+    import interlock
     from interlock.lab.session import SMALL_SESSION
     from pyspark.sql import SparkSession
 
@@ -190,10 +191,9 @@ def _session(kind: str, settings: dict[str, Any]) -> Any:
     if kind == "stock":
         from tests.kit.sessions import stock
 
-        builder = stock(builder)
+        # The jar, of which nothing is registered, has the gate that orders commits.
+        builder = stock(builder.config("spark.jars", str(interlock.jar_path())))
     else:
-        import interlock
-
         builder = interlock.configure(builder)
     spark = builder.getOrCreate()
     spark.sparkContext.setLogLevel("OFF")

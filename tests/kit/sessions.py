@@ -15,14 +15,14 @@ from typing import Any, cast
 
 import interlock
 from interlock.artifacts import DELTA_COORDINATES
-from interlock.lab.session import SMALL_SESSION
+from interlock.lab.session import JVM_OPTIONS, SMALL_SESSION
 from interlock.session import DELTA_EXTENSION
 from pyspark.find_spark_home import _find_spark_home
 from pyspark.sql import SparkSession
 
 LONG_LIVED = {
     # Unlike a short one, the JVM gains by all that it compiles.
-    "spark.driver.extraJavaOptions": "-XX:ReservedCodeCacheSize=240m -XX:+UseSerialGC",
+    "spark.driver.extraJavaOptions": JVM_OPTIONS,
 }
 SMALL = {
     **SMALL_SESSION,
@@ -80,7 +80,7 @@ def _spark(settings: Mapping[str, str]) -> SparkSession:
     global _running
     if _running is None or _running[0] != settings:
         if _running is not None:
-            _running[1].stop()
+            _stop(*_running)
         builder = (
             SparkSession.builder.appName("interlock tests")
             .config(map={**SMALL, **settings})
@@ -89,6 +89,14 @@ def _spark(settings: Mapping[str, str]) -> SparkSession:
         _running = settings, interlock.configure(builder).getOrCreate()
         _running[1].sparkContext.setLogLevel("OFF")
     return _running[1]
+
+
+def _stop(settings: Mapping[str, str], session: SparkSession) -> None:
+    """Stop a Spark; what its JVM was started with would be settings of the next one too."""
+    system: Any = session._jvm.System  # type: ignore[union-attr]
+    session.stop()
+    for key in settings:
+        system.clearProperty(key)
 
 
 def _forget_tables(session: SparkSession) -> None:

@@ -1,24 +1,19 @@
 """Statements and races on tables without a policy, and what came of them.
 
-    python -m tests.kit.stock_races FOLDER quick|all      # in a session of plain Delta; prints JSON
-
-`test_stock_behaviour.py` observes the same in a session with Interlock.
+`test_stock_behaviour.py` observes the same in sessions with Interlock and of plain Delta.
 """
 
 from __future__ import annotations
 
 import json
 import re
-import sys
 from pathlib import Path
 from typing import Any
 
 from interlock.lab.example import EMPTY, PARTITIONED, PLAIN, Example, Tables
 from interlock.lab.race import Job, run_in_order
-from interlock.lab.session import SMALL_SESSION
 from pyspark.sql import SparkSession
 
-from tests.kit.sessions import stock
 from tests.kit.support import Table, commit_info, latest_version, live_files, rows, versions
 
 OVERWRITE = "INSERT OVERWRITE {t} VALUES (200, 'y')"
@@ -115,19 +110,6 @@ def _error(error: Exception | None) -> list[str] | None:
     return [names[0], condition.group(1) if condition else ""]
 
 
-def main(folder: Path, which: str) -> None:
-    import interlock
-
-    builder = (
-        SparkSession.builder.config(map=dict(SMALL_SESSION))
-        .config("spark.jars", str(interlock.jar_path()))  # for the gate that orders commits
-        .config("spark.sql.warehouse.dir", str(folder / "warehouse"))
-    )
-    spark = stock(builder).getOrCreate()
-    spark.sparkContext.setLogLevel("OFF")
-    print(json.dumps(observe(spark, folder / "tables", which=which)))
-    spark.stop()
-
-
-if __name__ == "__main__":
-    main(Path(sys.argv[1]), sys.argv[2])
+def write(spark: SparkSession, folder: Path, which: str, result: Path) -> None:
+    """Leave what `observe` finds in a file."""
+    result.write_text(json.dumps(observe(spark, folder, which=which)), encoding="utf-8")

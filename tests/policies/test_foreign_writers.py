@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import shutil
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 
 import pyarrow as pa
@@ -18,7 +18,7 @@ from deltalake.exceptions import CommitFailedError
 from interlock.errors import ConflictError
 from pyspark.sql import SparkSession
 
-from tests.kit.driver_process import DriverProcess, driver_processes
+from tests.kit.driver_process import DriverProcess
 from tests.kit.log_replay import check_log
 from tests.kit.support import (
     Table,
@@ -39,15 +39,6 @@ from tests.kit.support import (
 
 RULES = {"APPEND": "T5", "OVERWRITE": "T1", "MUTATE": "T9", "COMPACTION": "T13"}
 READ_TABLE = "spark.read.format('delta').load('{path}')"
-
-
-@pytest.fixture(scope="module")
-def stock(tmp_path_factory: pytest.TempPathFactory) -> Iterator[DriverProcess]:
-    """A session of plain Delta in a process of its own."""
-    quick_vacuum = {"spark.sql.sources.parallelPartitionDiscovery.parallelism": "2"}
-    folder = tmp_path_factory.mktemp("stock")
-    with driver_processes(folder, "stock", settings=quick_vacuum) as processes:
-        yield processes[0]
 
 
 def classes_seen(spark: SparkSession, table: Table, win: Callable[[], None]) -> list[str]:

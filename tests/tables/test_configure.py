@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 import warnings
@@ -168,3 +169,12 @@ def test_a_running_session_without_interlock_is_refused(monkeypatch: pytest.Monk
     monkeypatch.setattr("pyspark.SparkContext._active_spark_context", Context())
     with pytest.raises(interlock.ConfigurationError, match="stop it first"):
         options()
+
+
+def test_the_demo_starts_where_the_environment_chooses_a_collector() -> None:
+    """Beside another one the JVM would refuse ours."""
+    code = "from interlock.lab.session import JVM_OPTIONS; print(JVM_OPTIONS)"
+    environment = {**os.environ, "JAVA_TOOL_OPTIONS": "-XX:+UseG1GC"}
+    command = [sys.executable, "-c", code]
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, check=True)
+    assert "GC" not in done.stdout

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import shutil
 import threading
-from collections.abc import Iterator
 from pathlib import Path
 
 import interlock
@@ -20,7 +19,7 @@ from interlock.lab.model import Rows, in_order
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
-from tests.kit.driver_process import DriverProcess, driver_processes
+from tests.kit.driver_process import DriverProcess
 from tests.kit.support import (
     Table,
     commit,
@@ -40,13 +39,6 @@ DROPPED = [("rowTracking", "dropped"), ("inCommitTimestamp", "dropped")]
 DOMAINS = ("domainMetadata", "dropped")
 KEEPS_VECTORS = ("deletionVectors", "kept")
 EXAMPLE: Rows = ((1, "a"), (2, "b"), (3, "c"))
-
-
-@pytest.fixture(scope="module")
-def stock(tmp_path_factory: pytest.TempPathFactory) -> Iterator[DriverProcess]:
-    """A session of plain Delta in a process of its own."""
-    with driver_processes(tmp_path_factory.mktemp("stock"), "stock") as processes:
-        yield processes[0]
 
 
 def remove(spark: SparkSession, table: Table, *keep: str) -> list[tuple[str, str]]:

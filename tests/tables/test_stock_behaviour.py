@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import json
 import shutil
-import subprocess
-import sys
 import time
 import uuid
 from collections.abc import Iterator
@@ -20,6 +18,7 @@ from interlock.lab.example import EMPTY, PARTITIONED, PLAIN, Example
 from py4j.protocol import Py4JJavaError
 from pyspark.sql import SparkSession
 
+from tests.kit.driver_process import DriverProcess
 from tests.kit.stock_races import (
     DELETE,
     INSERT,
@@ -50,24 +49,29 @@ EXAMPLE = ((1, "a"), (2, "b"), (3, "c"))
 
 
 @pytest.fixture(scope="module")
-def plain(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Future[Any]]:
+def plain(
+    stock: DriverProcess, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Future[dict[str, Any]]]:
     """What plain Delta makes of the quick races, found out while ours run."""
     with ThreadPoolExecutor(max_workers=1) as thread:
-        yield thread.submit(in_plain_delta, tmp_path_factory.mktemp("plain"), "quick")
+        yield thread.submit(in_plain_delta, stock, tmp_path_factory.mktemp("plain"), "quick")
 
 
 def test_same_as_in_a_session_of_plain_delta(
-    spark: SparkSession, plain: Future[Any], tmp_path: Path
+    spark: SparkSession, plain: Future[dict[str, Any]], tmp_path: Path
 ) -> None:
     check_same(observe(spark, tmp_path, which="quick"), plain.result())
 
 
 @pytest.mark.soak
 def test_all_races_same_as_in_plain_delta(
-    spark: SparkSession, tmp_path_factory: pytest.TempPathFactory, tmp_path: Path
+    spark: SparkSession,
+    stock: DriverProcess,
+    tmp_path_factory: pytest.TempPathFactory,
+    tmp_path: Path,
 ) -> None:
-    stock = in_plain_delta(tmp_path_factory.mktemp("plain"), "all")
-    check_same(observe(spark, tmp_path, which="all"), stock)
+    plain = in_plain_delta(stock, tmp_path_factory.mktemp("plain"), "all")
+    check_same(observe(spark, tmp_path, which="all"), plain)
 
 
 def check_same(observed: dict[str, Any], stock: dict[str, Any]) -> None:
@@ -79,12 +83,16 @@ def check_same(observed: dict[str, Any], stock: dict[str, Any]) -> None:
     assert "interlock" not in json.dumps([found["tags"] for found in ours.values()])
 
 
-def in_plain_delta(folder: Path, which: str) -> Any:
+def in_plain_delta(stock: DriverProcess, folder: Path, which: str) -> dict[str, Any]:
     """What a session of plain Delta, in a process of its own, makes of the same races."""
-    command = [sys.executable, "-m", "tests.kit.stock_races", str(folder), which]
-    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stderr
-    return json.loads(done.stdout.splitlines()[-1])
+    races = "spark.version; from tests.kit import stock_races; from pathlib import Path; "
+    result = folder / "result.json"
+    end = stock.run(
+        f"{races}stock_races.write(spark, Path({str(folder)!r}), {which!r}, Path({str(result)!r}))"
+    )
+    assert end.error is None, end.message
+    found: dict[str, Any] = json.loads(result.read_text(encoding="utf-8"))
+    return found
 
 
 @pytest.mark.parametrize(
@@ -99,7 +107,7 @@ def in_plain_delta(folder: Path, which: str) -> Any:
     ],
 )
 def test_what_plain_delta_does(
-    plain: Future[Any],
+    plain: Future[dict[str, Any]],
     example: Example,
     statements: tuple[str, ...],
     error: str | None,

@@ -45,10 +45,11 @@ def _close(connection: Any) -> None:
 
 def _cancel() -> None:
     """Cancel the jobs that run, on a connection of its own, hence a thread."""
+    from pyspark import SparkContext
     from pyspark.sql import SparkSession
 
     session = SparkSession._instantiatedSession
-    if session is not None:
+    if session is not None and SparkContext._active_spark_context is not None:
         cancelling = Thread(target=_cancel_jobs, args=(session,), daemon=True)
         cancelling.start()
         cancelling.join(_SECONDS)
@@ -62,9 +63,10 @@ def _cancel_jobs(session: SparkSession) -> None:
     """
     context = session.sparkContext
     jobs = context.statusTracker()
+    running = set(jobs.getActiveJobsIds())  # first: a stream may start a job at any time
     # Of all sessions: `session.streams` knows its own only. One that ends meanwhile is None.
     queries: Any = session._jsparkSession.sharedState().activeStreamingQueries()
     streams = [query.runId().toString() for query in queries.values() if query is not None]
     kept = {job for run in streams for job in jobs.getJobIdsForGroup(run)}
-    for job in set(jobs.getActiveJobsIds()) - kept:
+    for job in running - kept:
         context._jsc.sc().cancelJob(job)

@@ -14,13 +14,11 @@ import interlock
 from interlock.demo.flights import KEY, Batch
 from interlock.demo.replay import SUMS, Totals
 from interlock.lab.example import latest_version, sql_name
+from interlock.lab.session import SHORT_JVM_OPTIONS
 
 _SETTINGS = {
     "spark.driver.memory": "2g",
-    # Two cores compile less and collect in one thread.
-    "spark.driver.extraJavaOptions": (
-        "-XX:TieredStopAtLevel=1 -XX:ReservedCodeCacheSize=240m -XX:+UseSerialGC"
-    ),
+    "spark.driver.extraJavaOptions": SHORT_JVM_OPTIONS,
     "spark.log.level": "ERROR",
     "spark.ui.enabled": "false",
     "spark.ui.showConsoleProgress": "false",

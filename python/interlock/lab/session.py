@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+import os
+
+# Two cores collect in one thread; a JVM does not start with a second collector beside one that the
+# environment chooses.
+_COLLECTOR = "" if "GC" in os.environ.get("JAVA_TOOL_OPTIONS", "") else " -XX:+UseSerialGC"
+JVM_OPTIONS = f"-XX:ReservedCodeCacheSize=240m{_COLLECTOR}"
+# For a JVM of minutes: two cores compile less. By itself its code cache would be small, and full.
+SHORT_JVM_OPTIONS = f"-XX:TieredStopAtLevel=1 {JVM_OPTIONS}"
+
 SMALL_SESSION = {
     "spark.master": "local[2]",
     "spark.driver.memory": "1g",
-    # Two cores compile less and collect in one thread; without the tier above, the code cache
-    # would be small, and full after a minute.
-    "spark.driver.extraJavaOptions": (
-        "-XX:TieredStopAtLevel=1 -XX:ReservedCodeCacheSize=240m -XX:+UseSerialGC"
-    ),
+    "spark.driver.extraJavaOptions": SHORT_JVM_OPTIONS,
     "spark.ui.enabled": "false",
     "spark.ui.showConsoleProgress": "false",
     "spark.sql.leafNodeDefaultParallelism": "1",  # VALUES makes one file, as in the documents

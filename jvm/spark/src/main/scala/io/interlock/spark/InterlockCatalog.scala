@@ -104,7 +104,7 @@ class InterlockCatalog extends DeltaCatalog {
       before.exists(TableProperties.named(_).isEmpty) && TableProperties.named(set).nonEmpty
     try super.alterTable(ident, changes ++ added: _*)
     catch {
-      case failed @ StorageFault(reason) if givesFirstPolicy =>
+      case failed @ StorageFault.OfOneCommit(reason) if givesFirstPolicy =>
         throw InterlockException.bindingIncomplete(ident.toString, SetProperties, reason, failed)
     }
   }

@@ -22,6 +22,8 @@ final class InterlockException private (
 }
 
 object InterlockException {
+  private[errors] val StorageFailed = "INTERLOCK_STORAGE_FAILED"
+
   def unknownPolicy(name: String, known: Seq[String]): InterlockException = of(
     "INTERLOCK_UNKNOWN_POLICY",
     "policy" -> name,
@@ -255,7 +257,7 @@ object InterlockException {
       cause: Throwable
   ): InterlockException = of(
     cause,
-    "INTERLOCK_STORAGE_FAILED",
+    StorageFailed,
     "table" -> table,
     "operation" -> operation,
     "reason" -> reason,

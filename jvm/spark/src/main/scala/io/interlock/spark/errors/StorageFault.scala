@@ -28,6 +28,15 @@ object StorageFault {
       .map(described)
   }
 
+  /** The same of a statement of several commits, of which one may have told it already. */
+  object OfOneCommit {
+    def unapply(failed: Throwable): Option[String] = failed match {
+      case told: InterlockException if told.getCondition == InterlockException.StorageFailed =>
+        Option(told.getMessageParameters.get("reason"))
+      case _ => StorageFault.unapply(failed)
+    }
+  }
+
   /** The kind of an exception and what it says, which for some is a file only. */
   def described(fault: Throwable): String =
     s"${fault.getClass.getSimpleName}: ${Option(fault.getMessage).getOrElse("no message")}"

@@ -1,18 +1,19 @@
 package org.apache.spark.sql.delta.interlock.transaction
 
-import java.io.FileNotFoundException
+import java.io.{FileNotFoundException, IOException}
 import java.nio.file.FileAlreadyExistsException
 
-import scala.util.Try
 import scala.util.control.NonFatal
+import scala.util.{Success, Try}
 
-import io.interlock.coordinator.{CommitUnknownException, CoordinatorException}
+import io.interlock.coordinator.{Causes, CommitUnknownException, CoordinatorException}
 import io.interlock.rules.{OperationClass, Policy}
 import io.interlock.spark.compaction.FailedCompaction
 import io.interlock.spark.errors._
 import org.apache.spark.sql.delta.DeltaOperations.{Operation, OptimizeOrReorg}
 import org.apache.spark.sql.delta.actions.{Action, RemoveFile}
 import org.apache.spark.sql.delta.interlock.judging.GovernedCommit
+import org.apache.spark.sql.delta.interlock.transaction.CommitState.Made
 import org.apache.spark.sql.delta.{ConcurrentWriteException, DeltaConcurrentModificationException}
 import org.apache.spark.sql.functions.col
 
@@ -28,17 +29,38 @@ final private[transaction] class CommitFailures(
   private val staged = transaction.staged
 
   /** Runs a commit to a table that gets its first policy by it: Delta makes it, and does not say what
-    * became of one that failed.
+    * became of one that failed. The log is asked whose the version is.
     */
   def alone[A](version: Long)(commit: => A): A =
     try commit
     catch {
-      case taken: FileAlreadyExistsException => throw taken
-      case failed @ StorageFault(_)
-          if rules.isCoordinated(transaction.metadata) && !table.surelyLacks(version) =>
-        val log = table.log.logPath.toString
-        throw new CommitUnknownException(log, version, transaction.txnId, failed)
+      case failed: Throwable
+          if !failed.isInstanceOf[VirtualMachineError] &&
+            rules.isCoordinated(transaction.metadata) =>
+        table.committerOf(version) match {
+          case Success(Some(txnId)) if txnId == transaction.txnId =>
+            transaction.state = Made
+            throw ownVersion(version, failed)
+          case Success(None) if table.isLocal || !mayArrive(failed) => throw failed
+          case Success(Some(_)) => throw failed
+          case _ =>
+            val log = table.log.logPath.toString
+            throw new CommitUnknownException(log, version, transaction.txnId, failed)
+        }
     }
+
+  /** Delta would take its own version for another's, if it was told that it is there. */
+  private def ownVersion(version: Long, failed: Throwable): Throwable = failed match {
+    case _: FileAlreadyExistsException | _: ConcurrentWriteException =>
+      new IOException(s"Version $version is there already, by this statement.", failed)
+    case _ => failed
+  }
+
+  /** Whether the storage may yet make a version that is not there. */
+  private def mayArrive(failed: Throwable): Boolean = Causes.of(failed).exists {
+    case _: IOException | _: InterruptedException => true
+    case _ => false
+  }
 
   /** What to raise where a commit to a table with a coordinator has failed.
     *

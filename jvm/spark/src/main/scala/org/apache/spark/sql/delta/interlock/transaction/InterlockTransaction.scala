@@ -39,7 +39,7 @@ class InterlockTransaction(log: DeltaLog, catalogTable: Option[CatalogTable], sn
   private var judged: Option[JudgedCommit] = None
 
   override private[transaction] def isSameTable: Boolean =
-    governed.isEmpty && coordinated.isEmpty || table.isThere(preCommitLogSegment)
+    !rules.isCoordinated(metadata) || table.isThere(preCommitLogSegment)
 
   private def inQueue = coordinated.filter(_ => judged.exists(_.isCommitting))
 
@@ -77,7 +77,9 @@ class InterlockTransaction(log: DeltaLog, catalogTable: Option[CatalogTable], sn
   ): (Long, Snapshot) = committing(op, failures.raisedByLarge(op, _)) {
     rules.refuseOthers()
     val merged = protocol.map(rules.merged(_, newProtocol, metadata))
-    def large = super.commitLarge(session, actions, merged, op, context, metrics)
+    // Delta asks for the actions when it writes them.
+    val looked = Iterator.empty[Action] ++ { refuseAnother(); actions }
+    def large = super.commitLarge(session, looked, merged, op, context, metrics)
     if (coordinated.isEmpty) failures.alone(getFirstAttemptVersion)(large) else large
   }
 
@@ -143,8 +145,7 @@ class InterlockTransaction(log: DeltaLog, catalogTable: Option[CatalogTable], sn
       lines: Iterator[String],
       info: Info
   ): (Option[VersionChecksum], Commit, Info) = {
-    if (!isSameTable)
-      throw new FileNotFoundException(s"$logPath is no longer the log of ${table.name}.")
+    refuseAnother()
     audit.sent(info)
     def alone = super.writeCommitFile(version, lines, info)
     val made = inQueue.fold(if (coordinated.isEmpty) failures.alone(version)(alone) else alone)(
@@ -156,6 +157,9 @@ class InterlockTransaction(log: DeltaLog, catalogTable: Option[CatalogTable], sn
     state = Made
     made
   }
+
+  private def refuseAnother(): Unit = if (!isSameTable)
+    throw new FileNotFoundException(s"$logPath is no longer the log of ${table.name}.")
 
   override protected def incrementallyDeriveChecksum(
       version: Long,

@@ -4,6 +4,7 @@ import java.io.FileNotFoundException
 
 import scala.util.Try
 
+import io.interlock.coordinator.CommitLines
 import io.interlock.spark.commits.Coordinators
 import io.interlock.spark.errors.GoneTable
 import org.apache.hadoop.fs.{FileStatus, FileSystem, Path}
@@ -83,9 +84,24 @@ final private[transaction] class ReadTable(
   def canSeeLog: Boolean = Try(fs.listStatus(log.logPath))
     .failed.toOption.forall(_.isInstanceOf[FileNotFoundException])
 
-  /** Whether a version that Delta failed to write is not there, and will not come later. */
-  def surelyLacks(version: Long): Boolean =
-    Try(fs.getScheme == "file" && !has(commitFile(version))).getOrElse(false)
+  /** Whether a version that is not there will not come later. */
+  def isLocal: Boolean = Try(fs.getScheme == "file").getOrElse(false)
+
+  /** Who has made a version: the id of the transaction, "" where its commit tells none; None where the
+    * version is not there. Asked in an interrupted thread too.
+    */
+  def committerOf(version: Long): Try[Option[String]] = {
+    val interrupted = Thread.interrupted()
+    try Try(firstLine(version).map(CommitLines.txnIdOf(_).getOrElse("")))
+    finally if (interrupted) Thread.currentThread().interrupt()
+  }
+
+  private def firstLine(version: Long): Option[String] =
+    try {
+      val lines = log.store.readAsIterator(commitFile(version), log.newDeltaHadoopConf())
+      try lines.nextOption().orElse(Some(""))
+      finally lines.close()
+    } catch { case _: FileNotFoundException => None }
 
   private def commitFile(version: Long): Path = FileNames.unsafeDeltaFile(log.logPath, version)
 
