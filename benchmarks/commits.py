@@ -24,11 +24,12 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from interlock.lab.session import JVM_OPTIONS
+
 from integration.database import opened
 from integration.stores import STOCK, STOCK_SAME_PROPERTIES, STORES, Store
 from integration.writers import Writer, acknowledged, answers, make_files, order, run
 from tests.kit.driver_process import DriverProcess, driver_processes
-from tests.kit.sessions import LONG_LIVED
 from tests.kit.support import Table, commit, versions
 
 STOCKS = {store.name: store for store in (STOCK, STOCK_SAME_PROPERTIES)}
@@ -179,7 +180,7 @@ def contender(name: str, folder: Path) -> Iterator[Store]:
 
 def measure(store: Store, folder: Path, scale: Scale, how: str) -> tuple[list[Row], list[str]]:
     """Run all measurements of one contender."""
-    settings = {**LONG_LIVED, **store.settings}
+    settings = {"spark.driver.extraJavaOptions": JVM_OPTIONS, **store.settings}
     kinds = [store.kind] * scale.processes
     with driver_processes(folder, *kinds, settings=settings) as drivers:
         bench = Bench(store, drivers, folder, how)
