@@ -2,13 +2,14 @@
 
 Byteman, an agent of the JVM, has a rule for every method of `java.io` and `java.nio` by which
 Spark, Hadoop, Delta and Interlock reach files. A method fails as it fails on a real disk: by its
-exception, or by the value with which it says that nothing came of it. A rename by which Delta
-commits may also be done, and fail: its answer was lost.
+exception, or by the value with which it says that nothing came of it. The rename by which Delta
+makes a version may also be done, and fail: its answer was lost.
 """
 
 from __future__ import annotations
 
 import subprocess
+from collections.abc import Iterator
 from pathlib import Path
 
 import pyspark
@@ -25,7 +26,7 @@ _OPTIONS = "spark.driver.extraJavaOptions"
 _FOLDER = "interlock.faults.folder"
 _NUMBER = "interlock.faults.number"
 _FAILED = "interlock.faults.failed"
-_RENAMED = "interlock.faults.renamed"
+_COMMITTED = "interlock.faults.committed"
 
 _IO = 'THROW new java.io.IOException("No space left on device: " + {path})'
 _DENIED = 'THROW new java.io.FileNotFoundException({path} + " (Permission denied)")'
@@ -66,7 +67,7 @@ _CALLS = (
     ("java.io.File", "listFiles()", "$0", "RETURN null"),
 )
 
-# What the caller is told of a rename that fails.
+# What the caller is told of a commit that fails.
 _TOLD = (
     "java.io.IOException",
     "java.io.InterruptedIOException",
@@ -74,6 +75,7 @@ _TOLD = (
     "org.apache.hadoop.fs.FileAlreadyExistsException",  # of a second try
 )
 _AT = ("ENTRY", "EXIT")
+_HADOOP = "org.apache.hadoop.fs.FileContext"
 
 
 def settings(folder: Path) -> dict[str, str]:
@@ -84,10 +86,7 @@ def settings(folder: Path) -> dict[str, str]:
 
     """
     rules = folder / "faults.btm"
-    texts = [
-        *map(_rule, range(len(_CALLS))),
-        *(_rule_of_rename(told, at) for told in _TOLD for at in _AT),
-    ]
+    texts = [*map(_rule, range(len(_CALLS))), *_rules_of_commits()]
     rules.write_text("\n".join(texts), encoding="utf-8")
     jar = _byteman()
     agent = f"-javaagent:{jar}=boot:{jar},script:{rules}"
@@ -100,15 +99,15 @@ def arm(session: DriverProcess, table: Table, number: int) -> None:
     _set(session, _FOLDER, str(table.path))
 
 
-def fail_rename(session: DriverProcess, file: Path, told: str, *, done: bool) -> None:
-    """Let the rename to a file fail by one of the exceptions of `_TOLD`, be it done or not."""
-    _set(session, _RENAMED, f"{told} {_AT[done]} {file}")
+def fail_commit(session: DriverProcess, file: Path, told: str, *, done: bool) -> None:
+    """Let the call that makes a version's file fail, by one of `_TOLD`, be it done or not."""
+    _set(session, _COMMITTED, f"{told} {_AT[done]} {file}")
 
 
 def disarm(session: DriverProcess, table: Table) -> str | None:
     """Let no call fail any more, and tell which one has."""
     _set(session, _FOLDER, "")
-    _set(session, _RENAMED, "")
+    _set(session, _COMMITTED, "")
     told = table.path.with_name("failed-call")
     read = f"spark._jvm.System.getProperty({_FAILED!r}, '')"
     end = session.run(f"spark.version; open({str(told)!r}, 'w').write({read})")
@@ -139,13 +138,21 @@ ENDRULE
 """
 
 
-def _rule_of_rename(told: str, at: str) -> str:
+def _rules_of_commits() -> Iterator[str]:
+    """Delta's own, and that of Interlock's queue."""
+    for told in _TOLD:
+        for at in _AT:
+            yield _rule_of_commit(_HADOOP, "rename", "$2.toUri().getPath()", told, at)
+    yield _rule_of_commit("java.nio.file.Files", "createLink", "$1", _TOLD[0], _AT[False])
+
+
+def _rule_of_commit(kind: str, method: str, path: str, told: str, at: str) -> str:
     return f"""\
-RULE {told} {at}
-CLASS org.apache.hadoop.fs.FileContext
-METHOD rename
+RULE {kind} {told} {at}
+CLASS {kind}
+METHOD {method}
 AT {at}
-IF ("{told} {at} " + $2.toUri().getPath()).equals(System.getProperty("{_RENAMED}"))
+IF ("{told} {at} " + {path}).equals(System.getProperty("{_COMMITTED}"))
 DO THROW new {told}("the storage fails")
 ENDRULE
 """

@@ -57,6 +57,9 @@ class Case(NamedTuple):
 INSERT = Case("INSERT INTO {t} VALUES ({n}0, 'x')")
 # Statements that give a table its first policy: Delta commits by itself.
 BIND = Case("ALTER TABLE {t} SET " + POLICED, properties=PLAIN)
+BIND_BEHIND_COORDINATOR = BIND._replace(
+    properties="TBLPROPERTIES ('interlock.coordinator' = 'filesystem')"
+)
 REPLACE = Case(f"CREATE OR REPLACE TABLE {{t}} USING delta {POLICED} AS {THREE}", properties=PLAIN)
 RESTORE = Case("RESTORE TABLE {t} TO VERSION AS OF 1", reads_log=True)
 SOURCE = (
@@ -159,7 +162,7 @@ def test_a_first_policy_whose_commit_is_made_and_not_answered(
     table = table_of(session, tmp_path, case, 1)
     known = versions(table)
     session.hold(text_of(case.statement, table, 1))
-    file_faults.fail_rename(session, file_of(table, len(known)), told, done=True)
+    file_faults.fail_commit(session, file_of(table, len(known)), told, done=True)
     end = session.open()
     file_faults.disarm(session, table)
     assert end.error == error, end.message
@@ -170,20 +173,24 @@ def test_a_first_policy_whose_commit_is_made_and_not_answered(
     check_rows(session, table)
 
 
-@pytest.mark.parametrize("step", [2, 3, 4])
+@pytest.mark.parametrize(
+    ("case", "step"),
+    [(BIND, 2), (BIND, 3), (BIND, 4), (BIND_BEHIND_COORDINATOR, 3)],
+    ids=["protocol", "row-ids", "properties", "row-ids-behind-coordinator"],
+)
 def test_a_first_policy_that_lacks_a_commit_is_given_by_the_next_try(
-    session: DriverProcess, tmp_path: Path, step: int
+    session: DriverProcess, tmp_path: Path, case: Case, step: int
 ) -> None:
     """ALTER TABLE commits the protocol, the row ids and the properties: one of them fails."""
-    table = table_of(session, tmp_path, BIND, 1)
+    table = table_of(session, tmp_path, case, 1)
     failing = file_of(table, step)
-    file_faults.fail_rename(session, failing, "java.io.IOException", done=False)
-    end = session.run(text_of(BIND.statement, table, 1))
+    file_faults.fail_commit(session, failing, "java.io.IOException", done=False)
+    end = session.run(text_of(case.statement, table, 1))
     file_faults.disarm(session, table)
     assert end.error == "StorageError"
     assert end.message.startswith("[INTERLOCK_BINDING_INCOMPLETE]"), end.message
     assert versions(table) == list(range(step))
-    run(session, BIND.statement.format(t=table), f"INSERT INTO {table} VALUES (1, 'after')")
+    run(session, case.statement.format(t=table), f"INSERT INTO {table} VALUES (1, 'after')")
     assert deltalake_rows(table) == ((0, "first"), (1, "after"))
     check_rows(session, table)
 
