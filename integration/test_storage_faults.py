@@ -198,10 +198,11 @@ def test_a_first_policy_that_lacks_a_commit_is_given_by_the_next_try(
 def test_a_clone_that_brings_the_first_policy_spares_a_table_made_anew(
     session: DriverProcess, tmp_path: Path
 ) -> None:
-    table = table_of(session, tmp_path, REPLACE_BY_CLONE, 1)
+    table, other = table_of(session, tmp_path, REPLACE_BY_CLONE, 1), Table(tmp_path / "other")
     session.hold(text_of(REPLACE_BY_CLONE.statement, table, 1))
+    run(session, f"CREATE TABLE {other} USING delta AS SELECT 100 AS id, 'new' AS v")
     shutil.rmtree(table.path)
-    run(session, f"CREATE TABLE {table} USING delta AS SELECT 100 AS id, 'new' AS v")
+    other.path.rename(table.path)
     end = session.open()
     assert end.error == "UsageError"
     assert end.message.startswith("[INTERLOCK_TABLE_GONE]"), end.message
