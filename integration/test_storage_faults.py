@@ -17,7 +17,7 @@ from integration import file_faults
 from tests.kit.driver_process import Answer, DriverProcess, driver_processes
 from tests.kit.support import Table, deltalake_rows, versions
 
-MOST_CALLS = 200
+MOST_CALLS = 400
 # No checkpoint comes between.
 POLICED = "TBLPROPERTIES ('interlock.policy' = 'row_level', 'delta.checkpointInterval' = '1000')"
 PLAIN = "TBLPROPERTIES ('delta.checkpointInterval' = '1000')"
