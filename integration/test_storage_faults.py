@@ -219,6 +219,7 @@ def test_each_call(session: DriverProcess, tmp_path: Path, name: str) -> None:
         if number == 1 or case.on_new_table or case.reads_log or case.properties == PLAIN:
             table = table_of(session, tmp_path, case, number)
         ends.append(check(session, table, case, number))
+        run(session, "spark._jvm.org.apache.spark.sql.delta.DeltaLog.clearCache()")
         if ends[-1].call is None:
             break
     assert ends[-1].call is None, "there are more calls"
