@@ -15,7 +15,7 @@ import pytest
 
 from integration import file_faults
 from tests.kit.driver_process import Answer, DriverProcess, driver_processes
-from tests.kit.support import Table, deltalake_rows, versions
+from tests.kit.support import Table, commit_file, deltalake_rows, versions
 
 MOST_CALLS = 400
 # No checkpoint comes between.
@@ -162,7 +162,7 @@ def test_a_first_policy_whose_commit_is_made_and_not_answered(
     table = table_of(session, tmp_path, case, 1)
     known = versions(table)
     session.hold(text_of(case.statement, table, 1))
-    file_faults.fail_commit(session, file_of(table, len(known)), told, done=True)
+    file_faults.fail_commit(session, commit_file(table, len(known)), told, done=True)
     end = session.open()
     file_faults.disarm(session, table)
     assert end.error == error, end.message
@@ -183,7 +183,7 @@ def test_a_first_policy_that_lacks_a_commit_is_given_by_the_next_try(
 ) -> None:
     """ALTER TABLE commits the protocol, the row ids and the properties: one of them fails."""
     table = table_of(session, tmp_path, case, 1)
-    failing = file_of(table, step)
+    failing = commit_file(table, step)
     file_faults.fail_commit(session, failing, "java.io.IOException", done=False)
     end = session.run(text_of(case.statement, table, 1))
     file_faults.disarm(session, table)
@@ -239,10 +239,6 @@ def table_of(session: DriverProcess, folder: Path, case: Case, number: int) -> T
     if case.given:
         run(session, text_of(case.given, table, number))
     return table
-
-
-def file_of(table: Table, version: int) -> Path:
-    return table.path / "_delta_log" / f"{version:020}.json"
 
 
 def text_of(text: str, table: Table, number: int) -> str:

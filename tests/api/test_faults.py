@@ -20,26 +20,22 @@ from pyspark.sql.types import IntegerType
 
 from tests.kit.barrier import barrier
 from tests.kit.foreign import commit_by_hand
-from tests.kit.support import Table, latest_version, make_table, rows, versions
+from tests.kit.support import Table, commit_file, latest_version, make_table, rows, versions
 
 HELD = "INSERT INTO {t} SELECT held(20), 'z'"
 
 
-def version_file(table: Table, version: int) -> Path:
-    return table.path / "_delta_log" / f"{version:020}.json"
-
-
 def occupy(table: Table) -> None:
-    version_file(table, latest_version(table) + 1).mkdir()
+    commit_file(table, latest_version(table) + 1).mkdir()
 
 
 def replace_last(table: Table) -> None:
-    version_file(table, latest_version(table)).unlink()
+    commit_file(table, latest_version(table)).unlink()
     commit_by_hand(table, "WRITE")
 
 
 def lose_last(table: Table) -> None:
-    version_file(table, latest_version(table)).unlink()
+    commit_file(table, latest_version(table)).unlink()
 
 
 def lose_log(table: Table) -> None:

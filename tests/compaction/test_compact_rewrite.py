@@ -17,6 +17,7 @@ from pyspark.sql import SparkSession
 from tests.kit.support import (
     Table,
     commit,
+    commit_file,
     deltalake_rows,
     latest_version,
     live_files,
@@ -153,7 +154,7 @@ def kill_all_rows(table: Table) -> None:
 
 def rewrite_log(table: Table, text: str) -> None:
     """Put another text in the place of the last version, before any session has read it."""
-    log = table.path / "_delta_log" / f"{latest_version(table):020}.json"
+    log = commit_file(table, latest_version(table))
     for checksum in (log.with_suffix(".crc"), log.with_name(f".{log.name}.crc")):
         checksum.unlink(missing_ok=True)
     log.write_text(text + "\n", encoding="utf-8")
@@ -316,7 +317,7 @@ class TestOptimize:
 
 def test_counts_that_do_not_add_up_stop_it(spark: SparkSession, example: Table) -> None:
     """A log that miscounts a file's rows: nothing is committed."""
-    text = (example.path / "_delta_log" / f"{2:020}.json").read_text(encoding="utf-8")
+    text = commit_file(example, 2).read_text(encoding="utf-8")
     assert '\\"numRecords\\":1,' in text
     rewrite_log(example, text.replace('\\"numRecords\\":1,', '\\"numRecords\\":2,'))
     for statement in ("ALTER TABLE {t} COMPACT MINOR", "OPTIMIZE {t}"):
@@ -326,7 +327,7 @@ def test_counts_that_do_not_add_up_stop_it(spark: SparkSession, example: Table) 
 
 
 def test_files_without_counts_are_counted(spark: SparkSession, example: Table) -> None:
-    text = (example.path / "_delta_log" / f"{2:020}.json").read_text(encoding="utf-8")
+    text = commit_file(example, 2).read_text(encoding="utf-8")
     rewrite_log(example, text.replace('\\"numRecords\\":1,', ""))
     row = spark.sql(f"ALTER TABLE {example} COMPACT MINOR").collect()[0]
     assert (row["files_in"], row["files_out"], row["rows"]) == (2, 1, 3)

@@ -17,6 +17,7 @@ from tests.kit.log_replay import check_log
 from tests.kit.support import (
     Table,
     commit,
+    commit_file,
     deltalake_rows,
     last_of,
     latest_version,
@@ -33,7 +34,7 @@ VECTORS = {"delta.enableDeletionVectors": "true"}
 
 
 def size_of_commit(table: Table) -> int:
-    return (table.path / "_delta_log" / f"{latest_version(table):020}.json").stat().st_size
+    return commit_file(table, latest_version(table)).stat().st_size
 
 
 def file_tags(table: Table, kind: str, version: int) -> list[dict[str, str]]:
@@ -58,7 +59,7 @@ def test_a_later_commit_costs_the_same_whatever_the_number_of_inputs(
 ) -> None:
     table = of_tiny_files(spark, table_path, [f"part-{n}.parquet" for n in range(300)])
     check_followed(spark, table, inputs=300)
-    compaction = table.path / "_delta_log" / f"{5:020}.json"
+    compaction = commit_file(table, 5)
     assert max(map(len, compaction.read_text(encoding="utf-8").splitlines())) < 2_000
     assert len(file_tags(table, "remove", 5)) == 303
     assert rows(spark, table, version=4) == ((0,),) * 301 + ((1,), (2,))
@@ -142,7 +143,7 @@ def add_older_compaction(spark: SparkSession, table: Table) -> None:
     (path,) = check_log(copy)
     shutil.copy(copy.path / path, table.path / path)
     lines = "\n".join(json.dumps(action) for action in older_form(commit(copy, 3)))
-    (table.path / "_delta_log" / f"{3:020}.json").write_text(lines + "\n", encoding="utf-8")
+    commit_file(table, 3).write_text(lines + "\n", encoding="utf-8")
 
 
 @pytest.mark.parametrize(

@@ -22,6 +22,7 @@ from tests.kit.support import (
     await_checkpoints,
     check_row_ids,
     commit,
+    commit_file,
     deltalake_rows,
     jobs_started,
     latest_version,
@@ -308,7 +309,7 @@ def test_a_commit_that_cannot_be_read_to_its_end(spark: SparkSession, tmp_path: 
     made = make_table(spark, tmp_path / "made")
     table = copy_of(made, "table")
     crc(table, 2).unlink()
-    file = table.path / "_delta_log" / f"{2:020}.json"
+    file = commit_file(table, 2)
     with file.open("a", encoding="utf-8") as lines:
         lines.write("\n")
     file.with_name(f".{file.name}.crc").unlink(missing_ok=True)
@@ -319,7 +320,7 @@ def test_a_commit_that_cannot_be_read_to_its_end(spark: SparkSession, tmp_path: 
 
 def add_again(table: Table, version: int) -> None:
     """Let a commit be that of another writer, and add a file of the version before again."""
-    file = table.path / "_delta_log" / f"{version:020}.json"
+    file = commit_file(table, version)
     actions = commit(table, version)
     for key in [key for key in actions[0]["commitInfo"]["tags"] if key.startswith("interlock.")]:
         del actions[0]["commitInfo"]["tags"][key]

@@ -28,6 +28,7 @@ from tests.kit.support import (
     Table,
     await_checkpoints,
     check_row_ids,
+    commit_file,
     commit_info,
     confs,
     deltalake_rows,
@@ -88,7 +89,7 @@ def add_files(table: Table, count: int) -> None:
         }
         for number in range(count)
     )
-    with (table.path / "_delta_log" / f"{version:020}.json").open("w") as file:
+    with commit_file(table, version).open("w") as file:
         for action in ({"commitInfo": info}, *({"add": add} for add in adds)):
             file.write(json.dumps(action) + "\n")
         file.write(json.dumps({"domainMetadata": tracking}) + "\n")

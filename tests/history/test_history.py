@@ -15,7 +15,15 @@ from pyspark.errors import PySparkException
 from pyspark.sql import Row, SparkSession
 
 from tests.kit.foreign import commit_by_hand
-from tests.kit.support import Table, commit, commit_info, make_table, sql_race, versions
+from tests.kit.support import (
+    Table,
+    commit,
+    commit_file,
+    commit_info,
+    make_table,
+    sql_race,
+    versions,
+)
 
 PARTITIONED = "(id INT, v STRING, p INT) USING delta PARTITIONED BY (p)"
 # What is done to a table, and what must be said of it: class, operation, rows in and out.
@@ -63,7 +71,7 @@ def time_versions(found: list[Row]) -> list[int]:
 
 def rewrite_log(table: Table, version: int, actions: list[dict[str, Any]]) -> None:
     """Replace a commit, as another writer would have written it."""
-    path = table.path / "_delta_log" / f"{version:020}.json"
+    path = commit_file(table, version)
     path.write_text("\n".join(json.dumps(action) for action in actions), encoding="utf-8")
     path.with_name(f".{path.name}.crc").unlink(missing_ok=True)
 

@@ -7,7 +7,7 @@ import shutil
 from typing import Any
 from urllib.parse import unquote
 
-from tests.kit.support import Table, commit, commit_info, latest_version
+from tests.kit.support import Table, commit, commit_file, commit_info, latest_version
 
 Action = dict[str, Any]
 
@@ -25,7 +25,7 @@ def commit_by_hand(
     info = {"operation": operation, "engineInfo": engine, "timestamp": time}
     info |= {"operationParameters": {}, "inCommitTimestamp": time, "tags": tags or {}}
     text = "".join(json.dumps(line) + "\n" for line in ({"commitInfo": info}, *actions))
-    log = table.path / "_delta_log" / f"{version:020}.json"
+    log = commit_file(table, version)
     log.write_text(text, encoding="utf-8")
 
 

@@ -99,9 +99,14 @@ def latest_version(table: Table) -> int:
     return _latest_version(table.path)
 
 
+def commit_file(table: Table, version: int) -> Path:
+    """Name the file of one version in the table's log."""
+    return table.path / "_delta_log" / f"{version:020}.json"
+
+
 def commit(table: Table, version: int) -> list[dict[str, Any]]:
     """Read the actions of one version."""
-    text = (table.path / "_delta_log" / f"{version:020}.json").read_text(encoding="utf-8")
+    text = commit_file(table, version).read_text(encoding="utf-8")
     return [json.loads(line) for line in text.splitlines()]
 
 

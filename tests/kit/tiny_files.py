@@ -10,7 +10,7 @@ from pathlib import Path
 
 from pyspark.sql import SparkSession
 
-from tests.kit.support import Table, commit, latest_version, make_table
+from tests.kit.support import Table, commit, commit_file, latest_version, make_table
 
 # Of one file; ext4 takes 65,000.
 MOST_LINKS = 50_000
@@ -39,7 +39,7 @@ def _link(table: Table, names: Iterable[str]) -> None:
     info["inCommitTimestamp"] += 1
     info.update({"readVersion": version, "txnId": "links", "tags": {}})
     count = 0
-    with (table.path / "_delta_log" / f"{version + 1:020}.json").open("w") as log:
+    with commit_file(table, version + 1).open("w") as log:
         log.write(json.dumps({"commitInfo": info}) + "\n")
         for count, name in enumerate(names, start=1):
             target = table.path / name

@@ -24,6 +24,7 @@ from tests.kit.support import (
     Table,
     check_row_ids,
     commit,
+    commit_file,
     deltalake_rows,
     jobs_started,
     latest_version,
@@ -198,7 +199,7 @@ def transplant(source: Table, version: int, target: Table, as_version: int) -> N
     tracking = {"domain": "delta.rowTracking", "configuration": watermark, "removed": False}
     actions.append({"domainMetadata": tracking})
     text = "".join(json.dumps(action) + "\n" for action in actions)
-    log = target.path / "_delta_log" / f"{as_version:020}.json"
+    log = commit_file(target, as_version)
     log.write_text(text, encoding="utf-8")
 
 

@@ -33,6 +33,7 @@ from tests.kit.own_policy import (
 from tests.kit.properties import latest
 from tests.kit.support import (
     Table,
+    commit_file,
     deltalake_rows,
     latest_version,
     make_table,
@@ -186,7 +187,7 @@ def test_nobody_sets_the_digest(spark: SparkSession, ours: Table, clause: str) -
 
 def test_a_table_of_a_built_in_policy_may_lack_it(spark: SparkSession, example: Table) -> None:
     own = latest(example).properties[DIGEST]
-    first = example.path / "_delta_log" / f"{0:020}.json"
+    first = commit_file(example, 0)
     lines = first.read_text(encoding="utf-8").splitlines()
     actions = [json.loads(line) for line in lines]
     for action in actions:

@@ -14,6 +14,7 @@ from tests.kit.log_replay import check_log
 from tests.kit.support import (
     Table,
     commit,
+    commit_file,
     deltalake_rows,
     latest_version,
     log_of,
@@ -130,7 +131,7 @@ def inline_vectors(spark: SparkSession, table: Table) -> None:
         moved = add | {"deletionTimestamp": 0, "extendedFileMetadata": True}
         actions.append({"remove": moved})
         actions.append({"add": add | {"deletionVector": described}})
-    log = table.path / "_delta_log" / f"{version:020}.json"
+    log = commit_file(table, version)
     log.write_text("".join(json.dumps(action) + "\n" for action in actions), encoding="utf-8")
 
 

@@ -31,6 +31,7 @@ from tests.kit.stock_races import (
 )
 from tests.kit.support import (
     Table,
+    commit_file,
     deltalake_rows,
     log_of,
     make_table,
@@ -218,7 +219,7 @@ def test_what_a_transaction_does_as_it_begins_is_done_once(
     table = make_table(spark, table_path, policy=None)
     staged = table.path / "_delta_log/_staged_commits" / f"{2:020}.{uuid.uuid4()}.json"
     staged.parent.mkdir(exist_ok=True)
-    shutil.copy(table.path / "_delta_log" / f"{2:020}.json", staged)
+    shutil.copy(commit_file(table, 2), staged)
     jvm = java(spark)
     log = scala_object(jvm, f"{DELTA}.DeltaLog").forTable(spark._jsparkSession, str(table.path))
     file = jvm.org.apache.hadoop.fs.FileStatus(
