@@ -12,8 +12,7 @@ from pathlib import Path
 import pytest
 from pyspark.find_spark_home import _find_spark_home
 
-from tests.kit.driver_process import driver_processes
-from tests.kit.sessions import thrift_server
+from tests.kit.sessions import classic_session, thrift_server
 from tests.kit.support import Table, deltalake_rows, tags, versions
 from tests.kit.tree import ROOT
 
@@ -25,7 +24,7 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     folder = tmp_path_factory.mktemp("thrift")
     # Sessions of this server do not see what comes by --jars or --packages, Delta's jars neither.
     given = {
-        "spark.driver.extraClassPath": class_path(folder),
+        "spark.driver.extraClassPath": class_path(),
         "spark.jars": "",
         "spark.jars.packages": "",
     }
@@ -33,13 +32,10 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
         yield url
 
 
-def class_path(folder: Path) -> str:
+def class_path() -> str:
     """Return Delta's and Interlock's jars, as a session has them."""
-    told = folder / "jars"
-    with driver_processes(folder, "interlock") as (process,):
-        jars = "spark.sparkContext.getConf().get('spark.jars')"
-        assert process.run(f"spark.version; open({str(told)!r}, 'w').write({jars})").error is None
-    urls = told.read_text(encoding="utf-8").split(",")
+    with classic_session() as session:
+        urls = session.conf.get("spark.jars").split(",")
     ours = re.compile(r"(delta-spark|delta-storage|interlock-spark)[^/]*$")
     return os.pathsep.join(url.removeprefix("file://") for url in urls if ours.search(url))
 

@@ -29,6 +29,9 @@ _WHEN_HOT = (
 SMALL = {
     **SMALL_SESSION,
     "spark.driver.extraJavaOptions": f"{JVM_OPTIONS} {_WHEN_HOT}",
+    # Planning again between stages takes a twelfth of the tests' time. The processes that
+    # tests start have it, as users do.
+    "spark.sql.adaptive.enabled": "false",
     # Soaks of very many files need more memory than all else.
     "spark.driver.memory": os.environ.get(
         "INTERLOCK_DRIVER_MEMORY", SMALL_SESSION["spark.driver.memory"]
