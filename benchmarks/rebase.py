@@ -119,7 +119,7 @@ class Bench:
             clock.jobs,
             sum(file.stat().st_size for file in vectors),
             len(new - vectors),
-            tags(table, latest_version(table)).get("interlock.rule", "-"),
+            tags(table, latest_version(table)).get("interlock.rules", "-"),
         )
 
 

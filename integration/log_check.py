@@ -80,6 +80,6 @@ def _is_misjudged(version: int, info: dict[str, Any]) -> bool:
     tags = info.get("tags", {})
     if tags.get("interlock.class") != "APPEND":
         return False
-    passed = [int(v) for v in tags.get("interlock.rebasedOver", "").split(",") if v]
+    passed = [int(v) for v in tags.get("interlock.winners", "").split(",") if v]
     missed = list(range(info["readVersion"] + 1, version))
     return passed != missed[-MOST_NAMED:]

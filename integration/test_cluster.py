@@ -53,15 +53,15 @@ def test_two_drivers_write_one_table(cluster: Cluster, tmp_path: Path) -> None:
         assert race("INSERT INTO Nov (late)", "INSERT OVERWRITE of Nov").error is None
         assert tags(table) == {
             "interlock.class": "OVERWRITE",
-            "interlock.rebasedOver": "3",
-            "interlock.rule": "D6",
+            "interlock.winners": "3",
+            "interlock.rules": "D6",
         }
         drivers.reverse()
         lost = race("INSERT INTO Dec (EWR)", "INSERT INTO Dec (JFK)")
         assert (lost.error, lost.rule, lost.winner_version) == ("ConcurrentAppendError", "D7", 5)
 
         assert race("OPTIMIZE of Sep", "INSERT INTO Sep (late)").error is None
-        assert tags(table)["interlock.rule"] == "D17"
+        assert tags(table)["interlock.rules"] == "D17"
 
     assert all(cluster.executors)
     assert table.version == 7
@@ -87,7 +87,7 @@ def tags(table: Table) -> dict[str, str]:
     return {
         key: value
         for key, value in found.items()
-        if key in ("interlock.class", "interlock.rebasedOver", "interlock.rule")
+        if key in ("interlock.class", "interlock.winners", "interlock.rules")
     }
 
 

@@ -96,7 +96,7 @@ def test_the_cells_are_those_of_one_process(
     last = BEFORE + len(case.winners) + (case.error is None)
     assert latest_version(table) == last
     if case.error is None:
-        assert tags(table, last)["interlock.rule"] == case.rules
+        assert tags(table, last)["interlock.rules"] == case.rules
     else:
         assert ended.rule == case.rules
     expected = {id_: v for id_, v in {**START, **case.changes}.items() if v is not None}
@@ -148,7 +148,7 @@ class TestOnExecutors:
             "COMPACT MAJOR",
             "DELETE",
         ]
-        assert tags(table, before + 2)["interlock.rule"] == "D23"
+        assert tags(table, before + 2)["interlock.rules"] == "D23"
         live = check_log(table)
         assert len(files) == self.FILES
         assert 2 < len(live) < self.FILES

@@ -104,7 +104,7 @@ def test_cell(
     assert deltalake_rows(table) == tuple(sorted(case.rows, key=repr))
     if case.error is None:
         assert latest_version(table) == 4
-        expected = {"interlock.rebasedOver": "3", "interlock.rule": case.cell}
+        expected = {"interlock.winners": "3", "interlock.rules": case.cell}
         assert expected.items() <= tags(table, 4).items()
     else:
         assert latest_version(table) == 3

@@ -35,7 +35,7 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
 def class_path() -> str:
     """Return Delta's and Interlock's jars, as a session has them."""
     with classic_session() as session:
-        urls = session.conf.get("spark.jars").split(",")
+        urls = session.sparkContext.getConf().get("spark.jars", "").split(",")
     ours = re.compile(r"(delta-spark|delta-storage|interlock-spark)[^/]*$")
     return os.pathsep.join(url.removeprefix("file://") for url in urls if ours.search(url))
 

@@ -37,6 +37,7 @@ if TYPE_CHECKING:
         UsageError,
         VersionMismatchError,
     )
+    from interlock.races import Job, JobResult, race
     from interlock.results import (
         CompactionResult,
         FileRecord,
@@ -75,6 +76,8 @@ __all__ = [
     "History",
     "HistoryRecord",
     "InterlockError",
+    "Job",
+    "JobResult",
     "MetadataChangedError",
     "ProtocolChangedError",
     "Removal",
@@ -90,11 +93,13 @@ __all__ = [
     "configure",
     "jar_path",
     "maven_coordinates",
+    "race",
     "retry",
     "table",
 ]
 
 _AUDIT = "interlock.audit"
+_RACES = "interlock.races"
 _RESULTS = "interlock.results"
 _TABLES = "interlock.tables"
 _HOMES = {
@@ -107,6 +112,8 @@ _HOMES = {
     "Files": _RESULTS,
     "History": _RESULTS,
     "HistoryRecord": _RESULTS,
+    "Job": _RACES,
+    "JobResult": _RACES,
     "Removal": _RESULTS,
     "RemovalRecord": _RESULTS,
     "RestoreResult": _RESULTS,
@@ -114,6 +121,7 @@ _HOMES = {
     "VersionRecord": _RESULTS,
     "Versions": _RESULTS,
     "configure": "interlock.session",
+    "race": _RACES,
     "retry": "interlock.retries",
     "table": _TABLES,
 }

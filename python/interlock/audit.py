@@ -16,19 +16,19 @@ class ConflictRecord:
     Attributes:
         time: when it was rejected or committed, in UTC
         outcome: REJECTED or REBASED
-        attempt: the id of its transaction
+        txn_id: the id of its transaction
         operation: what the table's history calls such an operation
         operation_class: its class under the table's policy
         policy: the policy that it was judged by
-        rule: the cell of the policy that decided; None where one of Delta's own checks did. For a
-            rebased commit the cells by which it passed, with commas
-        verdict: what the cell says; for a rebased commit one for each of `winners`, with commas
         read_version: the version that it had read
         version: the version that a rebased commit made
         winners: the versions that it met: the one it lost against, or those that it passed
+        rules: for each of them the cell of the policy that decided; None where one of Delta's own
+            checks did
+        verdicts: for each of them what that cell says
         winner_operation: the operation of the commit that it lost against
         winner_class: that one's class
-        winner_attempt: that one's transaction
+        winner_txn_id: that one's transaction
         scope: the partitions in which they met
         files: files in which they met, at most 5
         rows: rows that met, as JSON objects, at most 3
@@ -47,18 +47,18 @@ class ConflictRecord:
 
     time: datetime
     outcome: str
-    attempt: str
+    txn_id: str
     operation: str | None
     operation_class: str | None
     policy: str | None
-    rule: str | None
-    verdict: str | None
     read_version: int | None
     version: int | None
     winners: tuple[int, ...]
+    rules: tuple[str | None, ...]
+    verdicts: tuple[str | None, ...]
     winner_operation: str | None
     winner_class: str | None
-    winner_attempt: str | None
+    winner_txn_id: str | None
     scope: str | None
     files: tuple[str, ...]
     rows: tuple[str, ...]

@@ -116,16 +116,16 @@ class ConflictError(InterlockError):
         sqlstate: 2D521
         policy: the table's conflict policy
         rule: the cell of the policy that decided
-        earlier_class: operation class of the winner
-        later_class: operation class of the job that lost
-        earlier_operation: the winner's operation as the table's history names it
-        later_operation: the operation of the job that lost
+        winner_class: operation class of the winner
+        operation_class: operation class of the job that lost
+        winner_operation: the winner's operation as the table's history names it
+        operation: the operation of the job that lost
         read_version: the version that the losing job had read
         winner_version: the version that the winner had made
         scope: the partitions in which the two met
         table: the table
         why: why the job that lost failed, as a clause
-        attempt: the id of the losing job's transaction, which `Table.explain` takes
+        txn_id: the id of the losing job's transaction, which `Table.explain` takes
         files: files in which the two met, at most 5
         rows: rows that met, as JSON objects, at most 3
         predicate: the losing job's predicate that selected the rows or could not be decided, as SQL
@@ -134,16 +134,16 @@ class ConflictError(InterlockError):
 
     policy: str | None = None
     rule: str | None = None
-    earlier_class: str | None = None
-    later_class: str | None = None
-    earlier_operation: str | None = None
-    later_operation: str | None = None
+    winner_class: str | None = None
+    operation_class: str | None = None
+    winner_operation: str | None = None
+    operation: str | None = None
     read_version: int | None = None
     winner_version: int | None = None
     scope: str | None = None
     table: str | None = None
     why: str | None = None
-    attempt: str | None = None
+    txn_id: str | None = None
     files: tuple[str, ...] = ()
     rows: tuple[str, ...] = ()
     predicate: str | None = None
@@ -154,16 +154,16 @@ _CONFLICT_FIELDS = {
     "sqlState": "sqlstate",
     "policy": "policy",
     "rule": "rule",
-    "earlierClass": "earlier_class",
-    "laterClass": "later_class",
-    "earlierOperation": "earlier_operation",
-    "laterOperation": "later_operation",
+    "winnerClass": "winner_class",
+    "operationClass": "operation_class",
+    "winnerOperation": "winner_operation",
+    "operation": "operation",
     "readVersion": "read_version",
     "winnerVersion": "winner_version",
     "scope": "scope",
     "table": "table",
     "why": "why",
-    "attempt": "attempt",
+    "txnId": "txn_id",
     "files": "files",
     "rows": "rows",
     "predicate": "predicate",

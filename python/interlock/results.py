@@ -57,7 +57,7 @@ class CompactionResult(Shown):
         bytes_out: the size of the latter, in bytes
         rows: how many live rows it wrote
         rows_purged: how many rows it left behind that deletion vectors had marked dead
-        rebased_over: the versions of other jobs that it met and passed, oldest first
+        winners: the versions of other jobs that it met and passed, oldest first
 
     """
 
@@ -69,7 +69,7 @@ class CompactionResult(Shown):
     bytes_out: int
     rows: int
     rows_purged: int
-    rebased_over: tuple[int, ...]
+    winners: tuple[int, ...]
 
 
 @dataclass(frozen=True)
@@ -107,8 +107,9 @@ class HistoryRecord:
         operation: what the table's history calls it, but for WRITE, which is "INSERT INTO" or
             "INSERT OVERWRITE" here
         operation_parameters: the parameters of that operation
-        rebased_over: the versions of other jobs that it met and passed, oldest first
-        rule: the rule by which it passed them
+        winners: the versions of other jobs that it met and passed, oldest first
+        rules: for each of them the cell of the policy that let it pass
+        verdicts: for each of them what that cell says
         foreign: whether a writer without Interlock made it on a table with a policy
         rows_in: how many rows came into the table
         rows_out: how many rows went out of it
@@ -127,8 +128,9 @@ class HistoryRecord:
     policy: str | None
     operation: str | None
     operation_parameters: Mapping[str, str] | None
-    rebased_over: tuple[int, ...] | None
-    rule: str | None
+    winners: tuple[int, ...] | None
+    rules: tuple[str | None, ...] | None
+    verdicts: tuple[str | None, ...] | None
     foreign: bool | None
     rows_in: int | None
     rows_out: int | None

@@ -156,27 +156,27 @@ class Table:
         written.write_text(text, encoding="utf-8")
         return written
 
-    def explain(self, attempt: ConflictError | str) -> Explanation:
+    def explain(self, conflict: ConflictError | str) -> Explanation:
         """Run `CALL interlock.explain_conflict`: why a job lost, or how it passed others.
 
         Args:
-            attempt: an error, or the id of a transaction. Errors of Delta's own checks name none:
+            conflict: an error, or the id of a transaction. Errors of Delta's own checks name none:
                 the newest record with such a message is taken
 
         Raises:
-            interlock.UsageError: the table has no record of it (INTERLOCK_UNKNOWN_ATTEMPT)
+            interlock.UsageError: the table has no record of it (INTERLOCK_UNKNOWN_TRANSACTION)
 
         """
-        if not isinstance(attempt, str | ConflictError):
-            raise arguments.refused("attempt", "a ConflictError or a transaction's id", attempt)
-        name = attempt if isinstance(attempt, str) else self._attempt_of(attempt)
-        given = f"table => {literal(self.sql_name)}, attempt => {literal(name)}"
+        if not isinstance(conflict, str | ConflictError):
+            raise arguments.refused("conflict", "a ConflictError or a transaction's id", conflict)
+        txn_id = conflict if isinstance(conflict, str) else self._txn_id_of(conflict)
+        given = f"table => {literal(self.sql_name)}, txn_id => {literal(txn_id)}"
         return records.explanation(run(self.spark, f"CALL interlock.explain_conflict({given})"))
 
-    def _attempt_of(self, error: ConflictError) -> str:
-        if error.attempt is not None:
-            return error.attempt
-        found = (r.attempt for r in self.conflicts() if r.message == error.message)
+    def _txn_id_of(self, error: ConflictError) -> str:
+        if error.txn_id is not None:
+            return error.txn_id
+        found = (r.txn_id for r in self.conflicts() if r.message == error.message)
         return next(found, "")
 
     def latest_version(self, n: int = 1) -> int:

@@ -55,7 +55,7 @@ REFUSED: dict[str, Callable[[], object]] = {
         partition={"p": b"x"}
     ),
     "kind must be 'minor' or 'major', not 3.": lambda: table().compact(3),
-    "attempt must be a ConflictError or a transaction's id, not int: 3.": lambda: table().explain(
+    "conflict must be a ConflictError or a transaction's id, not int: 3.": lambda: table().explain(
         3
     ),
     "n must be an int, not str: '1'.": lambda: table().latest_version("1"),

@@ -66,23 +66,23 @@ def test_conflicts_and_explain(
 
     error = lose(spark, {"insert": insert}, f"INSERT INTO {example} VALUES (10, 'i')")["insert"]
     assert isinstance(error, interlock.ConflictError)
-    assert error.attempt is not None
+    assert error.txn_id is not None
     path = str(example.path)
     assert command("conflicts", path) == 0
     titles, _, line = capsys.readouterr().out.splitlines()
     assert titles.split(" | ")[1].strip() == "outcome"
-    assert f"REJECTED | {error.attempt} | WRITE" in line
+    assert f"REJECTED | {error.txn_id} | WRITE" in line
     assert command("conflicts", path, "--limit", "1", "--json") == 0
     (record,) = json.loads(capsys.readouterr().out)
-    assert (record["attempt"], record["winners"], record["rule"]) == (error.attempt, [3], "D7")
-    assert command("explain", path, error.attempt) == 0
+    assert (record["txn_id"], record["winners"], record["rules"]) == (error.txn_id, [3], ["D7"])
+    assert command("explain", path, error.txn_id) == 0
     told = capsys.readouterr().out
     assert told.startswith("WRITE (APPEND) read version 2 and lost against version 3")
-    assert command("explain", path, error.attempt, "--json") == 0
+    assert command("explain", path, error.txn_id, "--json") == 0
     (explanation,) = json.loads(capsys.readouterr().out)
     assert explanation["text"] + "\n" == told
     assert command("explain", path, "nothing") == 1
-    assert "INTERLOCK_UNKNOWN_ATTEMPT" in capsys.readouterr().err
+    assert "INTERLOCK_UNKNOWN_TRANSACTION" in capsys.readouterr().err
 
 
 def test_versions(

@@ -56,8 +56,8 @@ def test_an_error_says_where_they_met(lost: Lost) -> None:
     assert error.predicate is not None
     assert "v" in error.predicate
     assert [json.loads(row)["v"] for row in error.rows] == ["a2"]
-    assert error.attempt is not None
-    assert len(error.attempt) == 36
+    assert error.txn_id is not None
+    assert len(error.txn_id) == 36
 
 
 def test_conflicts(spark: SparkSession, mode: str, lost: Lost) -> None:
@@ -65,20 +65,20 @@ def test_conflicts(spark: SparkSession, mode: str, lost: Lost) -> None:
     assert isinstance(found, interlock.Conflicts)
     newest, oldest = found
     assert lost.table.conflicts(limit=1).records == (newest,)
-    assert (newest.kind, newest.policy, newest.attempt) == (
+    assert (newest.kind, newest.policy, newest.txn_id) == (
         "MetadataChanged",
         "row_level",
-        newest.attempt,
+        newest.txn_id,
     )
     error = lost.merge
-    assert oldest.attempt == error.attempt
+    assert oldest.txn_id == error.txn_id
     assert (oldest.outcome, oldest.operation, oldest.operation_class) == (
         "REJECTED",
         "MERGE",
         "MUTATE",
     )
-    assert (oldest.rule, oldest.condition, oldest.message) == (
-        error.rule,
+    assert (oldest.rules, oldest.condition, oldest.message) == (
+        (error.rule,),
         error.condition,
         error.message,
     )
@@ -88,7 +88,7 @@ def test_conflicts(spark: SparkSession, mode: str, lost: Lost) -> None:
         error.files,
     )
     assert (oldest.read_version, oldest.version, oldest.winners) == (2, None, (3,))
-    assert oldest.winner_attempt == commit_info(Table(lost.path), 3)["txnId"]
+    assert oldest.winner_txn_id == commit_info(Table(lost.path), 3)["txnId"]
     assert oldest.time.tzinfo is timezone.utc
     assert oldest.time <= newest.time
     assert oldest.user
@@ -101,8 +101,8 @@ def test_conflicts(spark: SparkSession, mode: str, lost: Lost) -> None:
 
 def test_explain_takes_an_error_or_an_id(lost: Lost) -> None:
     told = lost.table.explain(lost.merge)
-    assert lost.merge.attempt is not None
-    assert told == lost.table.explain(lost.merge.attempt)
+    assert lost.merge.txn_id is not None
+    assert told == lost.table.explain(lost.merge.txn_id)
     assert isinstance(told, interlock.Explanation)
     assert told.source is not None
     assert "Delta Lake" in told.source
@@ -117,14 +117,14 @@ def test_explain_takes_an_error_or_an_id(lost: Lost) -> None:
 
 
 def test_errors_of_deltas_own_checks_are_found_by_their_message(lost: Lost) -> None:
-    assert lost.insert.attempt is None
+    assert lost.insert.txn_id is None
     told = lost.table.explain(lost.insert)
     assert (told.kind, told.operation) == ("MetadataChanged", "WRITE")
     assert told.message == lost.insert.message
 
 
-def test_an_unknown_attempt(lost: Lost) -> None:
+def test_an_unknown_transaction(lost: Lost) -> None:
     with pytest.raises(interlock.UsageError) as caught:
         lost.table.explain("it's nothing")
-    assert caught.value.condition == "INTERLOCK_UNKNOWN_ATTEMPT"
-    assert str(lost.merge.attempt) in str(caught.value)
+    assert caught.value.condition == "INTERLOCK_UNKNOWN_TRANSACTION"
+    assert str(lost.merge.txn_id) in str(caught.value)

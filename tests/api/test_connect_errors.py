@@ -22,8 +22,8 @@ Throwable = tuple[list[str], str, str, dict[str, str]]
 JUDGED = {
     "policy": "maxcompute_delta",
     "rule": "any concurrent commit",
-    "laterOperation": "RESTORE",
-    "laterClass": "OVERWRITE",
+    "operation": "RESTORE",
+    "operationClass": "OVERWRITE",
     "readVersion": "7",
     "winnerVersion": "8",
     "table": "db.t",
@@ -94,7 +94,7 @@ def test_the_parameters_become_attributes() -> None:
     assert isinstance(error, interlock.ConcurrentWriteError)
     assert (error.read_version, error.winner_version) == (7, 8)
     assert (error.rule, error.table) == ("any concurrent commit", "db.t")
-    assert (error.earlier_class, error.why) == (None, None)
+    assert (error.winner_class, error.why) == (None, None)
     assert str(error) == error.getMessage() == "[C] text"
 
 
@@ -160,13 +160,13 @@ def quoted(condition: str, **parameters: str) -> str:
 
 
 def test_a_text_tells_what_the_message_does() -> None:
-    given = {**JUDGED, "scope": "p = 'a.b'", "earlierOperation": "WRITE", "otherPolicies": ""}
+    given = {**JUDGED, "scope": "p = 'a.b'", "winnerOperation": "WRITE", "otherPolicies": ""}
     found = texts.find(quoted("INTERLOCK_CONCURRENT_DELETE_READ", **given, why="it (must) fail"))
     assert found is not None
     assert found.kind is interlock.ConcurrentDeleteReadError
     assert found.facts["scope"] == "p = 'a.b'"
     assert (found.facts["winner_version"], found.facts["why"]) == (8, "it (must) fail")
-    assert found.facts["later_class"] is None
+    assert found.facts["operation_class"] is None
     assert found.facts["message"].endswith("never conflict. SQLSTATE: 2D521")
 
 

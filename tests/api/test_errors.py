@@ -21,10 +21,10 @@ FACTS = {
     "sqlstate": "2D521",
     "policy": "maxcompute_delta",
     "rule": "D7",
-    "earlier_class": "APPEND",
-    "later_class": "APPEND",
-    "earlier_operation": "WRITE",
-    "later_operation": "WRITE",
+    "winner_class": "APPEND",
+    "operation_class": "APPEND",
+    "winner_operation": "WRITE",
+    "operation": "WRITE",
     "read_version": 2,
     "winner_version": 3,
     "scope": "the whole table",
@@ -132,7 +132,7 @@ def test_a_stream_that_loses(race: Race) -> None:
     error = race.error("stream")
     assert isinstance(error, StreamingQueryException)
     assert isinstance(error, delta.exceptions.ConcurrentAppendException)
-    expected = {**FACTS, "later_operation": "STREAMING UPDATE"}
+    expected = {**FACTS, "operation": "STREAMING UPDATE"}
     assert {key: getattr(error, key) for key in FACTS} == expected
     kept = race.query("stream").exception()
     assert isinstance(kept, interlock.ConcurrentAppendError)
@@ -146,10 +146,10 @@ def test_foreach_batch_that_loses(race: Race) -> None:
     for error in (race.error("foreach_batch"), cast(interlock.ConflictError, kept)):
         assert isinstance(error, StreamingQueryException)
         assert isinstance(error, delta.exceptions.ConcurrentAppendException)
-        expected = {**FACTS, "rule": "D8", "later_class": "MUTATE", "later_operation": "MERGE"}
+        expected = {**FACTS, "rule": "D8", "operation_class": "MUTATE", "operation": "MERGE"}
         known = {key: getattr(error, key) for key in FACTS if getattr(error, key) is not None}
         assert known.items() <= expected.items()
-        assert set(FACTS) - set(known) <= {"earlier_class", "later_class"}
+        assert set(FACTS) - set(known) <= {"winner_class", "operation_class"}
 
 
 def test_deltas_own_conflict(spark: SparkSession, example: Table, mode: str) -> None:

@@ -18,10 +18,10 @@ from interlock.results import FileRecord, Files, History, HistoryRecord, Version
 
 TIME = datetime(2026, 1, 2, 3, 4, 5, 678000, tzinfo=timezone.utc)
 KNOWN = HistoryRecord(
-    7, TIME, TIME, "APPEND", "row<level>", "WRITE", {"mode": "Append"}, (5, 6), "D7", False,
-    3, 0, 1, 0, "me", "x", 4,
+    7, TIME, TIME, "APPEND", "row<level>", "WRITE", {"mode": "Append"}, (5, 6), ("D7", None),
+    ("FAIL", None), False, 3, 0, 1, 0, "me", "x", 4,
 )  # fmt: skip
-UNKNOWN = HistoryRecord(6, *[None] * 16)
+UNKNOWN = HistoryRecord(6, *[None] * 17)
 HISTORY = History((KNOWN, UNKNOWN))
 COMPACTION = interlock.CompactionResult(8, "COMPACT_MINOR", 2, 1, 20, 11, 3, 1, ())
 
@@ -50,10 +50,10 @@ def test_arrow_has_types_even_where_all_is_unknown() -> None:
         assert schema.field("class").type == pa.string()
         assert schema.field("foreign").type == pa.bool_()
         assert schema.field("operation_parameters").type == pa.map_(pa.string(), pa.string())
-        assert schema.field("rebased_over").type == pa.list_(pa.int64())
+        assert schema.field("winners").type == pa.list_(pa.int64())
     table = HISTORY.to_arrow()
     assert table["timestamp"].to_pylist() == [TIME, None]
-    assert table["rebased_over"].to_pylist() == [[5, 6], None]
+    assert table["winners"].to_pylist() == [[5, 6], None]
     assert table["operation_parameters"].to_pylist() == [[("mode", "Append")], None]
 
 
@@ -97,7 +97,7 @@ def test_json() -> None:
     (known, unknown) = json.loads(tabular.as_json(HISTORY.to_dicts()))
     assert known["timestamp"] == "2026-01-02T03:04:05.678000+00:00"
     assert known["operation_parameters"] == {"mode": "Append"}
-    assert known["rebased_over"] == [5, 6]
+    assert known["winners"] == [5, 6]
     assert unknown["class"] is None
 
 

@@ -32,19 +32,21 @@ def version(number: int, *, read: int | None = None, **known: object) -> History
         "timestamp": TIME + timedelta(seconds=number),
         "operation": "WRITE",
         "operation_class": "APPEND",
-        "rebased_over": (),
+        "winners": (),
         "txn_id": f"t{number}",
         "read_version": number - 1 if read is None else read,
     }
     return HistoryRecord(**{**values, **known})  # type: ignore[arg-type]
 
 
-def conflict(attempt: str, outcome: str, **known: object) -> ConflictRecord:
+def conflict(txn_id: str, outcome: str, **known: object) -> ConflictRecord:
     values = dict.fromkeys(ConflictRecord.__dataclass_fields__) | {
         "time": TIME,
         "outcome": outcome,
-        "attempt": attempt,
+        "txn_id": txn_id,
         "winners": (),
+        "rules": (),
+        "verdicts": (),
         "files": (),
         "rows": (),
     }
@@ -53,10 +55,8 @@ def conflict(attempt: str, outcome: str, **known: object) -> ConflictRecord:
 
 HISTORY = History(
     (
-        version(
-            5, operation="OPTIMIZE", operation_class="COMPACT_MINOR", read=3, rebased_over=(4,)
-        ),
-        version(4, operation="UPDATE", operation_class="MUTATE", read=1, rebased_over=(2, 3)),
+        version(5, operation="OPTIMIZE", operation_class="COMPACT_MINOR", read=3, winners=(4,)),
+        version(4, operation="UPDATE", operation_class="MUTATE", read=1, winners=(2, 3)),
         version(3, read=2),
         version(2, operation=BROKEN, operation_class=None, read_version=None),
     )
@@ -71,10 +71,10 @@ LOST = conflict(
 )
 CONFLICTS = Conflicts(
     (
-        conflict("t4", "REBASED", verdict="BY_ROWS", winners=(2, 3), millis=7),
+        conflict("t4", "REBASED", verdicts=("BY_ROWS", "BY_ROWS"), winners=(2, 3), millis=7),
         LOST,
-        replace(LOST, attempt=BROKEN, operation="COMPACT MAJOR", winners=(5,), read_version=None),
-        replace(LOST, attempt="long ago", winners=(1,), read_version=0),
+        replace(LOST, txn_id=BROKEN, operation="COMPACT MAJOR", winners=(5,), read_version=None),
+        replace(LOST, txn_id="long ago", winners=(1,), read_version=0),
     )
 )
 
@@ -99,9 +99,8 @@ def test_a_bar_for_each_job_in_the_order_of_ends(bars: dict[str, Job]) -> None:
 
 def test_a_rebased_version_says_what_its_audit_record_says(bars: dict[str, Job]) -> None:
     said = dict(bars["v4"].record)
-    assert (said["verdict"], said["millis"], said["rebased over"]) == ("BY_ROWS", "7", "2, 3")
+    assert (said["verdicts"], said["millis"], said["winners"]) == ("BY_ROWS, BY_ROWS", "7", "2, 3")
     assert (said["txn id"], said["operation"]) == ("t4", "UPDATE")
-    assert "attempt" not in said
     assert bars["v4"].passed == (2, 3)
 
 
@@ -201,9 +200,7 @@ def test_the_page_in_a_browser(tmp_path: Path) -> None:
 
 
 def test_thousands_of_versions_are_drawn(tmp_path: Path) -> None:
-    many = [
-        version(n, read=max(0, n - 1 - n % 4), rebased_over=(n - 1,)) for n in range(3000, 0, -1)
-    ]
+    many = [version(n, read=max(0, n - 1 - n % 4), winners=(n - 1,)) for n in range(3000, 0, -1)]
     shot = tmp_path / "shot.png"
     text = page("t", History(tuple(many)), Conflicts(()))
     browse(tmp_path, text, "--window-size=1200,700", f"--screenshot={shot}", at="#v2990")

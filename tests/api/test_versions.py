@@ -70,7 +70,7 @@ def test_history(table: interlock.Table, lived: Lived) -> None:
     assert (update.rows_in, update.rows_out) == (1, 1)
     assert (compaction.operation, compaction.rows_in) == ("COMPACT MAJOR", 0)
     assert compaction.policy == "maxcompute_delta"
-    assert compaction.rebased_over == ()
+    assert compaction.winners == ()
     assert compaction.foreign is False
     assert newest.operation_parameters is not None
     assert "predicate" in newest.operation_parameters

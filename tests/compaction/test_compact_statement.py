@@ -58,7 +58,7 @@ def test_each_form_commits_one_version(
     operation_class = "COMPACT_MAJOR" if name == "COMPACT MAJOR" else "COMPACT_MINOR"
     assert (row["version"], row["class"]) == (3, operation_class)
     assert (row["files_in"], row["files_out"], row["rows"], row["rows_purged"]) == (2, 1, 3, 0)
-    assert row["rebased_over"] == []
+    assert row["winners"] == []
     assert versions(example) == [0, 1, 2, 3]
     actions = commit(example, 3)
     added = [action["add"] for action in actions if "add" in action]
@@ -80,7 +80,7 @@ def test_types_of_the_result(spark: SparkSession, example: Table) -> None:
     found = spark.sql(f"ALTER TABLE {example} COMPACT MINOR").schema.simpleString()
     assert found == (
         "struct<version:bigint,class:string,files_in:bigint,files_out:bigint,bytes_in:bigint,"
-        "bytes_out:bigint,rows:bigint,rows_purged:bigint,rebased_over:array<bigint>>"
+        "bytes_out:bigint,rows:bigint,rows_purged:bigint,winners:array<bigint>>"
     )
 
 
@@ -98,7 +98,7 @@ def test_nothing_to_compact_makes_no_version(spark: SparkSession, example: Table
         "class": "COMPACT_MINOR",
         **dict.fromkeys(("files_in", "files_out", "bytes_in", "bytes_out"), 0),
         **dict.fromkeys(("rows", "rows_purged"), 0),
-        "rebased_over": [],
+        "winners": [],
     }
     assert versions(example) == [0, 1, 2, 3]
 

@@ -181,7 +181,7 @@ def test_after_an_insert_it_succeeds_on_a_delta_table(
     )
     assert later.error is None
     assert latest_version(table) == BEFORE + 2
-    assert tags(table, BEFORE + 2)["interlock.rule"] == "D9"
+    assert tags(table, BEFORE + 2)["interlock.rules"] == "D9"
 
 
 class TestAutoCompaction:

@@ -24,8 +24,7 @@ from tests.kit.support import (
     log_of,
     make_table,
     python_job,
-    run_in_order,
-    sql_job,
+    race,
     sql_race,
     tags,
 )
@@ -79,8 +78,8 @@ def lost(spark: SparkSession, table: Table) -> dict[str, Lost]:
     found = {}
     for kind, pair in pairs.items():
         before = len(records(table))
-        jobs = [sql_job(job.format(t=table)) if isinstance(job, str) else job for job in pair]
-        first, second = run_in_order(spark, jobs)
+        jobs = (job.format(t=table) if isinstance(job, str) else job for job in pair)
+        first, second = race(spark, *jobs)
         assert first.ok, first.error
         left = records(table)[before:]
         assert len(left) == 1, (kind, left, second)
@@ -99,15 +98,15 @@ def test_every_kind_of_conflict_leaves_a_record(
         assert record["condition"] == error.condition
         winner = commit_info(table, record["winnerVersion"])
         assert record["readVersion"] == record["winnerVersion"] - 1
-        assert record["earlierOperation"] == winner["operation"]
-        assert record["winnerAttempt"] == winner["txnId"]
+        assert record["winnerOperation"] == winner["operation"]
+        assert record["winnerTxnId"] == winner["txnId"]
         assert record["user"] == spark.sparkContext.sparkUser()
         assert record["application"] == spark.sparkContext.applicationId
         assert record["session"]
         assert record["millis"] >= 0
         age = datetime.now(timezone.utc) - datetime.fromisoformat(record["time"][:19] + "+00:00")
         assert timedelta(0) <= age < timedelta(minutes=10)
-    assert len({record["attempt"] for _, record in lost.values()}) == len(lost)
+    assert len({record["txnId"] for _, record in lost.values()}) == len(lost)
     assert len(list(folder(table).iterdir())) == 1  # a file for a process and day
 
 
@@ -116,19 +115,19 @@ def test_a_record_has_the_facts_of_the_error(lost: dict[str, Lost]) -> None:
     assert {
         "rule": "D7",
         "verdict": "FAIL",
-        "earlierClass": "APPEND",
-        "laterClass": "APPEND",
-        "laterOperation": "WRITE",
+        "winnerClass": "APPEND",
+        "operationClass": "APPEND",
+        "operation": "WRITE",
         "scope": "the whole table",
         "why": error.why,
         "table": error.table,
         "bytes": record["bytes"],
     }.items() <= record.items()
     assert 200 < record["bytes"] < 5000  # one file of one row, written in vain
-    assert lost["MetadataChanged"].record["laterClass"] == "APPEND"
-    assert lost["MetadataChanged"].record["earlierClass"] == "METADATA"
+    assert lost["MetadataChanged"].record["operationClass"] == "APPEND"
+    assert lost["MetadataChanged"].record["winnerClass"] == "METADATA"
     restore = lost["ConcurrentWrite"].record
-    assert (restore["rule"], restore["earlierClass"]) == ("any concurrent commit", "APPEND")
+    assert (restore["rule"], restore["winnerClass"]) == ("any concurrent commit", "APPEND")
 
 
 def test_the_verdict_is_the_cells(spark: SparkSession, table_path: Path) -> None:
@@ -138,7 +137,7 @@ def test_the_verdict_is_the_cells(spark: SparkSession, table_path: Path) -> None
     _, later = sql_race(spark, table, update, update)
     assert later.error is not None
     (row,) = spark.sql(f"CALL interlock.conflicts('{table}')").collect()
-    assert (row["outcome"], row["verdict"]) == ("REJECTED", "BY_ROWS")
+    assert (row["outcome"], row["verdicts"]) == ("REJECTED", ["BY_ROWS"])
 
 
 def test_conflicts_are_listed_newest_first(
@@ -150,22 +149,22 @@ def test_conflicts_are_listed_newest_first(
     newest = spark.sql(f"CALL interlock.conflicts(table => '{table}', limit => 2)").collect()
     assert newest == rows[:2]
     row, (error, record) = rows[-1], lost["ConcurrentAppend"]
-    assert row["attempt"] == record["attempt"]
-    assert (row["operation"], row["class"], row["rule"]) == ("WRITE", "APPEND", "D7")
+    assert row["txn_id"] == record["txnId"]
+    assert (row["operation"], row["class"], row["rules"]) == ("WRITE", "APPEND", ["D7"])
     assert (row["read_version"], row["winners"], row["version"]) == (2, [3], None)
     assert (row["message"], row["bytes"]) == (error.message, record["bytes"])
     assert tuple(row[name] for name in WHO) == tuple(record[name] for name in WHO)
 
 
-def explained(spark: SparkSession, table: Table, attempt: str) -> Row:
-    call = f"CALL interlock.explain_conflict(table => '{table}', attempt => '{attempt}')"
+def explained(spark: SparkSession, table: Table, txn_id: str) -> Row:
+    call = f"CALL interlock.explain_conflict(table => '{table}', txn_id => '{txn_id}')"
     (row,) = spark.sql(call).collect()
     return row
 
 
 def test_a_conflict_is_explained(spark: SparkSession, table: Table, lost: dict[str, Lost]) -> None:
     def of(kind: str) -> Row:
-        return explained(spark, table, lost[kind].record["attempt"])
+        return explained(spark, table, lost[kind].record["txnId"])
 
     append = of("ConcurrentAppend")
     assert "MaxCompute" in append["source"]
@@ -190,15 +189,15 @@ def test_a_conflict_is_explained(spark: SparkSession, table: Table, lost: dict[s
     }
 
 
-def test_unknown_attempts(spark: SparkSession, table: Table, lost: dict[str, Lost]) -> None:
-    def refused(attempt: str) -> str:
+def test_unknown_transactions(spark: SparkSession, table: Table, lost: dict[str, Lost]) -> None:
+    def refused(txn_id: str) -> str:
         with pytest.raises(PySparkException) as caught:
-            explained(spark, table, attempt)
-        assert caught.value.getCondition() == "INTERLOCK_UNKNOWN_ATTEMPT"
+            explained(spark, table, txn_id)
+        assert caught.value.getCondition() == "INTERLOCK_UNKNOWN_TRANSACTION"
         return str(caught.value)
 
-    assert lost["MetadataChanged"].record["attempt"] in refused("nothing")
-    winner = lost["ConcurrentAppend"].record["winnerAttempt"]
+    assert lost["MetadataChanged"].record["txnId"] in refused("nothing")
+    winner = lost["ConcurrentAppend"].record["winnerTxnId"]
     assert "It committed version 3 and met no other commit." in refused(winner)
 
 
@@ -217,22 +216,22 @@ def test_a_rebased_commit_is_its_own_record(spark: SparkSession, example: Table)
     assert made == {
         "interlock.class": "COMPACT_MINOR",
         "interlock.policy": "maxcompute_delta",
-        "interlock.rebasedOver": "5",
-        "interlock.rule": "D14",
+        "interlock.winners": "5",
+        "interlock.rules": "D14",
         "interlock.verdicts": "REBASE_COMPACTION",
         "interlock.scope": "the whole table",
         "interlock.bytesSaved": str(written),
     }
     assert not folder(example).exists()
     (row,) = spark.sql(f"CALL interlock.conflicts('{example}')").collect()
-    attempt = commit_info(example, 6)["txnId"]
-    assert (row["outcome"], row["attempt"], row["version"]) == ("REBASED", attempt, 6)
-    assert (row["verdict"], row["winners"]) == ("REBASE_COMPACTION", [5])
+    txn_id = commit_info(example, 6)["txnId"]
+    assert (row["outcome"], row["txn_id"], row["version"]) == ("REBASED", txn_id, 6)
+    assert (row["verdicts"], row["winners"]) == (["REBASE_COMPACTION"], [5])
     assert (row["bytes"], row["read_version"]) == (written, 4)
-    told = explained(spark, example, attempt)
+    told = explained(spark, example, txn_id)
     assert told["retry_helps"] is None
     assert "COMPACT MINOR (COMPACT_MINOR) made version 6. It had read version 4." in told["text"]
-    assert "over version 5 (DELETE, MUTATE): REBASE_COMPACTION" in told["text"]
+    assert "over version 5 (DELETE, MUTATE): REBASE_COMPACTION, rule D14" in told["text"]
 
     sql_race(spark, example, INSERT, INSERT)
     rows = spark.sql(f"CALL interlock.conflicts('{example}')").collect()
@@ -243,14 +242,21 @@ def put_old(table: Table, days: int) -> Path:
     """Leave a file of records of a day, as a process of that day would have."""
     day = datetime.now(timezone.utc).date() - timedelta(days=days)
     file = folder(table) / f"conflicts-{day}-deadbeef.jsonl"
-    line = {
+    line = {  # as it was written before the release of 0.1.0
         "attempt": f"old-{days}",
         "outcome": "REJECTED",
         "time": f"{day}T12:00:00Z",
+        "laterOperation": "MERGE",
+        "laterClass": "MUTATE",
+        "winnerVersion": 7,
         "earlierOperation": None,  # as of a writer that does not say
+        "earlierClass": "APPEND",
+        "winnerAttempt": "w",
+        "rule": "D8",
+        "verdict": "FAIL",
     }
     file.parent.mkdir(exist_ok=True)
-    file.write_text(json.dumps(line) + "\n" + '{"attempt": "cut o')
+    file.write_text(json.dumps(line) + "\n" + '{"txnId": "cut o')
     return file
 
 
@@ -262,7 +268,12 @@ def test_records_are_kept_as_long_as_the_log(spark: SparkSession, example: Table
     sql_race(spark, example, INSERT, INSERT)
     assert (month.exists(), week.exists(), other.exists()) == (False, True, True)
     found = spark.sql(f"CALL interlock.conflicts('{example}')").collect()
-    assert [row["attempt"] for row in found] == [records(example)[-1]["attempt"], "old-20"]
+    assert [row["txn_id"] for row in found] == [records(example)[-1]["txnId"], "old-20"]
+    old = found[1]
+    assert (old["operation"], old["class"], old["winners"]) == ("MERGE", "MUTATE", [7])
+    assert (old["rules"], old["verdicts"]) == (["D8"], ["FAIL"])
+    assert (old["winner_operation"], old["winner_class"]) == (None, "APPEND")
+    assert old["winner_txn_id"] == "w"
 
     spark.sql(
         f"ALTER TABLE {example} SET TBLPROPERTIES ('delta.checkpointInterval' = '1', "
@@ -322,11 +333,11 @@ class TestFolder:
     @staticmethod
     def record(spark: SparkSession, number: int, day: str) -> Any:
         jvm: Any = spark._jvm
-        facts = {"attempt": f"a{number}", "time": f"{day}T00:00:0{number}.5Z"}
+        facts = {"txnId": f"a{number}", "time": f"{day}T00:00:0{number}.5Z"}
         return jvm.io.interlock.spark.audit.RecordJson.read(json.dumps(facts)).get()
 
     @staticmethod
-    def attempts(records: Any) -> list[str]:
+    def transactions(records: Any) -> list[str]:
         found = records.newestFirst().toSeq()
         return [found.apply(n).commit().txnId() for n in range(found.size())]
 
@@ -336,7 +347,7 @@ class TestFolder:
         days = {1: "2026-01-02", 2: "2026-01-02", 3: "2026-01-01"}
         for number, day in days.items():
             records.append(self.record(spark, number, day))
-        assert self.attempts(records) == ["a2", "a1", "a3"]
+        assert self.transactions(records) == ["a2", "a1", "a3"]
         java_time: Any = spark._jvm.java.time  # type: ignore[union-attr]
         for now, left in (("2026-01-12T00:00:00Z", 3), ("2026-01-12T00:00:01Z", 2)):
             records.sweep(java_time.Duration.ofDays(10), java_time.Instant.parse(now))
@@ -348,15 +359,15 @@ class TestFolder:
         """Nor is anything waited for: a pipe has no end, and the largest file is a hole."""
         kept = tmp_path / "log" / "_interlock"
         kept.mkdir(parents=True)
-        whole = {"attempt": "whole", "time": "2026-01-02T00:00:00Z"}
+        whole = {"txnId": "whole", "time": "2026-01-02T00:00:00Z"}
         times = ["+1000000000-12-31T23:59:59Z", "0000-01-01T00:00:00Z", "yesterday", 5, None]
         lines = [
-            *("[1]", "null", "{}", "", '{"attempt": "\u00e9'),
-            json.dumps({"attempt": None, "time": whole["time"]}),
-            *(json.dumps({"attempt": "a", "time": time}) for time in times),
+            *("[1]", "null", "{}", "", '{"txnId": "\u00e9'),
+            json.dumps({"txnId": None, "time": whole["time"]}),
+            *(json.dumps({"txnId": "a", "time": time}) for time in times),
             json.dumps(whole),
         ]
-        broken = "\n".join(lines).encode() + b'\n{"attempt": "\xc3'
+        broken = "\n".join(lines).encode() + b'\n{"txnId": "\xc3'
         (kept / "conflicts-2026-01-02-broken.jsonl").write_bytes(broken)
         (kept / "conflicts-2026-02-31-date.jsonl").write_text(json.dumps(whole))
         (kept / "conflicts-2026-01-02-folder.jsonl").mkdir()
@@ -365,7 +376,7 @@ class TestFolder:
             huge.truncate(2**36)
         with log_of(spark, "io.interlock.spark.audit.RecordFolder") as warnings:
             for _ in range(2):
-                assert self.attempts(records) == ["whole"]
+                assert self.transactions(records) == ["whole"]
         said = warnings.toString()
         assert said.count("12 of 13 lines are no records") == 1
         assert said.count("its records are not shown") == 1
@@ -379,7 +390,7 @@ class TestFolder:
         for file in (tmp_path / "log" / "_interlock").glob("*.jsonl"):
             file.write_bytes(file.read_bytes()[:-9])
         records.append(self.record(spark, 2, "2026-01-02"))
-        assert self.attempts(records) == ["a2"]
+        assert self.transactions(records) == ["a2"]
 
     def test_a_dropped_table_stays_so(
         self, spark: SparkSession, records: Any, tmp_path: Path

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import interlock
+import pytest
 from interlock.lab.example import PLAIN, Tables
 from pyspark.errors import AnalysisException
 from pyspark.sql import SparkSession
@@ -15,14 +16,13 @@ from tests.kit.support import (
     rows,
     sql_job,
     sql_race,
-    sql_run_in_order,
 )
 
 
 def test_three_jobs_commit_in_the_order_given(spark: SparkSession, tables: Tables) -> None:
     policy = {"interlock.policy": "maxcompute_transactional"}
     table = Table(tables.fresh(PLAIN, policy))
-    done = sql_run_in_order(
+    done = sql_race(
         spark,
         table,
         "INSERT INTO {t} VALUES (4, 'd')",
@@ -34,6 +34,28 @@ def test_three_jobs_commit_in_the_order_given(spark: SparkSession, tables: Table
     assert isinstance(done[2].error, interlock.ConflictError)
     assert done[2].error.read_version == 2
     assert rows(spark, table) == ((5, "e"),)
+
+
+def test_jobs_are_statements_functions_or_named(spark: SparkSession, example: Table) -> None:
+    def append(session: SparkSession) -> None:
+        session.createDataFrame([(4, "d")], "id INT, v STRING").write.format("delta").mode(
+            "append"
+        ).save(str(example.path))
+
+    update = f"UPDATE {example} SET v = 'u' WHERE id = 1"
+    done = interlock.race(spark, update, append, interlock.Job("count", lambda s: s.range(1)))
+    assert [job.name for job in done] == [update, "append", "count"]
+    assert [job.ok for job in done] == [True, False, True]
+    assert [job.held for job in done] == [False, True, False]
+    assert isinstance(done[1].error, interlock.ConflictError)
+    assert done[1].error.rule == "D12"
+
+
+def test_what_is_no_job_is_refused(spark: SparkSession) -> None:
+    with pytest.raises(interlock.ArgumentError, match="jobs must be statements, functions or Jobs"):
+        interlock.race(spark, "SELECT 1", 3)  # type: ignore[arg-type]
+    with pytest.raises(interlock.ArgumentError, match="jobs must be at least one"):
+        interlock.race(spark)
 
 
 def test_a_job_that_fails_before_its_gate_holds_nobody_up(

@@ -105,10 +105,10 @@ def test_every_version_is_told(spark: SparkSession, life: Table) -> None:
         assert row["read_version"] == info.get("readVersion")
         assert row["timestamp"].timestamp() == info["inCommitTimestamp"] / 1000
         assert row["time_version"] in (None, row["timestamp"])
-        assert (row["policy"], row["rebased_over"]) == ("maxcompute_delta", [])
+        assert (row["policy"], row["winners"]) == ("maxcompute_delta", [])
         # Delta's RESTORE takes no tags; who made it is not in the log.
         user = None if row["operation"] == "RESTORE" else spark.sparkContext.sparkUser()
-        assert (row["rule"], row["foreign"], row["user"]) == (None, False, user)
+        assert (row["rules"], row["foreign"], row["user"]) == ([], False, user)
 
 
 def test_partitions(spark: SparkSession, life: Table) -> None:
@@ -196,7 +196,7 @@ def test_parameters_types_and_names(spark: SparkSession, plain: Table) -> None:
     assert spark.sql(by_place, args=[1, 1]).schema.simpleString() == (
         "struct<version:bigint,time_version:timestamp,timestamp:timestamp,class:string,"
         "policy:string,operation:string,operation_parameters:map<string,string>,"
-        "rebased_over:array<bigint>,rule:string,foreign:boolean,rows_in:bigint,rows_out:bigint,"
+        "winners:array<bigint>,rules:array<string>,verdicts:array<string>,foreign:boolean,rows_in:bigint,rows_out:bigint,"
         "files_added:bigint,files_removed:bigint,user:string,txn_id:string,read_version:bigint>"
     )
     plan = spark.sql(f"EXPLAIN EXTENDED SHOW HISTORY FOR TABLE {plain}").collect()[0][0]
@@ -240,9 +240,9 @@ def test_what_a_commit_passed(spark: SparkSession, example: Table) -> None:
     )
     assert [end.error for end in sql_race(spark, example, insert, compact)] == [None, None]
     newest = history(spark, example, "LIMIT 2")
-    assert [(row["class"], row["rebased_over"], row["rule"]) for row in newest] == [
-        ("COMPACT_MINOR", [3], "D9"),
-        ("APPEND", [], None),
+    assert [(row["class"], row["winners"], row["rules"], row["verdicts"]) for row in newest] == [
+        ("COMPACT_MINOR", [3], ["D9"], ["AS_IS"]),
+        ("APPEND", [], [], []),
     ]
     appended = newest[1]["timestamp"]
     assert newest[1]["time_version"] == appended
@@ -275,17 +275,39 @@ def test_foreign_commits(spark: SparkSession, table_path: Path) -> None:
     assert (backfill["files_added"], backfill["rows_in"], backfill["time_version"]) == (0, 0, None)
     assert found[first + 1]["rows_in"] is None  # the file has no statistics
     assert found[first + 1]["time_version"] is not None
-    assert (found[1]["rows_in"], found[1]["class"], found[1]["rebased_over"]) == (2, None, None)
+    assert (found[1]["rows_in"], found[1]["class"], found[1]["winners"]) == (2, None, None)
 
 
 def test_a_foreign_commit_with_tags_that_tell_nothing(
     spark: SparkSession, table_path: Path
 ) -> None:
     table = make_table(spark, table_path)
-    nonsense = {"interlock.class": "APPEND", "interlock.rebasedOver": "one,2,,9223372036854775808"}
+    nonsense = {
+        "interlock.class": "APPEND",
+        "interlock.winners": "one,2,,9223372036854775808",
+        "interlock.rules": "D6,D7",
+    }
     commit_by_hand(table, "WRITE", tags=nonsense)
     (found,) = spark.sql(f"SHOW HISTORY FOR TABLE {table} LIMIT 1").collect()
-    assert found["rebased_over"] == [2]
+    assert (found["winners"], found["rules"], found["verdicts"]) == ([2], ["D7"], [None])
+
+
+@pytest.mark.parametrize(("rule", "rules"), [("D6", ["D6", "D6"]), ("D6,D11", [None, None])])
+def test_a_commit_of_before_the_release(
+    spark: SparkSession, table_path: Path, rule: str, rules: list[str | None]
+) -> None:
+    """It named each rule once: which let it pass which winner is known of a single one."""
+    table = make_table(spark, table_path)
+    old = {
+        "interlock.class": "OVERWRITE",
+        "interlock.rebasedOver": "1,2",
+        "interlock.rule": rule,
+        "interlock.verdicts": "REPLACE_LIVE,REPLACE_LIVE",
+    }
+    commit_by_hand(table, "WRITE", tags=old)
+    (found,) = spark.sql(f"SHOW HISTORY FOR TABLE {table} LIMIT 1").collect()
+    assert (found["winners"], found["rules"]) == ([1, 2], rules)
+    assert found["verdicts"] == ["REPLACE_LIVE"] * 2
 
 
 def test_versions_whose_commits_are_gone(spark: SparkSession, table_path: Path) -> None:

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from interlock.lab.example import EMPTY, PARTITIONED, PLAIN, Example, Tables
-from interlock.lab.race import Job, run_in_order
+from interlock.races import Job, race
 from pyspark.sql import SparkSession
 
 from tests.kit.support import Table, commit_info, latest_version, live_files, rows, versions
@@ -84,7 +84,7 @@ def observe(spark: SparkSession, folder: Path, *, which: str) -> dict[str, Any]:
 def _outcome(spark: SparkSession, table: Table, statements: tuple[str, ...]) -> dict[str, Any]:
     texts = [statement.format(t=table) for statement in statements]
     jobs = [Job(text, lambda s, text=text: s.sql(text)) for text in texts]  # type: ignore[misc]
-    results = run_in_order(spark, jobs, latest_version=lambda: latest_version(table))
+    results = race(spark, *jobs, latest_version=lambda: latest_version(table))
     history = [commit_info(table, version) for version in versions(table)]
     return {
         "errors": [_error(result.error) for result in results],

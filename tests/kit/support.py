@@ -20,11 +20,10 @@ from interlock.lab.example import latest_version as _latest_version
 from interlock.lab.example import sql_name
 from interlock.lab.example import versions as _versions
 from interlock.lab.model import Rows, in_order
-from interlock.lab.race import Job as Job
-from interlock.lab.race import JobResult as JobResult
-from interlock.lab.race import race as race
-from interlock.lab.race import run_in_order as run_in_order
 from interlock.lab.reader import independent_reader
+from interlock.races import Job as Job
+from interlock.races import JobResult as JobResult
+from interlock.races import race as race
 from pyspark.sql import SparkSession
 
 
@@ -162,18 +161,10 @@ def sql_job(statement: str, *, session: SparkSession | None = None, name: str = 
     return Job(name or statement, lambda spark: spark.sql(statement), session)
 
 
-def sql_race(
-    spark: SparkSession, table: Table, earlier: str, later: str
-) -> tuple[JobResult, JobResult]:
-    """Race two statements, `{t}` in them being the table; `earlier` commits first."""
-    jobs = [sql_job(statement.format(t=table)) for statement in (earlier, later)]
+def sql_race(spark: SparkSession, table: Table, *statements: str) -> tuple[JobResult, ...]:
+    """Race statements, `{t}` in them being the table; they commit in the order given."""
+    jobs = (statement.format(t=table) for statement in statements)
     return race(spark, *jobs, latest_version=lambda: latest_version(table))
-
-
-def sql_run_in_order(spark: SparkSession, table: Table, *statements: str) -> tuple[JobResult, ...]:
-    """Run any number of statements from one version; they commit in the order given."""
-    jobs = [sql_job(statement.format(t=table)) for statement in statements]
-    return run_in_order(spark, jobs, latest_version=lambda: latest_version(table))
 
 
 def python_job(name: str, run: Callable[[SparkSession], object]) -> Job:

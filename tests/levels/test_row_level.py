@@ -171,7 +171,7 @@ def test_over_compactions_and_other_changes(spark: SparkSession, table_path: Pat
     last = latest_version(table)
     expected = (*changed((1, "X", 1), (2, "Y", 1), (6, "f", 2)), (2, "again", 1))
     assert rows(spark, table) == deltalake_rows(table) == in_order(expected)
-    assert tags(table, last)["interlock.rebasedOver"].split(",")[0] == "3"
+    assert tags(table, last)["interlock.winners"].split(",")[0] == "3"
     feed = spark.read.option("readChangeFeed", True).option("startingVersion", last)
     found = feed.format("delta").load(str(table.path)).select("_change_type", "id", "v")
     assert sorted(map(tuple, found.collect())) == [
@@ -238,7 +238,7 @@ def test_columns_of_other_names_and_rows_keep_their_ids(
         "UPDATE {t} SET s.p = 8 WHERE `the value` = 'new' OR s.p = 7",
     )
     assert isinstance(third.error, ConflictError)
-    assert (third.error.earlier_class, third.error.later_class) == ("MUTATE", "MUTATE")
+    assert (third.error.winner_class, third.error.operation_class) == ("MUTATE", "MUTATE")
     assert "`the value`" in str(third.error.why)
 
 
@@ -343,7 +343,7 @@ def test_an_append_that_was_read_since_is_not_passed_blindly(
     else:
         assert isinstance(error, ConflictError)
         assert type(error).__name__ == "ConcurrentAppendError"
-        assert (error.winner_version, error.earlier_class) == (2, "APPEND")
+        assert (error.winner_version, error.winner_class) == (2, "APPEND")
         assert str(error.why).endswith(f"and that version {reader} has read")
 
 

@@ -30,7 +30,7 @@ from tests.kit.support import (
     deltalake_rows,
     last_of,
     rows,
-    sql_run_in_order,
+    sql_race,
     unknown_files,
     versions,
 )
@@ -59,7 +59,7 @@ def test_trap_01_an_overwrite_of_an_empty_snapshot_removes_what_came_meanwhile(
     spark: SparkSession, tables: Tables, variant: str
 ) -> None:
     table = run(spark, tables, VARIANTS[variant])
-    assert commit_info(table, 4)["tags"]["interlock.rebasedOver"] == "3"
+    assert commit_info(table, 4)["tags"]["interlock.winners"] == "3"
 
 
 @pytest.mark.parametrize(
@@ -123,7 +123,7 @@ def test_trap_06_jobs_that_are_left_with_nothing_to_do_make_a_version(
 ) -> None:
     table = run(spark, tables, case)
     assert paths(table, 4, "add") | paths(table, 4, "remove") == set()
-    assert commit_info(table, 4)["tags"]["interlock.rebasedOver"] == "3"
+    assert commit_info(table, 4)["tags"]["interlock.winners"] == "3"
 
 
 def test_trap_06_a_compaction_that_plans_nothing_makes_no_version(
@@ -174,7 +174,7 @@ def test_trap_09_each_version_in_between_is_judged(
         assert lost is None
         fourth = ((200, "y"),) if winners[1] == OVERWRITE else START
         check_history(spark, table, {2: START, 3: third, 4: fourth, 5: after})
-        assert commit_info(table, 5)["tags"]["interlock.rebasedOver"] == "3,4"
+        assert commit_info(table, 5)["tags"]["interlock.winners"] == "3,4"
     else:
         kinds = {"D8": ConcurrentAppendError, "D19": ConcurrentDeleteDeleteError}
         assert isinstance(lost, kinds[error])
@@ -194,7 +194,7 @@ def test_trap_11_a_change_of_metadata_fails_every_class(
     spark: SparkSession, tables: Tables
 ) -> None:
     table = example(tables)
-    added, *others = sql_run_in_order(
+    added, *others = sql_race(
         spark,
         table,
         "ALTER TABLE {t} ADD COLUMNS (w INT)",

@@ -29,8 +29,8 @@ from tests.kit.support import (
     python_job,
     race,
     rows,
-    run_in_order,
     sql_job,
+    sql_race,
     versions,
 )
 
@@ -370,13 +370,12 @@ class TestMetadataChangedException:
         self, spark: SparkSession, table_path: Path, winner: str
     ) -> None:
         table = make_table(spark, table_path, policy=LEVELS[-1])
-        _, *writes = run_in_order(
+        _, *writes = sql_race(
             spark,
-            [
-                sql_job(winner.format(t=table)),
-                sql_job(f"INSERT INTO {table} VALUES (9, 'i')"),
-                sql_job(f"UPDATE {table} SET v = 'U' WHERE id = 1"),
-            ],
+            table,
+            winner,
+            "INSERT INTO {t} VALUES (9, 'i')",
+            "UPDATE {t} SET v = 'U' WHERE id = 1",
         )
         assert [kind(write.error) for write in writes] == [MetadataChangedError] * 2
         assert latest_version(table) == 3
@@ -400,14 +399,12 @@ def test_protocol_changed_exception(spark: SparkSession, table_path: Path) -> No
     upgrade = f"ALTER TABLE {table} SET TBLPROPERTIES ('delta.feature.{{}}' = 'supported')"
     strict = spark.newSession()
     strict.conf.set(_TELLS_OF_FEATURES, "true")
-    upgraded, *others, unconcerned = run_in_order(
+    upgraded, *others, unconcerned = race(
         spark,
-        [
-            sql_job(upgrade.format("checkConstraints")),
-            sql_job(upgrade.format("generatedColumns")),
-            sql_job(f"INSERT INTO {table} VALUES (9, 'i')", session=strict),
-            sql_job(f"INSERT INTO {table} VALUES (10, 'k')"),
-        ],
+        upgrade.format("checkConstraints"),
+        upgrade.format("generatedColumns"),
+        sql_job(f"INSERT INTO {table} VALUES (9, 'i')", session=strict),
+        f"INSERT INTO {table} VALUES (10, 'k')",
         latest_version=lambda: latest_version(table),
     )
     assert upgraded.error is None

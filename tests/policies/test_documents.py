@@ -24,7 +24,6 @@ from tests.kit.support import (
     python_job,
     race,
     rows,
-    run_in_order,
     sql_job,
     sql_race,
     tags,
@@ -108,13 +107,13 @@ class TestUsersOneAndTwo:
         )
         assert user_1.ok
         assert user_1.version == 3
-        assert tags(table, 3)["interlock.rebasedOver"] == "1,2"
+        assert tags(table, 3)["interlock.winners"] == "1,2"
         assert rows(spark, table) == ((0, "zero"), (1, "one"), (2, "two"))
         assert deltalake_rows(table) == rows(spark, table)
 
     def test_nothing_is_written_twice(self, spark: SparkSession, table: Table) -> None:
         users = [insert(table, f"({n}, '{n}')") for n in range(3)]
-        ends = run_in_order(spark, users, latest_version=lambda: latest_version(table))
+        ends = race(spark, *users, latest_version=lambda: latest_version(table))
         assert [end.version for end in ends] == [1, 2, 3]
         assert {file.name for file in table.path.glob("*.parquet")} == live_files(table)
 

@@ -83,7 +83,7 @@ def check(spark: SparkSession, entry: Entry, place: Place, policy: str) -> None:
         else:
             assert found["interlock.class"] == class_under(policy, becomes)
             assert found["interlock.policy"] == policy
-            assert not {"interlock.rebasedOver", "interlock.rule"} & found.keys()
+            assert not {"interlock.winners", "interlock.rules"} & found.keys()
     assert written[-1].get("interlock.replaced") == entry.replaced
     assert deltalake_rows(table) == tuple(sorted(entry.after, key=repr))
 
@@ -126,7 +126,7 @@ def test_a_restore_counts_as_an_overwrite_for_later_jobs(
     )
     assert (restored.ok, restored.version, inserted.version) == (True, 3, None)
     assert isinstance(inserted.error, ConcurrentDeleteReadError)
-    assert (inserted.error.rule, inserted.error.earlier_class) == ("D2", "OVERWRITE")
+    assert (inserted.error.rule, inserted.error.winner_class) == ("D2", "OVERWRITE")
     assert rows(spark, table) == (A, B)
 
 

@@ -51,7 +51,7 @@ def classes_seen(spark: SparkSession, table: Table, win: Callable[[], None]) -> 
     assert rows(spark, table) == deltalake_rows(table) == ((200, "y"),)
     name_of = {rule: name for name, rule in RULES.items()}
     return [
-        name_of[rule] for rule in tags(table, latest_version(table))["interlock.rule"].split(",")
+        name_of[rule] for rule in tags(table, latest_version(table))["interlock.rules"].split(",")
     ]
 
 

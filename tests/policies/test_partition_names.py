@@ -87,7 +87,7 @@ def test_a_field_named_like_a_partition_column_is_data(
     table = make_table(spark, table_path, columns=NESTED, statements=FIRST)
     error = overwrite_after_insert(spark, table, overwrite, condition)
     assert isinstance(error, ConflictError)
-    assert (error.rule, error.later_class, error.scope) == ("D8", "MUTATE", "p=1")
+    assert (error.rule, error.operation_class, error.scope) == ("D8", "MUTATE", "p=1")
     assert latest_version(table) == 2
     assert ids(rows(spark, table)) == [1, 2, 10]
     assert ids(deltalake_rows(table)) == [1, 2, 10]
@@ -107,7 +107,7 @@ def test_the_partition_column_is_replaced_as_it_is_then(
 ) -> None:
     table = make_table(spark, table_path, columns=NESTED, statements=FIRST)
     assert overwrite_after_insert(spark, table, overwrite, condition) is None
-    assert tags(table, 3)["interlock.rule"] == "D6"
+    assert tags(table, 3)["interlock.rules"] == "D6"
     assert ids(rows(spark, table)) == [2, 5]
     assert ids(deltalake_rows(table)) == [2, 5]
 

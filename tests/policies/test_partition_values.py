@@ -260,7 +260,7 @@ class TestWrittenOutsideOfWhatIsReplaced:
         with confs(spark, UNCHECKED):
             error = sql_race(spark, table, self.WINNER, self.OVERWRITE)[1].error
         assert isinstance(error, ConflictError)
-        assert (error.rule, error.later_class, error.scope) == ("D7", "APPEND", "p=2")
+        assert (error.rule, error.operation_class, error.scope) == ("D7", "APPEND", "p=2")
         assert ids(spark, table) == [1, 2, 3, 30]
 
     @pytest.mark.parametrize("policy", ["maxcompute_transactional", "maxcompute_standard"])
@@ -282,7 +282,7 @@ class TestWrittenOutsideOfWhatIsReplaced:
         with confs(spark, UNCHECKED):
             later = sql_race(spark, table, "INSERT INTO {t} VALUES (30, 1)", self.OVERWRITE)[1]
         assert later.error is None
-        assert tags(table, 3)["interlock.rule"] == "D6"
+        assert tags(table, 3)["interlock.rules"] == "D6"
         assert ids(spark, table) == [2, 3, 5, 6]
 
     def test_null_where_the_overwrite_replaces_none(

@@ -102,7 +102,7 @@ class TestDataFrameWriters:
         """D7 in one partition; in two they pass."""
         table, error = self.beside(spark, tmp_path / "one", writer, IN_1, "maxcompute_delta")
         assert isinstance(error, ConflictError)
-        assert (error.rule, error.later_class) == ("D7", "APPEND")
+        assert (error.rule, error.operation_class) == ("D7", "APPEND")
         check(spark, table, (A, B, C, IN_1))
         table, error = self.beside(spark, tmp_path / "two", writer, IN_2, "maxcompute_delta")
         assert error is None

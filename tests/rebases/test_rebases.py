@@ -81,7 +81,7 @@ def test_rows_killed_in_several_files_are_found_behind_dead_rows(
     assert held.error is None
     assert version == 6
     shows(spark, table, {i: v for i, v in BEFORE.items() if i not in (0, 5, 13, 29)})
-    assert tags(table, 6)["interlock.rule"] == "D23"
+    assert tags(table, 6)["interlock.rules"] == "D23"
     removed, added = file_actions(table, 6)
     assert [add["path"] for add in added] == [remove["path"] for remove in removed]
     (output,) = added
@@ -116,7 +116,7 @@ def test_a_compaction_takes_over_what_was_deleted_meanwhile(
     assert held.error is None
     assert version == 7
     shows(spark, table, {i: v for i, v in BEFORE.items() if i not in (0, 13) and i < 20})
-    assert tags(table, 7)["interlock.rule"] == "D14"
+    assert tags(table, 7)["interlock.rules"] == "D14"
     assert not any(action["dataChange"] for side in file_actions(table, 7) for action in side)
 
 
@@ -134,8 +134,8 @@ def test_a_job_before_both_compactions_follows_a_superseded_one(
     first, held = race(spark, python_job("compactions", compactions), update)
     assert (first.error, held.error, held.held) == (None, None, True)
     shows(spark, table, {i: "U" if i in (3, 15, 25) else v for i, v in BEFORE.items()})
-    assert tags(table, 6)["interlock.rule"] == "D20"
-    assert tags(table, 7)["interlock.rebasedOver"] == "5,6"
+    assert tags(table, 6)["interlock.rules"] == "D20"
+    assert tags(table, 7)["interlock.winners"] == "5,6"
     assert len(check_log(table)) == 2
 
 

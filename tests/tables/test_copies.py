@@ -183,5 +183,5 @@ def check_write_conflict(
     assert isinstance(error, ConcurrentWriteError)
     assert error.condition == "INTERLOCK_CONCURRENT_WRITE"
     assert error.sqlstate == "2D521"
-    assert (error.policy, error.later_operation) == (policy, operation)
+    assert (error.policy, error.operation) == (policy, operation)
     assert (error.read_version, error.winner_version) == (read_version, read_version + 1)

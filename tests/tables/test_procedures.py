@@ -171,7 +171,7 @@ def test_compact(spark: SparkSession, table_path: Path) -> None:
         ("files('{path}@v1')", "INTERLOCK_NOT_A_WHOLE_TABLE"),
         ("conflicts('t', limit => -1)", "INTERLOCK_INVALID_ARGUMENT"),
         ("explain_conflict('t', NULL)", "INTERLOCK_INVALID_ARGUMENT"),
-        ("explain_conflict('t', 'nothing')", "INTERLOCK_UNKNOWN_ATTEMPT"),
+        ("explain_conflict('t', 'nothing')", "INTERLOCK_UNKNOWN_TRANSACTION"),
         ("explain_conflict('missing', 'x')", "TABLE_OR_VIEW_NOT_FOUND"),
         ("set_policy('pq', 'serializable')", "INTERLOCK_NOT_A_DELTA_TABLE"),
         ("compact('t', 'huge')", "INTERLOCK_INVALID_ARGUMENT"),

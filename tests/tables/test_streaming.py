@@ -108,8 +108,8 @@ class TestAppend:
         stream = stream_into(spark, tmp_path, "maxcompute_delta")
         error = self.insert_while_batch_21_runs(stream)
         assert isinstance(error, ConflictError)
-        assert (error.rule, error.later_class, error.winner_version) == ("D7", "APPEND", 2)
-        assert error.later_operation == "STREAMING UPDATE"
+        assert (error.rule, error.operation_class, error.winner_version) == ("D7", "APPEND", 2)
+        assert error.operation == "STREAMING UPDATE"
         assert rows(spark, stream.table) == ((10, "i"), (20, "s"))
         assert len(list(stream.table.path.glob("*.parquet"))) == 2
 
@@ -126,7 +126,7 @@ class TestAppend:
         assert self.insert_while_batch_21_runs(stream) is None
         expected = ((10, "i"), (20, "s"), (21, "s"))
         assert rows(spark, stream.table) == deltalake_rows(stream.table) == expected
-        assert tags(stream.table, 3)["interlock.rebasedOver"] == "2"
+        assert tags(stream.table, 3)["interlock.winners"] == "2"
         assert batches_in_the_log(stream.table) == [0, 1]
 
     def test_that_commits_first_makes_an_insert_lose(
@@ -138,7 +138,7 @@ class TestAppend:
         won, lost = race(spark, append, sql_job(f"INSERT INTO {stream.table} VALUES (11, 'k')"))
         assert won.error is None
         assert isinstance(lost.error, ConflictError)
-        assert (lost.error.rule, lost.error.earlier_operation) == ("D7", "STREAMING UPDATE")
+        assert (lost.error.rule, lost.error.winner_operation) == ("D7", "STREAMING UPDATE")
         assert rows(spark, stream.table) == ((20, "s"),)
 
 
@@ -171,7 +171,7 @@ class TestMergeOfEachBatch:
         gate.open()
         error = end_of(query)
         assert isinstance(error, ConflictError)
-        assert (error.rule, error.later_operation) == ("T7", "MERGE")
+        assert (error.rule, error.operation) == ("T7", "MERGE")
         assert rows(spark, stream.table) == ((0, "20"), (10, "i"))
 
         assert end_of(stream.each_batch(merge)) is None

@@ -13,9 +13,9 @@ conflict is one of Delta's public exceptions (`io.delta.exceptions`), and in Pyt
 `interlock.ConflictError`, so code that retries on Delta's classes goes on working."""
 
 _ATTRIBUTES = """\
-The Python errors have the attributes `condition`, `sqlstate`, `policy`, `rule`, `earlier_class`,
-`later_class`, `earlier_operation`, `later_operation`, `read_version`, `winner_version`, `scope`,
-`table`, `why`, `attempt`, `files`, `rows` and `predicate`; on the JVM `conflictJson()` of
+The Python errors have the attributes `condition`, `sqlstate`, `policy`, `rule`, `winner_class`,
+`operation_class`, `winner_operation`, `operation`, `read_version`, `winner_version`, `scope`,
+`table`, `why`, `txn_id`, `files`, `rows` and `predicate`; on the JVM `conflictJson()` of
 `io.interlock.spark.errors.InterlockConflict` has the same. `Table.explain(error)` tells all that is
 known: [conflicts.md](conflicts.md).
 

@@ -16,13 +16,13 @@ _HELP = {
 }
 _COLUMNS = {
     "history": (
-        "version", "time_version", "class", "policy", "operation", "rebased_over", "rule",
+        "version", "time_version", "class", "policy", "operation", "winners", "rules",
         "foreign", "rows_in", "rows_out", "files_added", "files_removed",
     ),
     "versions": ("version", "time_version", "timestamp", "operation"),
     "conflicts": (
-        "time", "outcome", "attempt", "operation", "class", "rule", "verdict", "read_version",
-        "version", "winners", "winner_operation",
+        "time", "outcome", "txn_id", "operation", "class", "read_version",
+        "version", "winners", "rules", "verdicts", "winner_operation",
     ),
 }  # fmt: skip
 
@@ -34,7 +34,7 @@ def add_to(commands: Any) -> None:
         parser.add_argument("--limit", type=int, metavar="N", help="only the newest N")
     text = "explain why a commit was rejected, or how it passed others"
     parser = _parser(commands, "explain", text, f"{text.capitalize()}.")
-    parser.add_argument("attempt", metavar="ATTEMPT", help="the id of its transaction")
+    parser.add_argument("txn_id", metavar="TXN_ID", help="the id of its transaction")
 
 
 def _parser(commands: Any, name: str, text: str, description: str) -> argparse.ArgumentParser:
@@ -47,7 +47,7 @@ def _parser(commands: Any, name: str, text: str, description: str) -> argparse.A
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Print what was asked for and return 0, or 1 if there is no such table or attempt."""
+    """Print what was asked for and return 0, or 1 if there is no such table or transaction."""
     from pyspark.errors import PySparkException
 
     try:
@@ -73,7 +73,7 @@ def _found(arguments: argparse.Namespace) -> list[dict[str, Any]]:
         limit: int | None = getattr(arguments, "limit", None)
         match arguments.command:
             case "explain":
-                return chosen.explain(arguments.attempt).to_dicts()
+                return chosen.explain(arguments.txn_id).to_dicts()
             case "conflicts":
                 return chosen.conflicts(limit=limit).to_dicts()
             case "versions":

@@ -109,7 +109,7 @@ def _cells(outcome: Outcome) -> list[str]:
         str(outcome.started_at),
         "ok" if outcome.ok else "LOST",
         "-" if outcome.version is None else str(outcome.version),
-        outcome.rebased_over or "-",
+        outcome.winners or "-",
         outcome.rule or "-",
     ]
 

@@ -13,7 +13,7 @@ from interlock.demo.replay import Replay, Totals
 from interlock.demo.schedule import Round
 from interlock.demo.warehouse import Table
 from interlock.errors import ConflictError
-from interlock.lab.race import Job, JobResult, run_in_order
+from interlock.races import Job, JobResult, race
 
 
 @dataclass(frozen=True)
@@ -26,7 +26,7 @@ class Outcome:
             failed in one of Delta's own checks
         started_at: the version of the table that it read
         version: the version that it made, None if it lost
-        rebased_over: versions of jobs that it met and passed
+        winners: versions of jobs that it met and passed
         rule: the policy's cell that decided, or the exception of a job that lost
 
     """
@@ -35,7 +35,7 @@ class Outcome:
     operation_class: str | None
     started_at: int
     version: int | None
-    rebased_over: str | None
+    winners: str | None
     rule: str | None
 
     @property
@@ -113,11 +113,8 @@ class Run:
 def run_round(spark: SparkSession, table: Table, current: Round) -> list[Outcome]:
     """Run the jobs of a round at the same time, with their commits in the round's order."""
     started_at = table.version
-    results = run_in_order(
-        spark,
-        [_as_race_job(job, table) for job in current.jobs],
-        latest_version=lambda: table.version,
-    )
+    jobs = (_as_race_job(job, table) for job in current.jobs)
+    results = race(spark, *jobs, latest_version=lambda: table.version)
     return [
         outcome_of(job, result, table, started_at)
         for job, result in zip(current.jobs, results, strict=True)
@@ -143,8 +140,8 @@ def outcome_of(job: DemoJob, result: JobResult, table: Table, started_at: int) -
         tags.get("interlock.class"),
         info["readVersion"],
         result.version,
-        tags.get("interlock.rebasedOver"),
-        tags.get("interlock.rule"),
+        tags.get("interlock.winners"),
+        tags.get("interlock.rules"),
     )
 
 
@@ -152,7 +149,7 @@ def _lost(job: DemoJob, error: ConflictError, started_at: int) -> Outcome:
     read = started_at if error.read_version is None else error.read_version
     exception = _exception_name(error)
     rule = f"{error.rule}, {exception.removesuffix('Exception')}" if error.rule else exception
-    return Outcome(job, error.later_class, read, None, None, rule)
+    return Outcome(job, error.operation_class, read, None, None, rule)
 
 
 def _exception_name(error: ConflictError) -> str:

@@ -14,7 +14,7 @@ from interlock.lab.cases import Case
 from interlock.lab.example import Tables, latest_version, sql_name
 from interlock.lab.log import Log, read_log
 from interlock.lab.model import Body, Class, Outcome, Rows, in_order
-from interlock.lab.race import Job, race
+from interlock.races import Job, race
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

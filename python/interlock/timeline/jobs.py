@@ -13,7 +13,7 @@ from interlock.results import History, HistoryRecord
 _COMPACTIONS = frozenset({"COMPACT_MINOR", "COMPACT_MAJOR", "MERGE_SMALLFILES"})
 _COMPACTING = ("OPTIMIZE", "COMPACT", "MERGE SMALLFILES", "REORG")
 _REJECTED = "REJECTED"
-_REPEATS = frozenset({"time", "outcome", "attempt", "winners"})  # the history says it otherwise
+_REPEATS = frozenset({"time", "outcome", "txn_id", "winners"})  # the history says it otherwise
 
 
 class Lane(Enum):
@@ -59,7 +59,7 @@ def jobs(history: History, conflicts: Conflicts) -> list[Job]:
 
     Rejected jobs that ended outside these versions are left out.
     """
-    rebased = {record.attempt: record for record in conflicts if record.outcome != _REJECTED}
+    rebased = {record.txn_id: record for record in conflicts if record.outcome != _REJECTED}
     committed = [_committed(record, rebased.get(record.txn_id or "")) for record in history]
     ends = [job.end for job in committed] or [0]
     rejected = (record for record in conflicts if record.outcome == _REJECTED)
@@ -83,7 +83,7 @@ def _committed(record: HistoryRecord, rebase: ConflictRecord | None) -> Job:
         read=end - 1 if record.read_version is None else min(record.read_version, end - 1),
         reads_unknown=record.read_version is None and end > 0,
         end=end,
-        passed=record.rebased_over or (),
+        passed=record.winners or (),
         record=tuple(details.items()),
     )
 
@@ -93,7 +93,7 @@ def _rejected(record: ConflictRecord) -> Job:
     read = record.read_version
     end = max(record.winners, default=0 if read is None else read + 1)
     return Job(
-        key=f"a-{record.attempt}",
+        key=f"a-{record.txn_id}",
         lane=_lane(record.operation_class, label, rejected=True),
         label=label,
         operation_class=record.operation_class or "",

@@ -86,7 +86,7 @@ def _check_compaction(
 ) -> None:
     name = planned.job.sql
     if ended.error is None and name.startswith(ALTER_TABLE):
-        told = (ended.result["version"], tuple(ended.result["rebased_over"]))
+        told = (ended.result["version"], tuple(ended.result["winners"]))
         passed = wanted.verdict.passed if ended.held else ()
         assert told == (ended.version, passed), f"{name} returned {ended.result}"
         assert (ended.result["class"] == "MERGE_SMALLFILES") == (page.letter == "T"), name
@@ -107,7 +107,7 @@ def _check_log(expected: Replay, log: Sequence[Version]) -> None:
     for wanted in expected.jobs:
         if wanted.version is not None:
             tags = log[wanted.version].info.get("tags") or {}
-            over = tags.get("interlock.rebasedOver", "")
+            over = tags.get("interlock.winners", "")
             stated = tuple(int(version) for version in over.split(",") if version)
             assert stated == wanted.verdict.passed, f"rebasedOver of version {wanted.version}"
 

@@ -27,7 +27,7 @@ def check_time_versions(
             counted = (row["rows_in"], row["rows_out"], row["time_version"] is not None)
             wanted = (*_counts(job.change), not job.change.is_empty)
             assert counted == wanted, f"rows in and out of version {job.version}: {counted}"
-            assert tuple(row["rebased_over"] or ()) == job.verdict.passed
+            assert tuple(row["winners"] or ()) == job.verdict.passed
             assert row["foreign"] is job.by_hand
     times = [(row["time_version"], v) for v, row in shown.items() if row["time_version"]][::-1]
     assert all(earlier < later for earlier, later in pairwise(times)), "time versions"

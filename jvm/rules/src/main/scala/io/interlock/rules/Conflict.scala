@@ -6,14 +6,14 @@ package io.interlock.rules
   *   the label of the policy's cell, or what rejects such a commit under every policy
   * @param verdict
   *   what that cell says
-  * @param earlierClass
+  * @param winnerClass
   *   the class of the winner; none where nobody judged the commit against it
-  * @param earlierOperation
+  * @param winnerOperation
   *   the winner's operation; none where nobody judged the commit against it
   * @param scope
   *   the partitions that met, as text, or "the whole table"
-  * @param attempt
-  *   the id of the later job's transaction
+  * @param txnId
+  *   the id of the rejected commit's transaction
   * @param why
   *   why the later job fails, as a clause
   * @param overlap
@@ -24,15 +24,15 @@ final case class Conflict(
     policy: String,
     rule: String,
     verdict: Verdict,
-    earlierClass: Option[OperationClass],
-    laterClass: OperationClass,
-    earlierOperation: Option[String],
-    laterOperation: String,
+    winnerClass: Option[OperationClass],
+    operationClass: OperationClass,
+    winnerOperation: Option[String],
+    operation: String,
     readVersion: Long,
     winnerVersion: Long,
     scope: String,
     table: String,
-    attempt: String,
+    txnId: String,
     why: String,
     overlap: Option[Overlap] = None
 )
@@ -59,8 +59,8 @@ object Conflict {
   /** The policies of `known` under which this pair of classes always succeeds. */
   def policiesThatAllow(conflict: Conflict, known: Seq[Policy]): Seq[String] = for {
     policy <- known.filter(_.name != conflict.policy)
-    earlier <- conflict.earlierClass
-    cell <- cellOf(policy, earlier, conflict.laterClass) if succeeds(cell.verdict)
+    earlier <- conflict.winnerClass
+    cell <- cellOf(policy, earlier, conflict.operationClass) if succeeds(cell.verdict)
   } yield policy.name
 
   /** The cell of a pair of classes that another policy may have named. */

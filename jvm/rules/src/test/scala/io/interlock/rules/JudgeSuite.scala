@@ -153,28 +153,28 @@ class JudgeSuite extends munit.FunSuite {
       policy = "maxcompute_delta",
       rule = "D7",
       verdict = Verdict.Fail,
-      earlierClass = Some(Append),
-      laterClass = Append,
-      earlierOperation = Some("WRITE"),
-      laterOperation = "WRITE",
+      winnerClass = Some(Append),
+      operationClass = Append,
+      winnerOperation = Some("WRITE"),
+      operation = "WRITE",
       readVersion = 2,
       winnerVersion = 3,
       scope = "the whole table",
       table = "t",
-      attempt = "a",
+      txnId = "a",
       why = ""
     )
     val others = Seq("maxcompute_transactional", "maxcompute_standard")
     assertEquals(Conflict.policiesThatAllow(conflict, Policies.all), others)
-    val update = conflict.copy(laterClass = Mutate)
+    val update = conflict.copy(operationClass = Mutate)
     assertEquals(Conflict.policiesThatAllow(update, Policies.all), Nil)
     val compacted =
-      update.copy(policy = "maxcompute_transactional", earlierClass = Some(MergeSmallFiles))
+      update.copy(policy = "maxcompute_transactional", winnerClass = Some(MergeSmallFiles))
     assertEquals(
       Conflict.policiesThatAllow(compacted, Policies.all),
       Seq("maxcompute_delta", "row_level")
     )
-    val unjudged = conflict.copy(earlierClass = None)
+    val unjudged = conflict.copy(winnerClass = None)
     assertEquals(Conflict.policiesThatAllow(unjudged, Policies.all), Nil)
   }
 

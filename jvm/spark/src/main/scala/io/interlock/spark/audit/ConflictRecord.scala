@@ -3,6 +3,7 @@ package io.interlock.spark.audit
 import java.sql.Timestamp
 import java.time.Instant
 
+import io.interlock.spark.commits.WinnerRuling
 import org.apache.spark.sql.Row
 import org.apache.spark.sql.types._
 
@@ -10,8 +11,10 @@ import org.apache.spark.sql.types._
 sealed trait ConflictRecord {
   def commit: RecordedCommit
 
-  /** The versions that the commit met: the one that it lost against, or those that it passed. */
-  def winners: Seq[Long]
+  /** The versions that the commit met: the one that it lost against, or those that it passed; with
+    * the policy's cells that decided, and what these say.
+    */
+  def winners: Seq[WinnerRuling]
 
   /** The record as a row of [[ConflictRecord.schema]]. */
   def toRow: Row = Row.fromSeq(ConflictRecord.columns.map(column =>
@@ -31,10 +34,6 @@ sealed trait ConflictRecord {
   *   as the table's history calls it
   * @param operationClass
   *   its class under the policy
-  * @param rule
-  *   the cells of the policy that decided, with commas
-  * @param verdict
-  *   what they say; for a rebased commit one verdict for each winner, with commas
   * @param scope
   *   the partitions in which it met the others, as text
   * @param millis
@@ -48,8 +47,6 @@ final case class RecordedCommit(
     operation: Option[String],
     operationClass: Option[String],
     policy: Option[String],
-    rule: Option[String],
-    verdict: Option[String],
     readVersion: Option[Long],
     scope: Option[String],
     user: Option[String],
@@ -61,6 +58,10 @@ final case class RecordedCommit(
   *
   * @param winner
   *   the commit that it lost against
+  * @param rule
+  *   the policy's cell that decided; none where Delta's own check did
+  * @param verdict
+  *   what that cell says
   * @param why
   *   why the policy rejects it, as a clause
   * @param files
@@ -80,6 +81,8 @@ final case class Rejected(
     commit: RecordedCommit,
     table: Option[String],
     winner: Option[WinningVersion],
+    rule: Option[String],
+    verdict: Option[String],
     why: Option[String],
     files: Option[Seq[String]],
     rows: Option[Seq[String]],
@@ -92,11 +95,12 @@ final case class Rejected(
     session: Option[String],
     application: Option[String]
 ) extends ConflictRecord {
-  def winners: Seq[Long] = winner.map(_.version).toSeq
+  def winners: Seq[WinnerRuling] =
+    winner.map(known => WinnerRuling(known.version, rule, verdict)).toSeq
 }
 
 /** A commit that was rebased over others, whose record stands in its own tags. */
-final case class Rebased(commit: RecordedCommit, version: Long, winners: Seq[Long])
+final case class Rebased(commit: RecordedCommit, version: Long, winners: Seq[WinnerRuling])
     extends ConflictRecord
 
 /** A version that a commit met.
@@ -108,7 +112,7 @@ final case class WinningVersion(
     version: Long,
     operation: Option[String],
     operationClass: Option[String],
-    attempt: Option[String]
+    txnId: Option[String]
 ) {
   def text: String =
     s"version $version (${operation.getOrElse("unknown")}${operationClass.fold("")(", " + _)})"
@@ -122,23 +126,24 @@ object ConflictRecord {
   )
 
   private val texts = ArrayType(StringType, containsNull = false)
+  private val textsOrNull = ArrayType(StringType)
   private val versions = ArrayType(LongType, containsNull = false)
 
   private[audit] val columns = Seq(
     Column("time", TimestampType, at => Some(at.commit.time)),
     Column("outcome", StringType, rejected(_ => Some("REJECTED"))(_).orElse(Some("REBASED"))),
-    Column("attempt", StringType, at => Some(at.commit.txnId)),
+    Column("txn_id", StringType, at => Some(at.commit.txnId)),
     Column("operation", StringType, _.commit.operation),
     Column("class", StringType, _.commit.operationClass),
     Column("policy", StringType, _.commit.policy),
-    Column("rule", StringType, _.commit.rule),
-    Column("verdict", StringType, _.commit.verdict),
     Column("read_version", LongType, _.commit.readVersion),
     Column("version", LongType, Option(_).collect { case made: Rebased => made.version }),
-    Column("winners", versions, at => Some(at.winners)),
+    Column("winners", versions, at => Some(at.winners.map(_.version))),
+    Column("rules", textsOrNull, at => Some(at.winners.map(_.rule.orNull))),
+    Column("verdicts", textsOrNull, at => Some(at.winners.map(_.verdict.orNull))),
     Column("winner_operation", StringType, rejected(_.winner.flatMap(_.operation))),
     Column("winner_class", StringType, rejected(_.winner.flatMap(_.operationClass))),
-    Column("winner_attempt", StringType, rejected(_.winner.flatMap(_.attempt))),
+    Column("winner_txn_id", StringType, rejected(_.winner.flatMap(_.txnId))),
     Column("scope", StringType, _.commit.scope),
     Column("files", texts, rejected(_.files)),
     Column("rows", texts, rejected(_.rows)),
@@ -153,7 +158,8 @@ object ConflictRecord {
     Column("bytes", LongType, _.commit.bytes)
   )
 
-  private val always = Set("time", "outcome", "attempt", "winners", "files", "rows")
+  private val always =
+    Set("time", "outcome", "txn_id", "winners", "rules", "verdicts", "files", "rows")
 
   val schema: StructType = StructType(columns.map(column =>
     StructField(column.name, column.dataType, nullable = !always(column.name))

@@ -88,7 +88,7 @@ final case class Explanation(
     )
   }
 
-  private def byRule(rejected: Rejected): String = commit.rule match {
+  private def byRule(rejected: Rejected): String = rejected.rule match {
     case Some(rule) =>
       s"Policy ${known(commit.policy)}, rule $rule${rejected.why.fold("")(": " + _)}.$source"
     case None =>
@@ -111,16 +111,16 @@ final case class Explanation(
   }
 
   private def told(rebased: Rebased): Seq[String] = {
-    val verdicts = commit.verdict.toSeq.flatMap(_.split(','))
-    val passed = rebased.winners.zipAll(verdicts, 0L, "passed").map { case (version, verdict) =>
-      val found = met.find(_.version == version).fold(s"version $version")(_.text)
-      s"  over $found: $verdict"
+    val passed = rebased.winners.map { winner =>
+      val found = met.find(_.version == winner.version)
+        .fold(s"version ${winner.version}")(_.text)
+      s"  over $found: ${known(winner.verdict)}, rule ${known(winner.rule)}"
     }
     val read = commit.readVersion.fold("")(version => s" It had read version $version.")
     Seq(
       s"$job made version ${rebased.version}.$read It met other commits and passed them:"
     ) ++ passed ++ Seq(
-      s"Policy ${known(commit.policy)}, rule ${known(commit.rule)}.$source",
+      s"Policy ${known(commit.policy)}.$source",
       commit.scope.fold("")(scope => s"Where they met: $scope."),
       commit.millis.fold("")(millis =>
         s"It took $millis ms and saved ${commit.bytes.getOrElse(0L)} bytes of data files."

@@ -13,23 +13,38 @@ object RecordJson {
 
   /** The keys of the columns whose name is not their key. */
   private val keys = Map(
-    "operation" -> "laterOperation",
-    "class" -> "laterClass",
+    "txn_id" -> "txnId",
+    "class" -> "operationClass",
     "read_version" -> "readVersion",
-    "winner_operation" -> "earlierOperation",
-    "winner_class" -> "earlierClass",
-    "winner_attempt" -> "winnerAttempt"
+    "winner_operation" -> "winnerOperation",
+    "winner_class" -> "winnerClass",
+    "winner_txn_id" -> "winnerTxnId"
   )
+
+  /** What 0.1.0 before its release called some of them. */
+  private val oldKeys = Map(
+    "txnId" -> "attempt",
+    "operation" -> "laterOperation",
+    "operationClass" -> "laterClass",
+    "winnerOperation" -> "earlierOperation",
+    "winnerClass" -> "earlierClass",
+    "winnerTxnId" -> "winnerAttempt"
+  )
+
+  /** Columns that have something for each winner: of a rejected commit there is one. */
+  private val ofWinners = Set("winners", "rules", "verdicts")
 
   /** All clients have times between these. */
   private val Earliest = Instant.parse("0001-01-02T00:00:00Z")
   private val Latest = Instant.parse("9999-12-30T00:00:00Z")
 
   def write(record: Rejected): String = {
-    val inColumns = ConflictRecord.columns.filter(_.name != "winners")
+    val inColumns = ConflictRecord.columns.filterNot(column => ofWinners(column.name))
       .map(column => keys.getOrElse(column.name, column.name) -> column.value(record))
     val others = Seq(
       "winnerVersion" -> record.winner.map(_.version),
+      "rule" -> record.rule,
+      "verdict" -> record.verdict,
       "table" -> record.table,
       "why" -> record.why,
       "undecided" -> Option.when(record.undecided)(true),
@@ -44,10 +59,11 @@ object RecordJson {
   /** Gives None for a line that is no record, such as one that a crash has cut off. */
   def read(line: String): Option[Rejected] = for {
     members <- Json.readObject(line)
-    text = (key: String) => members.get(key).flatMap(Option(_)).map(_.toString)
-    time <- text("time").flatMap(found => Try(Instant.parse(found)).toOption)
+    found = (key: String) => members.get(key).flatMap(Option(_)).map(_.toString)
+    text = (key: String) => found(key).orElse(oldKeys.get(key).flatMap(found))
+    time <- text("time").flatMap(time => Try(Instant.parse(time)).toOption)
     if time.isAfter(Earliest) && time.isBefore(Latest)
-    txnId <- text("attempt")
+    txnId <- text("txnId")
   } yield {
     def long(key: String) = text(key).flatMap(_.toLongOption)
     def texts(key: String) = members.get(key).collect { case all: Iterable[_] =>
@@ -57,11 +73,9 @@ object RecordJson {
       RecordedCommit(
         time,
         txnId,
-        operation = text("laterOperation"),
-        operationClass = text("laterClass"),
+        operation = text("operation"),
+        operationClass = text("operationClass"),
         policy = text("policy"),
-        rule = text("rule"),
-        verdict = text("verdict"),
         readVersion = long("readVersion"),
         scope = text("scope"),
         user = text("user"),
@@ -70,8 +84,10 @@ object RecordJson {
       ),
       table = text("table"),
       winner = long("winnerVersion").map(
-        WinningVersion(_, text("earlierOperation"), text("earlierClass"), text("winnerAttempt"))
+        WinningVersion(_, text("winnerOperation"), text("winnerClass"), text("winnerTxnId"))
       ),
+      rule = text("rule"),
+      verdict = text("verdict"),
       why = text("why"),
       files = texts("files"),
       rows = texts("rows"),

@@ -12,12 +12,19 @@ object CommitTags {
   /** Whether an UPDATE or DELETE has read rows besides those that it changed. */
   val ReadsOthers = "interlock.readsOthers"
 
-  /** The versions that the commit passed, the last hundred of them, and the rules that let it. */
-  val RebasedOver = "interlock.rebasedOver"
-  val Rule = "interlock.rule"
-
-  /** The verdicts, one for each of these versions. */
+  /** The versions that the commit passed, the last hundred of them; for each of them the policy's
+    * cell that let it, and that cell's verdict. In this order, with commas.
+    */
+  val Winners = "interlock.winners"
+  val Rules = "interlock.rules"
   val Verdicts = "interlock.verdicts"
+
+  /** What 0.1.0 before its release called the first two. It named each cell once, so that they are
+    * known where there was one.
+    */
+  private val OldWinners = "interlock.rebasedOver"
+  private val OldRule = "interlock.rule"
+
   val Scope = "interlock.scope"
 
   /** Spent in judging and rebasing. */
@@ -29,9 +36,31 @@ object CommitTags {
   /** The size of the data files that were not written again. */
   val BytesSaved = "interlock.bytesSaved"
 
+  /** The winners that a commit with these tags passed, in the order in which it met them. */
+  def winners(tags: Map[String, String]): Seq[WinnerRuling] = {
+    def list(key: String) = tags.get(key).toSeq.flatMap(_.split(','))
+    val versions = list(Winners) ++ list(OldWinners)
+    val onlyRule = tags.get(OldRule).filterNot(_.contains(','))
+    val rules = list(Rules) ++ onlyRule.toSeq.flatMap(Seq.fill(versions.size)(_))
+    val verdicts = list(Verdicts)
+    for {
+      (text, index) <- versions.zipWithIndex
+      version <- text.toLongOption
+    } yield WinnerRuling(version, rules.lift(index), verdicts.lift(index))
+  }
+
   /** Whether Interlock wrote the commit that has these tags: its coordinator marks every one. */
   def areOurs(tags: Map[String, String]): Boolean = tags.keys.exists(_.startsWith(Prefix))
 
   /** Whether Interlock wrote the commit of which this tells. */
   def isOurs(info: CommitInfo): Boolean = info.tags.exists(areOurs)
 }
+
+/** A winner that a commit was judged against.
+  *
+  * @param rule
+  *   the policy's cell that decided, by its label
+  * @param verdict
+  *   what that cell says
+  */
+final case class WinnerRuling(version: Long, rule: Option[String], verdict: Option[String])

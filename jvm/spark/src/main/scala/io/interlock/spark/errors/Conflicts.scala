@@ -38,16 +38,16 @@ final private[errors] case class Rendered(conflict: Conflict, others: Seq[String
     "policy" -> conflict.policy,
     "rule" -> conflict.rule,
     "verdict" -> conflict.verdict.name,
-    "laterClass" -> conflict.laterClass.name,
-    "laterOperation" -> conflict.laterOperation,
+    "operationClass" -> conflict.operationClass.name,
+    "operation" -> conflict.operation,
     "readVersion" -> conflict.readVersion,
     "winnerVersion" -> conflict.winnerVersion,
     "scope" -> conflict.scope,
     "table" -> conflict.table,
-    "attempt" -> conflict.attempt,
+    "txnId" -> conflict.txnId,
     "why" -> conflict.why
-  ) ++ conflict.earlierClass.map("earlierClass" -> _.name) ++
-    conflict.earlierOperation.map("earlierOperation" -> _) ++
+  ) ++ conflict.winnerClass.map("winnerClass" -> _.name) ++
+    conflict.winnerOperation.map("winnerOperation" -> _) ++
     conflict.overlap.toSeq.flatMap(met =>
       Seq("files" -> met.files, "rows" -> met.rows) ++ met.predicate.map("predicate" -> _) ++
         Option.when(met.undecided)("undecided" -> true)
@@ -57,7 +57,7 @@ final private[errors] case class Rendered(conflict: Conflict, others: Seq[String
   def parameters: Map[String, String] = (facts - "verdict").map {
     case (key, several: Seq[_]) => key -> Json.write(several)
     case (key, value) => key -> value.toString
-  } ++ conflict.earlierClass.map(_ => "otherPolicies" -> advice)
+  } ++ conflict.winnerClass.map(_ => "otherPolicies" -> advice)
 
   def message: String = ErrorCatalogue.message(conflict.kind.condition, parameters)
 
@@ -107,11 +107,11 @@ object Conflicts {
   def unjudged(
       reason: Unjudged,
       policy: Policy,
-      laterClass: OperationClass,
+      operationClass: OperationClass,
       operation: String,
       table: String,
       readVersion: Long,
-      attempt: String,
+      txnId: String,
       cause: Throwable
   ): ConflictException = {
     val conflict = Conflict(
@@ -119,15 +119,15 @@ object Conflicts {
       policy.name,
       reason.rule,
       Verdict.Fail,
-      earlierClass = None,
-      laterClass,
-      earlierOperation = None,
+      winnerClass = None,
+      operationClass,
+      winnerOperation = None,
       operation,
       readVersion,
       winnerVersion = readVersion + 1,
       scope = "the whole table",
       table,
-      attempt,
+      txnId,
       s"$operation ${reason.why}"
     )
     val exception = raised(conflict, Nil)

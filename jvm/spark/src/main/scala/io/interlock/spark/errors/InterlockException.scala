@@ -68,9 +68,9 @@ object InterlockException {
   /** @param found
     *   what there is, as a sentence without its full stop
     */
-  def unknownAttempt(attempt: String, table: String, found: String): InterlockException = of(
-    "INTERLOCK_UNKNOWN_ATTEMPT",
-    "attempt" -> attempt,
+  def unknownTransaction(txnId: String, table: String, found: String): InterlockException = of(
+    "INTERLOCK_UNKNOWN_TRANSACTION",
+    "txnId" -> txnId,
     "table" -> table,
     "found" -> found
   )

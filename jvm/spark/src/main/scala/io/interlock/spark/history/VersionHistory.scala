@@ -70,6 +70,7 @@ final private[spark] class VersionHistory(
     val copied = copiedUnder(change)
     val operationClass =
       tags.get(CommitTags.Class).orElse(copied.map(_ => OperationClass.Overwrite.name))
+    val winners = operationClass.map(_ => CommitTags.winners(tags))
     VersionRecord(
       version = change.version,
       timeVersion = timestamp.filter(_ => changesData),
@@ -80,10 +81,9 @@ final private[spark] class VersionHistory(
       operationParameters = change.info.map(info =>
         CommitInfo.getLegacyPostDeserializationOperationParameters(info.operationParameters)
       ),
-      rebasedOver = operationClass.map(_ =>
-        tags.get(CommitTags.RebasedOver).toSeq.flatMap(_.split(',')).flatMap(_.toLongOption)
-      ),
-      rule = tags.get(CommitTags.Rule),
+      winners = winners.map(_.map(_.version)),
+      rules = winners.map(_.map(_.rule)),
+      verdicts = winners.map(_.map(_.verdict)),
       foreign = isForeign,
       rowsIn = counted(change.files.rowsIn),
       rowsOut = counted(change.files.rowsOut),

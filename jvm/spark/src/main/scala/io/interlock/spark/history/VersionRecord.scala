@@ -11,8 +11,9 @@ import org.apache.spark.sql.types._
   *   the timestamp, where the version logically added or removed at least one row
   * @param timestamp
   *   the one that TIMESTAMP AS OF goes by
-  * @param rebasedOver
-  *   versions that the commit met and passed; None for commits that are not ours
+  * @param winners
+  *   versions that the commit met and passed, with the policy's cells that let it and what these
+  *   say; None for commits that are not ours
   * @param foreign
   *   whether the commit is not Interlock's although the table had a policy
   * @param readVersion
@@ -26,8 +27,9 @@ final private[spark] case class VersionRecord(
     policy: Option[String],
     operation: Option[String],
     operationParameters: Option[Map[String, String]],
-    rebasedOver: Option[Seq[Long]],
-    rule: Option[String],
+    winners: Option[Seq[Long]],
+    rules: Option[Seq[Option[String]]],
+    verdicts: Option[Seq[Option[String]]],
     foreign: Option[Boolean],
     rowsIn: Option[Long],
     rowsOut: Option[Long],
@@ -40,9 +42,14 @@ final private[spark] case class VersionRecord(
 
   /** By [[VersionRecord.schema]]. */
   def toRow: Row = Row(productIterator.map {
-    case value: Option[Any] => value.getOrElse(null)
-    case value => value
+    case Some(values: Seq[_]) => values.map(known)
+    case value => known(value)
   }.toSeq: _*)
+
+  private def known(value: Any): Any = value match {
+    case fact: Option[Any] => fact.getOrElse(null)
+    case fact => fact
+  }
 }
 
 private[spark] object VersionRecord {
@@ -54,8 +61,9 @@ private[spark] object VersionRecord {
     .add("policy", StringType)
     .add("operation", StringType)
     .add("operation_parameters", MapType(StringType, StringType))
-    .add("rebased_over", ArrayType(LongType, containsNull = false))
-    .add("rule", StringType)
+    .add("winners", ArrayType(LongType, containsNull = false))
+    .add("rules", ArrayType(StringType))
+    .add("verdicts", ArrayType(StringType))
     .add("foreign", BooleanType)
     .add("rows_in", LongType)
     .add("rows_out", LongType)

@@ -30,26 +30,24 @@ object AuditedTable {
   def conflicts(session: SparkSession, name: String, statement: String): Iterator[Row] =
     newestFirst(snapshot(session, name, statement)).map(_.toRow)
 
-  /** @param attempt
-    *   the id of a transaction
-    * @throws InterlockException
-    *   INTERLOCK_UNKNOWN_ATTEMPT
+  /** @throws InterlockException
+    *   INTERLOCK_UNKNOWN_TRANSACTION
     */
-  def explain(session: SparkSession, name: String, attempt: String, statement: String): Row = {
+  def explain(session: SparkSession, name: String, txnId: String, statement: String): Row = {
     val now = snapshot(session, name, statement)
-    val record = rejectedBy(now, attempt)
-      .orElse(committedBy(now, attempt).map { case (version, rebased) =>
-        rebased.getOrElse(throw InterlockException.unknownAttempt(
-          attempt,
+    val record = rejectedBy(now, txnId)
+      .orElse(committedBy(now, txnId).map { case (version, rebased) =>
+        rebased.getOrElse(throw InterlockException.unknownTransaction(
+          txnId,
           name,
           s"It committed version $version and met no other commit"
         ))
       })
-      .getOrElse(throw InterlockException.unknownAttempt(attempt, name, whatThereIs(now)))
+      .getOrElse(throw InterlockException.unknownTransaction(txnId, name, whatThereIs(now)))
     Explanation(
       record,
       now.metadata.partitionColumns,
-      record.winners.flatMap(met(now, _)),
+      record.winners.flatMap(winner => met(now, winner.version)),
       SessionPolicies.readable
     ).toRow
   }
@@ -63,7 +61,7 @@ object AuditedTable {
   private def whatThereIs(now: Snapshot): String = {
     val newest = newestFirst(now).take(MostNamed).map(_.commit.txnId).toSeq
     if (newest.isEmpty) "The table has no records"
-    else s"The newest attempts with a record are ${newest.mkString(", ")}"
+    else s"The newest transactions with a record are ${newest.mkString(", ")}"
   }
 
   private def snapshot(session: SparkSession, name: String, statement: String): Snapshot =
@@ -86,17 +84,17 @@ object AuditedTable {
     }.flatten
   }
 
-  /** The record of a rejected attempt. */
-  private def rejectedBy(snapshot: Snapshot, attempt: String): Option[Rejected] =
-    AuditTrail.folder(snapshot.deltaLog).newestFirst().find(_.commit.txnId == attempt)
+  /** The record of a transaction that was rejected. */
+  private def rejectedBy(snapshot: Snapshot, txnId: String): Option[Rejected] =
+    AuditTrail.folder(snapshot.deltaLog).newestFirst().find(_.commit.txnId == txnId)
 
-  /** The version that an attempt made, and its record where it passed others. */
+  /** The version that a transaction made, and its record where it passed others. */
   private def committedBy(
       snapshot: Snapshot,
-      attempt: String
+      txnId: String
   ): Option[(Long, Option[Rebased])] = {
     committedNewestFirst(snapshot).collectFirst {
-      case (version, info, millis) if info.txnId.contains(attempt) =>
+      case (version, info, millis) if info.txnId.contains(txnId) =>
         version -> rebased(version, info, millis)
     }
   }
@@ -111,25 +109,21 @@ object AuditedTable {
 
   private def rebased(version: Long, info: CommitInfo, millis: Long): Option[Rebased] = {
     val tags = info.tags.getOrElse(Map.empty)
-    for {
-      versions <- tags.get(CommitTags.RebasedOver)
-      txnId <- info.txnId
-    } yield {
+    val winners = CommitTags.winners(tags)
+    info.txnId.filter(_ => winners.nonEmpty).map { txnId =>
       val commit = RecordedCommit(
         Instant.ofEpochMilli(millis),
         txnId,
         operation = Option(info.operation),
         operationClass = tags.get(CommitTags.Class),
         policy = tags.get(CommitTags.Policy),
-        rule = tags.get(CommitTags.Rule),
-        verdict = tags.get(CommitTags.Verdicts),
         readVersion = info.readVersion,
         scope = tags.get(CommitTags.Scope),
         user = tags.get(CommitTags.User),
         millis = tags.get(CommitTags.Millis).flatMap(_.toLongOption),
         bytes = tags.get(CommitTags.BytesSaved).flatMap(_.toLongOption)
       )
-      Rebased(commit, version, versions.split(',').toSeq.flatMap(_.toLongOption))
+      Rebased(commit, version, winners)
     }
   }
 }

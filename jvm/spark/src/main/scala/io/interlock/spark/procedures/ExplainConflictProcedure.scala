@@ -7,20 +7,20 @@ import org.apache.spark.sql.{Row, SparkSession}
 
 /** One audit record and what would have let both jobs through. */
 private[procedures] object ExplainConflictProcedure extends InterlockProcedure {
-  private val attempt = ProcedureParameter
-    .in("attempt", StringType)
+  private val txnId = ProcedureParameter
+    .in("txn_id", StringType)
     .comment("a transaction's id, from the error, from conflicts or from the history")
     .build()
 
   override val name: String = "explain_conflict"
-  override val parameters: Array[ProcedureParameter] = Array(Parameters.Table, attempt)
+  override val parameters: Array[ProcedureParameter] = Array(Parameters.Table, txnId)
   override val outputType: StructType = AuditedTable.explanationSchema
   override val description: String =
     "Why a commit was rejected, or how it passed others, and what would have let both through."
 
   override protected def run(session: SparkSession, arguments: Arguments): Iterator[Row] = {
-    val id = arguments.text(attempt.name).getOrElse(
-      throw InterlockException.invalidArgument("the attempt", "NULL", "a transaction's id")
+    val id = arguments.text(txnId.name).getOrElse(
+      throw InterlockException.invalidArgument("the transaction", "NULL", "a transaction's id")
     )
     Iterator(AuditedTable.explain(session, arguments.table, id, name))
   }

@@ -20,7 +20,7 @@ private[interlock] object CompactResult {
     .add("bytes_out", LongType, nullable = false)
     .add("rows", LongType, nullable = false)
     .add("rows_purged", LongType, nullable = false)
-    .add("rebased_over", ArrayType(LongType, containsNull = false), nullable = false)
+    .add("winners", ArrayType(LongType, containsNull = false), nullable = false)
 
   /** Where there is nothing to rewrite, and no version is made. */
   def nothing(operationClass: OperationClass): Row =
@@ -42,7 +42,6 @@ private[interlock] object CompactResult {
     val purged = planned.flatMap(_.inputs).filter(input => paths(input.path))
       .flatMap(input => Option(input.deletionVector)).map(_.cardinality).sum
     val tags = actions.collectFirst { case info: CommitInfo => info }.flatMap(_.tags)
-    val passed = tags.flatMap(_.get(CommitTags.RebasedOver)).toSeq.flatMap(_.split(','))
     Row(
       committed.committedVersion,
       operationClass.name,
@@ -52,7 +51,7 @@ private[interlock] object CompactResult {
       added.map(_.size).sum,
       added.flatMap(_.numPhysicalRecords).sum,
       purged,
-      passed.map(_.toLong)
+      CommitTags.winners(tags.getOrElse(Map.empty)).map(_.version)
     )
   }
 }

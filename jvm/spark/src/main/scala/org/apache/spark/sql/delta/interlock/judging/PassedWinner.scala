@@ -21,7 +21,7 @@ final private[interlock] case class PassedWinner(
 private[interlock] object PassedWinner {
   private val MostScopes = 3
 
-  /** The tags have so many of the versions that a commit has passed, the newest, and their verdicts. */
+  /** The tags have so many of the winners that a commit has passed, the newest. */
   private val MostNamed = 100
   private val BetweenScopes = "; "
 
@@ -46,17 +46,14 @@ private[interlock] object PassedWinner {
       val tags = commit.tags.getOrElse(Map.empty)
       def before(key: String, separator: String = ",") =
         tags.get(key).toSeq.flatMap(_.split(separator))
+      def withBefore(key: String, of: PassedWinner => String) =
+        key -> (before(key) ++ passed.map(of)).takeRight(MostNamed).mkString(",")
       val scopes = (before(CommitTags.Scope, BetweenScopes) ++ passed.map(_.scope)).distinct
       commit.copy(tags =
         Some(tags ++ Map(
-          CommitTags.RebasedOver ->
-            (before(CommitTags.RebasedOver) ++ passed.map(_.version.toString))
-              .takeRight(MostNamed).mkString(","),
-          CommitTags.Rule ->
-            (before(CommitTags.Rule) ++ passed.map(_.rule)).distinct.mkString(","),
-          CommitTags.Verdicts ->
-            (before(CommitTags.Verdicts) ++ passed.map(_.verdict.name))
-              .takeRight(MostNamed).mkString(","),
+          withBefore(CommitTags.Winners, _.version.toString),
+          withBefore(CommitTags.Rules, _.rule),
+          withBefore(CommitTags.Verdicts, _.verdict.name),
           CommitTags.Scope -> scopes.take(MostScopes).mkString(BetweenScopes),
           CommitTags.Millis -> (before(CommitTags.Millis).map(_.toLong).sum + millis).toString,
           CommitTags.BytesSaved -> bytesSaved.toString

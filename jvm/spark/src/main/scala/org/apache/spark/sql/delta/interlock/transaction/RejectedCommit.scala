@@ -37,12 +37,10 @@ final private[transaction] class RejectedCommit(
       RecordedCommit(
         Instant.now,
         transaction.txnId,
-        operation = byPolicy.map(_.laterOperation).orElse(Some(operation.name)),
+        operation = byPolicy.map(_.operation).orElse(Some(operation.name)),
         operationClass =
-          byPolicy.map(_.laterClass).orElse(governed.map(_.operationClass)).map(_.name),
+          byPolicy.map(_.operationClass).orElse(governed.map(_.operationClass)).map(_.name),
         policy = Some(policy.name),
-        rule = byPolicy.map(_.rule),
-        verdict = byPolicy.map(_.verdict.name),
         readVersion = Some(transaction.table.snapshot.version),
         scope = byPolicy.map(_.scope),
         user = Some(who.user),
@@ -51,6 +49,8 @@ final private[transaction] class RejectedCommit(
       ),
       table = Some(transaction.table.name),
       winner = byPolicy.map(_.winnerVersion).orElse(winner.map(_.commitVersion)).map(lostTo),
+      rule = byPolicy.map(_.rule),
+      verdict = byPolicy.map(_.verdict.name),
       why = byPolicy.map(_.why),
       files = overlap.map(_.files),
       rows = overlap.map(_.rows),
@@ -73,8 +73,8 @@ final private[transaction] class RejectedCommit(
 
   private def lostTo(version: Long) = WinningVersion(
     version,
-    byPolicy.flatMap(_.earlierOperation).orElse(winnersInfo.map(_.operation)),
-    byPolicy.flatMap(_.earlierClass)
+    byPolicy.flatMap(_.winnerOperation).orElse(winnersInfo.map(_.operation)),
+    byPolicy.flatMap(_.winnerClass)
       .orElse(governed.zip(winner).map { case (job, commit) =>
         job.asWinner(commit).operationClass
       })

@@ -1,20 +1,28 @@
-"""Runs jobs at the same time and forces the order of their commits.
+"""Races: concurrent jobs whose commits come in an order that is forced.
 
-    done = race(spark, earlier, later)            # both read one version; `earlier` commits first
-    done = run_in_order(spark, [a, b, c])         # all read one version; they commit a, b, c
+    first, second = interlock.race(
+        spark,
+        "UPDATE trips SET city = 'Bergen' WHERE id = 1",
+        "UPDATE trips SET city = 'Roma' WHERE id = 2",
+    )
+    print(first.ok, second.ok, second.error)
 
-Every job runs on a thread of its own. Every job but the first stands at a gate, which the JVM holds
-between "data written" and "commit", before the first commits; then one after the other is let go.
-Nothing sleeps: the driver waits for arrivals and for ends.
+All jobs read the table as it was before the first of them committed. Each runs on a thread of its
+own. Every job but the first stands at a gate, which the JVM holds between "data written" and
+"commit", before the first commits; then one after the other is let go. Nothing sleeps: the driver
+waits for arrivals and for ends.
 """
 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
+
+from interlock import arguments
+from interlock.errors import ConfigurationError
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -24,11 +32,11 @@ _POLL_MILLIS = 50
 
 @dataclass(frozen=True)
 class Job:
-    """Something to run against a session.
+    """One side of a race.
 
     Attributes:
         name: what results call it
-        run: the work; its return value is ignored
+        run: the work, which gets the session; its return value is ignored
         session: the session it gets, where that is not the one of the race
 
     """
@@ -65,42 +73,39 @@ class JobResult:
 
 def race(
     spark: SparkSession,
-    earlier: Job,
-    later: Job,
-    *,
-    latest_version: Callable[[], int] | None = None,
-) -> tuple[JobResult, JobResult]:
-    """Let `earlier` commit between the moment `later` has written its data and its commit."""
-    first, second = run_in_order(spark, [earlier, later], latest_version=latest_version)
-    return first, second
-
-
-def run_in_order(
-    spark: SparkSession,
-    jobs: Sequence[Job],
-    *,
+    *jobs: str | Callable[[SparkSession], object] | Job,
     latest_version: Callable[[], int] | None = None,
 ) -> tuple[JobResult, ...]:
-    """Run `jobs` from one version of the table, with commits in the given order.
+    """Run jobs at the same time and let them commit in the order given.
 
-    A job that ends or fails before it reaches its gate holds nobody up. One that lives is waited
-    for, however slow the machine.
+    All read the table before the first of them commits. A job that ends or fails before it could
+    commit holds nobody up. One that lives is waited for, however slow the machine.
 
     Args:
-        spark: the session of jobs that bring none of their own
-        jobs: at least one, the first commits first
+        spark: a session of classic PySpark, with Interlock
+        jobs: each a statement of SQL, a function of the session, or a `Job`; at least one
         latest_version: reads the table's latest version; fills `JobResult.version`
 
+    Returns:
+        how each job ended, in the same order
+
+    Raises:
+        interlock.ArgumentError: there is no job, or one is none of these
+        interlock.ConfigurationError: the session is one of Spark Connect, or has no Interlock
+
     """
+    if not jobs:
+        raise arguments.refused("jobs", "at least one statement, function or Job", jobs)
+    first, *others = map(_as_job, jobs)
     versions = _Versions(latest_version)
-    held = [_HeldJob(spark, job) for job in jobs[1:]]
+    held = [_HeldJob(spark, job) for job in others]
     with ThreadPoolExecutor(max_workers=len(jobs)) as threads:
         try:
             for other in held:
                 other.start(threads)
             for other in held:
                 other.await_arrival()
-            results = [_result(jobs[0], _run(spark, jobs[0]), versions, held=False)]
+            results = [_result(first, _run(spark, first), versions, held=False)]
             for other in held:
                 results.append(_result(other.job, other.let_go(), versions, held=other.arrived))
         finally:
@@ -109,13 +114,38 @@ def run_in_order(
     return tuple(results)
 
 
+def _as_job(given: object) -> Job:
+    if isinstance(given, Job):
+        return given
+    if isinstance(given, str):
+        return Job(given, lambda spark: spark.sql(given))
+    if callable(given):
+        return Job(getattr(given, "__name__", repr(given)), given)
+    raise arguments.refused("jobs", "statements, functions or Jobs", given)
+
+
+def _gate(spark: SparkSession) -> Any:
+    """Make a gate, which a thread of the JVM can be held at."""
+    jvm: Any = getattr(spark, "_jvm", None)
+    if jvm is None:
+        raise ConfigurationError(
+            "A race needs a classic session: it holds threads of the driver's JVM, which a client "
+            "of Spark Connect cannot reach. Run it where the driver is."
+        )
+    gate = jvm.io.interlock.spark.PhaseGate
+    if not callable(gate) or type(gate).__name__ == "JavaPackage":
+        raise ConfigurationError(
+            "This session has no Interlock: start it with interlock.configure(builder)."
+        )
+    return gate()
+
+
 class _HeldJob:
     """A job on a thread of its own, behind a gate."""
 
     def __init__(self, spark: SparkSession, job: Job) -> None:
         self.job = job
-        jvm: Any = spark._jvm
-        self.gate = jvm.io.interlock.spark.PhaseGate()
+        self.gate = _gate(spark)
         self.arrived = False
         self._spark = spark
         self._end: Future[_End]
