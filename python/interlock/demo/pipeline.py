@@ -25,6 +25,7 @@ def run_demo(
     rounds: Sequence[int] | None,
     master: str,
     settings: Mapping[str, str],
+    timeline: Path,
 ) -> bool:
     """Run the schedule on one table for each policy, and end with the summary whatever happens.
 
@@ -35,6 +36,7 @@ def run_demo(
         rounds: only these of the schedule, counted from 1
         master: Spark's master
         settings: Spark settings of the user's
+        timeline: the page for the jobs of the first table that has a policy
 
     Returns:
         whether every table holds what the replay of its jobs says
@@ -57,6 +59,9 @@ def run_demo(
             closing.callback(spark.stop)
             for run in runs:
                 _run(spark, folder, run, loaded, report)
+            for run in [run for run in runs if run.policy][:1]:
+                _table(folder, run).draw(spark, timeline)
+                report.drawn(run, timeline)
         finally:
             report.summary(runs)
     return all(run.ok for run in runs)
@@ -64,11 +69,15 @@ def run_demo(
 
 def _run(spark: SparkSession, folder: Path, run: Run, loaded: Batch, report: Report) -> None:
     """Run the schedule on a new table."""
-    table = Table(folder / (run.policy or "stock"))
+    table = _table(folder, run)
     report.head(f"{_described(run.policy)}; loading {len(loaded.frame):,} flights")
     spark.sql(table.creation(run.policy, loaded))
     run.go(spark, table, Replay(loaded.frame), report)
     report.check(run)
+
+
+def _table(folder: Path, run: Run) -> Table:
+    return Table(folder / (run.policy or "stock"))
 
 
 def _described(policy: str | None) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Sequence
 from math import ceil
+from pathlib import Path
 
 from interlock.demo.runner import Outcome, Run
 
@@ -14,7 +15,7 @@ _COLUMNS = {
     "started": 7,
     "outcome": 7,
     "version": 7,
-    "rebased over": 12,
+    "winners": 12,
     "rule": 31,
 }
 _SUMMARY = {"run": 32, "jobs": 8, "lost": 5, "rows": 9, "flights twice": 13, "pandas replay": 13}
@@ -84,6 +85,11 @@ class Report:
             )
         for difference in run.found.differences(run.expected):
             _print(f"WRONG in {run.title}: the table has {difference}")
+
+    def drawn(self, run: Run, page: Path) -> None:
+        """Say where the page with the jobs of a run is."""
+        _print("")
+        self.step(f"the jobs of {run.title} on a page: {page}")
 
     def summary(self, runs: Sequence[Run]) -> None:
         """Compare the runs; the last line tells how many jobs each lost."""

@@ -26,7 +26,7 @@ class Outcome:
             failed in one of Delta's own checks
         started_at: the version of the table that it read
         version: the version that it made, None if it lost
-        winners: versions of jobs that it met and passed
+        winners: versions of jobs that it met: that it passed, or that it lost against
         rule: the policy's cell that decided, or the exception of a job that lost
 
     """
@@ -149,7 +149,8 @@ def _lost(job: DemoJob, error: ConflictError, started_at: int) -> Outcome:
     read = started_at if error.read_version is None else error.read_version
     exception = _exception_name(error)
     rule = f"{error.rule}, {exception.removesuffix('Exception')}" if error.rule else exception
-    return Outcome(job, error.operation_class, read, None, None, rule)
+    winner = None if error.winner_version is None else str(error.winner_version)
+    return Outcome(job, error.operation_class, read, None, winner, rule)
 
 
 def _exception_name(error: ConflictError) -> str:

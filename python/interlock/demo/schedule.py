@@ -94,6 +94,14 @@ def schedule(year: Year, landing: Landing) -> tuple[Round, ...]:
                 Update("UPDATE in Dec", Where(12, "carrier", "UA"), -5),
             ),
         ),
+        Round(
+            "two carriers are corrected in August, beside OPTIMIZE",
+            (
+                Update("UPDATE in Aug (UA)", Where(8, "carrier", "UA"), -5),
+                _optimize(8),
+                Update("UPDATE in Aug (AA)", Where(8, "carrier", "AA"), -5),
+            ),
+        ),
     )
 
 

@@ -81,6 +81,10 @@ class Table:
         info: dict[str, Any] = next(a["commitInfo"] for a in actions if "commitInfo" in a)
         return info
 
+    def draw(self, spark: SparkSession, page: Path) -> None:
+        """Write the page of its jobs."""
+        interlock.table(spark, str(self.path)).timeline(path=page)
+
     def totals(self, spark: SparkSession) -> Totals:
         """Return what Spark counts in it."""
         return totals_from(lambda sql: spark.sql(sql).collect(), self.sql)
