@@ -7,7 +7,8 @@ const KINDS = {
   minor: { title: "COMPACT MINOR", sign: "M-6 -5l4 5l-4 5M6 -5l-4 5l4 5" },
   major: { title: "COMPACT MAJOR", sign: "M-7 -5l4 5l-4 5M7 -5l-4 5l4 5M0 -6v12" },
   "small-files": {
-    title: "OPTIMIZE, MERGE SMALLFILES", sign: "M-5 -5h4v4h-4zM1 -5h4v4h-4zM-2 1h4v4h-4z", full: true,
+    title: "OPTIMIZE, MERGE SMALLFILES", sign: "M-5 -5h4v4h-4zM1 -5h4v4h-4zM-2 1h4v4h-4z",
+    full: true,
   },
   other: { title: "other", sign: "M-3 0a3 3 0 1 0 6 0a3 3 0 1 0 -6 0z", full: true },
 };
@@ -48,14 +49,14 @@ function drawJobs(placed, into) {
 }
 
 function definitions() {
-  const head = (name) => svg(
-    "marker",
-    { id: name, viewBox: "0 0 8 8", refX: 7, refY: 4, markerWidth: 7, markerHeight: 7, orient: "auto" },
-    svg("path", { d: "M0 0L8 4L0 8z", class: `head ${name}` }),
+  const tip = { viewBox: "0 0 8 8", refX: 7, refY: 4, markerWidth: 7, markerHeight: 7 };
+  const head = (id) => svg(
+    "marker", { ...tip, id, orient: "auto" },
+    svg("path", { d: "M0 0L8 4L0 8z", class: `head ${id}` }),
   );
+  const square = { width: 7, height: 7, patternUnits: "userSpaceOnUse" };
   const hatch = svg(
-    "pattern",
-    { id: "hatch", width: 7, height: 7, patternUnits: "userSpaceOnUse", patternTransform: "rotate(45)" },
+    "pattern", { ...square, id: "hatch", patternTransform: "rotate(45)" },
     svg("rect", { class: "stripe", width: 2.5, height: 7 }),
   );
   return svg("defs", {}, head("pass"), head("lost"), hatch);
@@ -64,8 +65,8 @@ function definitions() {
 function drawBar({ job, left, right, top }) {
   const width = right - left;
   const parts = body(job.kind, width);
-  const room = Math.floor((width - CAP - 6 - (job.rejected ? CROSS : 0)) / CHARACTER);
-  parts.push(svg("text", { x: CAP + 4, y: BAR / 2 + 4 }, caption(job, room)));
+  const room = Math.floor((width - CAP - 3 - (job.rejected ? CROSS : 0)) / CHARACTER);
+  parts.push(svg("text", { x: CAP + 3, y: BAR / 2 + 4 }, caption(job, room)));
   if (job.rejected) {
     parts.push(svg("path", { class: "cross", d: `M${width - 15} 6l10 10m0 -10l-10 10` }));
   }
@@ -111,7 +112,7 @@ function resize(element, width, height) {
   element.setAttribute("height", height);
 }
 
-/** The version and the operation, cut to so many characters; a version is there as a whole or not. */
+/** The version and the operation, in so many characters; no version is cut. */
 function caption(job, room) {
   const version = job.rejected ? "" : `${job.end}`;
   const text = `${version} ${job.label}`.trim();

@@ -2,17 +2,18 @@
 
 const ROW = 40;
 const BAR = 22;
-const CAP = 22; // the left end of a bar, which shows its kind: no bar is narrower
+const CAP = 20; // the left end of a bar, which shows its kind: no bar is narrower
 const CROSS = 20; // the right end of a rejected one
 const TITLE = 24; // above each lane
 const EDGE = 28;
 const TICK = 68; // the least distance between labels of the axis
+const MOST_ARROWS = 8; // into one bar; its panel names all versions that it passed
 const SECOND = 1000;
 const DAY = 86400 * SECOND;
 const TIMES = [0.1, 0.2, 0.5, 1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1800, 3600, 7200, 10800,
   21600, 43200, 86400].map((seconds) => seconds * SECOND);
 
-/** Place `jobs`, which are a part of `all`; `axis` is "version" or "time", `lanes` a field of jobs. */
+/** Place `jobs`, a part of `all.jobs`; `axis` is "version" or "time", `lanes` a field of jobs. */
 function layout(all, jobs, { axis, lanes, width }) {
   const scale = (axis === "time" ? byTime : byVersion)(all, width);
   const bars = new Map();
@@ -69,10 +70,10 @@ function byTime({ first, jobs }, width) {
 function bar(job, scale) {
   const right = scale.end(job);
   const least = job.rejected ? CAP + CROSS : CAP;
-  return { job, right, left: Math.min(scale.at(job.read) + 5, right - least) };
+  return { job, right, left: Math.min(scale.at(job.read) + 4, right - least) };
 }
 
-/** Give each bar the uppermost row in which nothing stands at its place, and return their number. */
+/** Give each bar the uppermost row that is free at its place, and return the number of rows. */
 function pack(bars) {
   const ends = [];
   for (const one of [...bars].sort((a, b) => a.left - b.left || a.right - b.right)) {
@@ -104,8 +105,6 @@ function arrows(jobs, bars) {
   }
   return found;
 }
-
-const MOST_ARROWS = 8; // into one bar; its panel names all versions that it passed
 
 /** The keys of the versions that a job passed, or of the one that it lost against. */
 function winners(job) {

@@ -48,7 +48,7 @@
     if (data.jobs.some((job) => job.rejected)) entry("rejected", rejected);
     if (data.jobs.some((job) => job.passed.length)) entry("passed by a rebase", mark("pass"));
     if (data.jobs.some((job) => job.rejected)) entry("lost against", mark("lost"));
-    entry("A bar begins at the version that its job read, and ends at the one that it made or lost to.");
+    entry("A bar leads from the version that a job read to the one it made or lost against.");
   }
 
   function mark(kind) {
@@ -58,19 +58,18 @@
     return made;
   }
 
-  /** The width of the drawing: what fits, unless versions would stand too close, or a zoom. */
+  /** The width of the drawing: what fits, or more where versions would stand too close. */
   function width() {
-    const fits = chart.clientWidth;
     const versions = data.last - data.first;
-    const most = Math.max(fits * 4, versions * 110);
-    const usual = Math.max(fits, versions * 30 + 2 * EDGE);
-    if (!zoomed) zoom.value = 100 * Math.log(usual / fits) / Math.log(most / fits);
-    return zoomed ? Math.round(fits * (most / fits) ** (zoom.value / 100)) : usual;
+    const wide = (step) => Math.max(chart.clientWidth, versions * step + 2 * EDGE);
+    const [least, usual, most] = [wide(8), wide(30), wide(120) * 2];
+    if (!zoomed) zoom.value = 100 * Math.log(usual / least) / Math.log(most / least);
+    return zoomed ? Math.round(least * (most / least) ** (zoom.value / 100)) : usual;
   }
 
   function draw() {
-    const asked = ([filter, job]) => !filter.value || valuesOf[filter.id](job).includes(filter.value);
-    const jobs = data.jobs.filter((job) => filters.every((filter) => asked([filter, job])));
+    const fits = (job, { id, value }) => value === "" || valuesOf[id](job).includes(value);
+    const jobs = data.jobs.filter((job) => filters.every((filter) => fits(job, filter)));
     const middle = (chart.scrollLeft + chart.clientWidth / 2) / chart.scrollWidth;
     const options = { axis: axis.value, lanes: lanes.value, width: width() };
     placed = layout(data, jobs, options);
@@ -86,6 +85,7 @@
     reachable(drawn.bars.has(kept) ? kept : order.at(-1));
     shown = null;
     show(kept);
+    if (drawn.bars.has(kept)) reveal(kept);
   }
 
   /** Let Tab lead to one job; arrow keys lead on to the others. */
@@ -186,7 +186,13 @@
   chart.addEventListener("focusout", () => show(kept));
   picture.addEventListener("click", (event) => keep(keyOf(event)));
   document.addEventListener("keydown", onKey);
-  for (const control of [axis, lanes, ...filters]) control.addEventListener("change", draw);
+  for (const control of [axis, lanes]) control.addEventListener("change", draw);
+  for (const filter of filters) {
+    filter.addEventListener("change", () => {
+      draw();
+      if (order.length && !drawn.bars.has(kept)) reveal(order.at(-1));
+    });
+  }
   zoom.addEventListener("input", () => {
     zoomed = true;
     draw();
@@ -198,7 +204,6 @@
   const asked = decodeURIComponent(location.hash.slice(1));
   if (all.has(asked)) kept = asked;
   draw();
-  chart.scrollLeft = placed.width;
-  if (kept !== null) reveal(kept);
-  new ResizeObserver(draw).observe(chart);
+  if (kept === null) chart.scrollLeft = placed.width;
+  addEventListener("resize", draw);
 }
