@@ -1,6 +1,6 @@
 """Records of a table as jobs: each from the version that it read to the one that ended it.
 
-Only this module knows the fields of `HistoryRecord` and `ConflictRecord`.
+Nothing else reads records of conflicts for the page.
 """
 
 from __future__ import annotations
@@ -120,7 +120,7 @@ def _committed(
     end, read = record.version, record.read_version
     label = record.operation or "unknown operation"
     kind = _kind(record.operation_class, label)
-    passed = record.rebased_over or ()
+    passed = _passed(record)
     known = dict(_values(record))
     more = {} if rebase is None else dict(_values(rebase))
     known |= {title: more[title] for title in more.keys() - known.keys() - _REPEATS}
@@ -171,6 +171,10 @@ def _txn_id(record: ConflictRecord) -> str:
     return record.attempt
 
 
+def _passed(record: HistoryRecord) -> tuple[int, ...]:
+    return record.rebased_over or ()
+
+
 def _winners(record: ConflictRecord) -> tuple[int, ...]:
     return record.winners
 
@@ -187,7 +191,7 @@ def _made(
     read = record.read_version
     had_read = "" if read is None else f" It had read version {read}."
     made = f"{_job(record.operation, record.operation_class)} made version {record.version}."
-    passed = record.rebased_over or ()
+    passed = _passed(record)
     if not passed:
         yield f"{made}{had_read}"
         return
