@@ -9,6 +9,7 @@ from typing import NamedTuple, cast
 
 import interlock
 import pytest
+from interlock.timeline.jobs import jobs
 from pyspark.sql import SparkSession
 
 from tests.kit.api_races import lose
@@ -121,6 +122,12 @@ def test_errors_of_deltas_own_checks_are_found_by_their_message(lost: Lost) -> N
     told = lost.table.explain(lost.insert)
     assert (told.kind, told.operation) == ("MetadataChanged", "WRITE")
     assert told.message == lost.insert.message
+
+
+def test_the_timeline_tells_it_in_the_same_words(lost: Lost) -> None:
+    drawn = {job.key: job for job in jobs(lost.table.history(), lost.table.conflicts())}
+    told = lost.table.explain(lost.merge)
+    assert drawn[f"a-{told.txn_id}"].story[0] == str(told).partition("\n")[0]
 
 
 def test_an_unknown_transaction(lost: Lost) -> None:

@@ -1,7 +1,7 @@
 """A table's jobs on one page: who read what, who committed, who lost, who passed whom.
 
-`jobs` makes bars of the records, `layout` places them, `page` writes the HTML with the style and
-the script beside it.
+`jobs` makes jobs of the records and `page` writes them into `page.html` as JSON. In the browser
+`layout.js` places them, `drawing.js` draws them, and `page.js` answers the reader.
 """
 
 from __future__ import annotations

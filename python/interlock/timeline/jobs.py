@@ -1,22 +1,52 @@
-"""Records of a table as bars: each from the version that a job read to the one that ended it."""
+"""Records of a table as jobs: each from the version that it read to the one that ended it.
+
+Nothing else reads records of conflicts for the page.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from datetime import datetime
 from enum import Enum
 
 from interlock import tabular
 from interlock.audit import ConflictRecord, Conflicts
 from interlock.results import History, HistoryRecord
 
-_COMPACTIONS = frozenset({"COMPACT_MINOR", "COMPACT_MAJOR", "MERGE_SMALLFILES"})
-_COMPACTING = ("OPTIMIZE", "COMPACT", "MERGE SMALLFILES", "REORG")
 _REJECTED = "REJECTED"
-_REPEATS = frozenset({"time", "outcome", "txn_id", "winners"})  # the history says it otherwise
+_KINDS = {
+    "APPEND": "append",
+    "OVERWRITE": "overwrite",
+    "MUTATE": "mutate",
+    "COMPACT_MINOR": "minor",
+    "COMPACT_MAJOR": "major",
+    "MERGE_SMALLFILES": "small-files",
+}
+_KINDS_WITHOUT_CLASS = {  # by how the operation begins; the first that fits
+    "INSERT INTO": "append",
+    "STREAMING UPDATE": "append",
+    "INSERT OVERWRITE": "overwrite",
+    "TRUNCATE": "overwrite",
+    "COMPACT MINOR": "minor",
+    "COMPACT MAJOR": "major",
+    "MERGE SMALLFILES": "small-files",
+    "OPTIMIZE": "small-files",
+    "REORG": "small-files",
+    "UPDATE": "mutate",
+    "DELETE": "mutate",
+    "MERGE": "mutate",
+}
+_COMPACTIONS = ("minor", "major", "small-files")
+_TOLD = frozenset({"message"})  # stands in the story
+_REPEATS = frozenset(
+    {"time", "outcome", "txn_id", "winners", "rules", "verdicts"}
+)  # the history says it otherwise
+
+Value = str | tuple[str, ...]
 
 
-class Lane(Enum):
+class Lane(str, Enum):
     """A part of the page, by its title."""
 
     COMMITTED = "Committed"
@@ -26,96 +56,204 @@ class Lane(Enum):
 
 @dataclass(frozen=True)
 class Job:
-    """A bar.
+    """A bar, and what is told of it.
 
     Attributes:
         key: names it on the page, and in the page's address behind `#`
-        lane: where it stands
         label: its operation
-        operation_class: its class under the table's policy
+        kind: how it is drawn: append, overwrite, mutate, minor, major, small-files or other
+        lane: where it stands
         rejected: whether it lost
         read: the version that it had read, which is at most `end - 1`
         reads_unknown: whether nobody said so, and `read` is the version before
         end: the version that it made, or the one that it lost against
         passed: versions of other jobs that it met and passed
-        record: what is known of it, as titles and texts
+        time: when it ended, in milliseconds since 1970
+        user: who ran it
+        application: Spark's id of the application
+        partitions: those in which it met others
+        story: what happened, in sentences
+        fields: all else that is known of it, as titles and values
 
     """
 
     key: str
-    lane: Lane
     label: str
-    operation_class: str
+    kind: str
+    lane: Lane
     rejected: bool
     read: int
     reads_unknown: bool
     end: int
     passed: tuple[int, ...]
-    record: tuple[tuple[str, str], ...]
+    time: int | None
+    user: str | None
+    application: str | None
+    partitions: tuple[str, ...]
+    story: tuple[str, ...]
+    fields: tuple[tuple[str, Value], ...]
 
 
 def jobs(history: History, conflicts: Conflicts) -> list[Job]:
-    """Make the bars of versions and of rejected jobs, in the order of their ends.
+    """Make jobs of versions and of rejected commits, in the order of their ends.
 
-    Rejected jobs that ended outside these versions are left out.
+    Rejected commits that ended outside these versions are left out.
     """
     rebased = {record.txn_id: record for record in conflicts if record.outcome != _REJECTED}
-    committed = [_committed(record, rebased.get(record.txn_id or "")) for record in history]
-    ends = [job.end for job in committed] or [0]
+    versions = {record.version: record for record in history}
+    met = _met(conflicts)
+    committed = [
+        _committed(record, rebased.get(record.txn_id or ""), versions, met) for record in history
+    ]
     rejected = (record for record in conflicts if record.outcome == _REJECTED)
     lost = {job.key: job for job in map(_rejected, rejected)}
-    shown = (job for job in lost.values() if min(ends) <= job.end <= max(ends))
+    first, last = min(versions, default=0), max(versions, default=0)
+    shown = (job for job in lost.values() if first <= job.end <= last)
     return sorted([*committed, *shown], key=lambda job: (job.end, job.rejected, job.read))
 
 
-def _committed(record: HistoryRecord, rebase: ConflictRecord | None) -> Job:
-    end = record.version
-    said = dict(_texts(record))
-    more = () if rebase is None else _texts(rebase)
-    details = said | {t: text for t, text in more if t not in said.keys() | _REPEATS}
+def _committed(
+    record: HistoryRecord,
+    rebase: ConflictRecord | None,
+    versions: Mapping[int, HistoryRecord],
+    met: Mapping[int, set[str]],
+) -> Job:
+    end, read = record.version, record.read_version
     label = record.operation or "unknown operation"
+    kind = _kind(record.operation_class, label)
+    known = dict(_values(record))
+    more = {} if rebase is None else dict(_values(rebase))
+    known |= {title: more[title] for title in more.keys() - known.keys() - _REPEATS}
     return Job(
         key=f"v{end}",
-        lane=_lane(record.operation_class, label, rejected=False),
         label=label,
-        operation_class=record.operation_class or "",
+        kind=kind,
+        lane=Lane.COMPACTIONS if kind in _COMPACTIONS else Lane.COMMITTED,
         rejected=False,
-        read=end - 1 if record.read_version is None else min(record.read_version, end - 1),
-        reads_unknown=record.read_version is None and end > 0,
+        read=end - 1 if read is None else min(read, end - 1),
+        reads_unknown=read is None and end > 0,
         end=end,
         passed=record.winners or (),
-        record=tuple(details.items()),
+        time=_millis(record.timestamp),
+        user=record.user,
+        application=None,
+        partitions=tuple(sorted(met.get(end, set()).union(_partitions(rebase)))),
+        story=tuple(_made(record, versions)),
+        fields=_shown(known),
     )
 
 
 def _rejected(record: ConflictRecord) -> Job:
-    label = record.operation or "unknown operation"
     read = record.read_version
     end = max(record.winners, default=0 if read is None else read + 1)
+    label = _operation(record.operation, record.operation_class) or "unknown operation"
+    kind = _kind(record.operation_class, label)
     return Job(
         key=f"a-{record.txn_id}",
-        lane=_lane(record.operation_class, label, rejected=True),
         label=label,
-        operation_class=record.operation_class or "",
+        kind=kind,
+        lane=Lane.COMPACTIONS if kind in _COMPACTIONS else Lane.REJECTED,
         rejected=True,
         read=end - 1 if read is None else min(read, end - 1),
         reads_unknown=read is None,
         end=end,
         passed=(),
-        record=tuple(_texts(record)),
+        time=_millis(record.time),
+        user=record.user,
+        application=record.application,
+        partitions=_partitions(record),
+        story=tuple(_lost(record)),
+        fields=_shown(dict(_values(record))),
     )
 
 
-def _lane(operation_class: str | None, operation: str, *, rejected: bool) -> Lane:
-    if operation_class in _COMPACTIONS or (
-        operation_class is None and operation.startswith(_COMPACTING)
-    ):
-        return Lane.COMPACTIONS
-    return Lane.REJECTED if rejected else Lane.COMMITTED
+def _made(record: HistoryRecord, versions: Mapping[int, HistoryRecord]) -> Iterator[str]:
+    """Tell of a commit in the words of `Table.explain`."""
+    read = record.read_version
+    had_read = "" if read is None else f" It had read version {read}."
+    made = f"{_job(record.operation, record.operation_class)} made version {record.version}."
+    if not record.winners:
+        yield f"{made}{had_read}"
+        return
+    yield f"{made}{had_read} It met other commits and passed them:"
+    rulings = zip(record.winners, record.rules or (), record.verdicts or (), strict=True)
+    for version, rule, verdict in rulings:
+        met = versions.get(version)
+        known = (met.operation, met.operation_class) if met else (None, None)
+        ruling = f"{verdict or 'unknown'}, rule {rule or 'unknown'}"
+        yield f"over {_version(version, *known)}: {ruling}"
 
 
-def _texts(record: HistoryRecord | ConflictRecord) -> Iterator[tuple[str, str]]:
-    """Write what is known of a record, by the names that SQL has."""
+def _lost(record: ConflictRecord) -> Iterator[str]:
+    """Tell of a rejected commit in the words of `Table.explain`, then in those of its error."""
+    read = "" if record.read_version is None else f" read version {record.read_version} and"
+    operation = _operation(record.winner_operation, record.winner_class)
+    winners = [_version(version, operation, record.winner_class) for version in record.winners] or [
+        "another commit"
+    ]
+    job = _job(_operation(record.operation, record.operation_class), record.operation_class)
+    yield f"{job}{read} lost against {winners[0]}."
+    yield from (record.message or "").splitlines()
+
+
+def _job(operation: str | None, operation_class: str | None) -> str:
+    return (operation or "A job") + (f" ({operation_class})" if operation_class else "")
+
+
+def _version(version: int, operation: str | None, operation_class: str | None) -> str:
+    known = ", ".join(filter(None, (operation, operation_class)))
+    return f"version {version} ({known})" if known else f"version {version}"
+
+
+def _operation(operation: str | None, operation_class: str | None) -> str | None:
+    """Call an INSERT what the history calls it; in records of conflicts it is Delta's WRITE."""
+    if operation != "WRITE":
+        return operation
+    return {"APPEND": "INSERT INTO", "OVERWRITE": "INSERT OVERWRITE"}.get(
+        operation_class or "", operation
+    )
+
+
+def _kind(operation_class: str | None, operation: str) -> str:
+    if operation_class is not None:
+        return _KINDS.get(operation_class, "other")
+    kinds = _KINDS_WITHOUT_CLASS.items()
+    return next((kind for begin, kind in kinds if operation.startswith(begin)), "other")
+
+
+def _met(conflicts: Conflicts) -> dict[int, set[str]]:
+    """Find the partitions in which versions met later jobs, where the records leave no doubt."""
+    found: dict[int, set[str]] = {}
+    for record in conflicts:
+        winners, partitions = record.winners, _partitions(record)
+        if len(winners) == 1 or len(partitions) == 1:
+            for version in winners:
+                found.setdefault(version, set()).update(partitions)
+    return found
+
+
+def _partitions(record: ConflictRecord | None) -> tuple[str, ...]:
+    scope = ((record and record.scope) or "").replace("; ", ", ")
+    return tuple(name for name in scope.split(", ") if name not in ("", "..."))
+
+
+def _millis(time: datetime | None) -> int | None:
+    return None if time is None else round(time.timestamp() * 1000)
+
+
+def _values(record: HistoryRecord | ConflictRecord) -> Iterator[tuple[str, Value]]:
+    """Give what is known of a record, by the names that SQL has."""
     for field, column in tabular.columns(type(record)).items():
-        if text := tabular.text(getattr(record, field)):
-            yield column.replace("_", " "), text
+        value = getattr(record, field)
+        if isinstance(value, Mapping):
+            value = tuple(f"{key}={tabular.text(item)}" for key, item in value.items())
+        if isinstance(value, tuple):
+            value = tuple(map(tabular.text, value))
+        if shown := value if isinstance(value, tuple) else tabular.text(value):
+            yield column, shown
+
+
+def _shown(known: Mapping[str, Value]) -> tuple[tuple[str, Value], ...]:
+    return tuple(
+        (column.replace("_", " "), value) for column, value in known.items() if column not in _TOLD
+    )
