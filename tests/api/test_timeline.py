@@ -1,13 +1,17 @@
-"""The timeline: its jobs, and what its page needs to draw them, without Spark or a browser."""
+"""The timeline: its jobs, and the page in a real browser. Needs no Spark."""
 
 from __future__ import annotations
 
 import json
+import os
 import re
+import shutil
+import subprocess
 from dataclasses import replace
 from datetime import datetime, timedelta, timezone
 from html import escape
 from importlib import resources
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -280,3 +284,54 @@ def test_thousands_of_versions() -> None:
     many = [version(n, read=max(0, n - 1 - n % 4), winners=(n - 1,)) for n in range(3000, 0, -1)]
     text = page("t", History(tuple(many)), Conflicts(()))
     assert len(data(text)["jobs"]) == 3000
+
+
+def browse(folder: Path, text: str, *, at: str = "") -> str:
+    """Open a page in a browser and return the document as it is after its scripts."""
+    browser = shutil.which("chromium") or shutil.which("chromium-browser")
+    if browser is None:
+        pytest.skip("not run: there is no Chromium on the path (Debian's package chromium)")
+    (folder / "page.html").write_text(text, encoding="utf-8")
+    sandbox = ["--no-sandbox"] if os.geteuid() == 0 else []  # root has none
+    done = subprocess.run(
+        [browser, "--headless", "--disable-gpu", *sandbox, f"--user-data-dir={folder}/profile",
+         "--dump-dom", (folder / "page.html").as_uri() + at],
+        capture_output=True, text=True, check=True, timeout=60,
+    )  # fmt: skip
+    return done.stdout
+
+
+ACTIONS = """
+<script>
+const drawn = [...document.querySelectorAll("[role=option]")];
+const said = [];
+const say = () => said.push(document.querySelector("#record h2")?.textContent ?? "nobody");
+const press = (key) => document.activeElement.dispatchEvent(
+    new KeyboardEvent("keydown", {key, bubbles: true}));
+drawn.find((bar) => bar.dataset.key === "v3").focus(); say();
+press("ArrowRight"); say();
+press("Enter"); document.activeElement.blur(); say();
+press("Escape"); say();
+document.body.dataset.said = said.map((text) => text.split(" ")[0]).join(" | ");
+</script>
+"""
+
+
+def test_the_page_in_a_browser(tmp_path: Path) -> None:
+    """Texts stay texts; the address chooses a job; keys lead from job to job."""
+    dom = browse(tmp_path, page(BROKEN, HISTORY, CONFLICTS), at="#v4")
+    assert dom.count('role="option"') == 6
+    assert dom.count("<script") == 2
+    assert "<img" not in dom
+    assert f"<title>{escape('Timeline of ' + BROKEN, quote=False)}</title>" in dom
+    bars = dict(re.findall(r'<g data-key="(v\d)" class="job ([^"]*)"', dom))
+    assert {key: names.split()[1:] for key, names in bars.items()} == {
+        "v2": ["unsure", "near"],
+        "v3": ["near"],
+        "v4": ["chosen"],
+        "v5": [],
+    }
+    acted = page("t", HISTORY, CONFLICTS).replace("</body>", f"{ACTIONS}</body>")
+    (said,) = re.findall(r'data-said="([^"]*)"', browse(tmp_path, acted))
+    lost = escape("<b>M</b>")
+    assert said.split(" | ") == ["WRITE", lost, lost, "No"]
