@@ -29,27 +29,35 @@ from interlock.demo.replay import Replay
 
 from integration.demo_process import PATIENCE_SECONDS, deltalake_totals, demo, jobs_of, run_demo
 
-RUNS = ("stock", "maxcompute_delta", "maxcompute_transactional")
+RUNS = ("stock", "row_level", "maxcompute_delta", "maxcompute_transactional")
 
 
 def test_the_demo_tells_the_policies_apart(tmp_path: Path) -> None:
     kept = tmp_path / "kept"
-    done = run_demo("--days", "3", "--rounds", "3", "4", "7", "--keep", str(kept))
+    page = tmp_path / "page.html"
+    done = run_demo(
+        *("--days", "3", "--rounds", "3", "4", "7", "8"),
+        *("--keep", str(kept), "--timeline", str(page)),
+    )
     assert done.returncode == 0, done.stdout + done.stderr
 
     jobs = jobs_of(done.stdout)
-    assert len(jobs) == 18
-    stock, delta, transactional = jobs["INSERT OVERWRITE of Nov"]
+    assert len(jobs) == 21
+    stock, row_level, delta, transactional = jobs["INSERT OVERWRITE of Nov"]
     assert stock == ["-", "0", "LOST", "-", "-", "ConcurrentAppendException"]
+    assert row_level == ["OVERWRITE", "0", "ok", "2", "1", "BY_FILES"]
     assert delta == ["OVERWRITE", "0", "ok", "2", "1", "D6"]
     assert transactional == ["OVERWRITE", "0", "ok", "2", "1", "T5"]
-    assert jobs["INSERT INTO Oct (late)"][1][-1] == "D2, ConcurrentAppend"
+    assert jobs["INSERT INTO Oct (late)"][2][-1] == "D2, ConcurrentAppend"
     assert [cells[2] for cells in jobs["OPTIMIZE of May"]] == ["LOST"]
-    assert [cells[2] for cells in jobs["COMPACT MINOR of May"]] == ["ok", "LOST"]
-    assert jobs["COMPACT MINOR of May"][0][-1] == "D14"
-    assert jobs["COMPACT MAJOR of Dec"][0][-2:] == ["10", "D20"]
-    assert jobs["UPDATE in Dec"][1] == ["MUTATE", "3", "ok", "12", "10,11", "D18,D23"]
-    assert jobs["INSERT INTO Mar (late)"][1][-1] == "D22"
+    assert [cells[2] for cells in jobs["COMPACT MINOR of May"]] == ["ok", "ok", "LOST"]
+    assert jobs["COMPACT MINOR of May"][1][-1] == "D14"
+    assert jobs["COMPACT MAJOR of Dec"][1][-2:] == ["10", "D20"]
+    assert jobs["UPDATE in Dec"][2] == ["MUTATE", "3", "ok", "12", "10,11", "D18,D23"]
+    assert jobs["INSERT INTO Mar (late)"][2][-1] == "D22"
+    ends = [cells[2] for cells in jobs["UPDATE in Aug (AA)"]]
+    assert ends == ["LOST", "ok", "LOST", "LOST"]
+    assert "Timeline of" in page.read_text(encoding="utf-8")
 
     assert "DIFFERS" not in done.stdout
     assert done.stdout.splitlines()[-1].endswith(
@@ -167,6 +175,16 @@ def batch(*rows: tuple[int, str, int, float]) -> Batch:
 LOADED = flights((1, "UA", 1, 5.0), (1, "AA", 2, 6.0), (2, "UA", 3, 7.0))
 LATE = Insert("late", batch((1, "UA", 4, 1.0)))
 UNITED = Where(1, "carrier", "UA")
+
+
+def test_replay_of_a_level_that_counts_appends_as_last() -> None:
+    replay = Replay(LOADED, appends_last=True)
+    replay.round([LATE, Overwrite("w", 1, batch((1, "AA", 9, 2.0)))])
+    months = replay.totals.months
+    assert {month: (found[0], found[2]) for month, found in months.items()} == {
+        1: (2, 3),
+        2: (1, 7),
+    }
 
 
 @pytest.mark.parametrize(

@@ -72,7 +72,8 @@ def _run(spark: SparkSession, folder: Path, run: Run, loaded: Batch, report: Rep
     table = _table(folder, run)
     report.head(f"{_described(run.policy)}; loading {len(loaded.frame):,} flights")
     spark.sql(table.creation(run.policy, loaded))
-    run.go(spark, table, Replay(loaded.frame), report)
+    replay = Replay(loaded.frame, appends_last=not (run.policy or "").startswith("maxcompute"))
+    run.go(spark, table, replay, report)
     report.check(run)
 
 

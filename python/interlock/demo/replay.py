@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import pandas as pd
 
 from interlock.demo.flights import KEY
-from interlock.demo.jobs import DemoJob
+from interlock.demo.jobs import DemoJob, Insert
 
 SUMS = ("dep_delay", "arr_delay", "air_time", "distance")
 """The columns that are summed for each month."""
@@ -43,14 +43,24 @@ class Totals:
 
 
 class Replay:
-    """The rows of a table, round by round."""
+    """The rows of a table, round by round.
 
-    def __init__(self, loaded: pd.DataFrame) -> None:
+    Args:
+        loaded: what the table begins with
+        appends_last: whether an INSERT that read nothing counts as committed behind the jobs of its
+            round, as under Delta's levels; an INSERT OVERWRITE then does not replace its rows
+
+    """
+
+    def __init__(self, loaded: pd.DataFrame, *, appends_last: bool = False) -> None:
         self._live = loaded
+        self._appends_last = appends_last
 
     def round(self, committed: list[DemoJob]) -> None:
         """Apply the jobs of a round that succeeded, in the order of their commits."""
         read = self._live
+        if self._appends_last:
+            committed = sorted(committed, key=lambda job: isinstance(job, Insert))
         for job in committed:
             self._live = job.replay(read, self._live)
 

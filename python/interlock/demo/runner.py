@@ -27,7 +27,8 @@ class Outcome:
         started_at: the version of the table that it read
         version: the version that it made, None if it lost
         winners: versions of jobs that it met: that it passed, or that it lost against
-        rule: the policy's cell that decided, or the exception of a job that lost
+        rule: the cells of the policy by which it passed, or their verdicts if they have no
+            numbers; the cell, if it has one, and the exception of a job that lost
 
     """
 
@@ -135,22 +136,29 @@ def outcome_of(job: DemoJob, result: JobResult, table: Table, started_at: int) -
         raise RuntimeError(f"{job.name} succeeded without a version.")
     info = table.commit_info(result.version)
     tags = info.get("tags") or {}
+    rules = tags.get("interlock.rules")
     return Outcome(
         job,
         tags.get("interlock.class"),
         info["readVersion"],
         result.version,
         tags.get("interlock.winners"),
-        tags.get("interlock.rules"),
+        rules if _is_numbered(rules) else tags.get("interlock.verdicts"),
     )
 
 
 def _lost(job: DemoJob, error: ConflictError, started_at: int) -> Outcome:
     read = started_at if error.read_version is None else error.read_version
     exception = _exception_name(error)
-    rule = f"{error.rule}, {exception.removesuffix('Exception')}" if error.rule else exception
+    short = exception.removesuffix("Exception")
+    rule = f"{error.rule}, {short}" if _is_numbered(error.rule) else exception
     winner = None if error.winner_version is None else str(error.winner_version)
     return Outcome(job, error.operation_class, read, None, winner, rule)
+
+
+def _is_numbered(rules: str | None) -> bool:
+    """Tell whether cells have numbers, as those of the documents; the others name two classes."""
+    return rules is not None and "->" not in rules
 
 
 def _exception_name(error: ConflictError) -> str:
