@@ -109,10 +109,11 @@ soak: setup ## the full product of cells and settings
 mutants: setup ## each rule of a list broken once, for which a test must fail; ARGS='--only TEXT'
 	$(MUTANTS) $(ARGS)
 
-bench: setup ## side by side: overhead, rebases, compactions, ranges, commits per second, fairness, a busy table
+bench: setup ## side by side: overhead, rebases, compactions, ranges, a first policy, commits per second, fairness, a busy table
 	$(RUN) -m benchmarks.overhead
 	$(RUN) -m benchmarks.rebase
 	$(RUN) -m benchmarks.ranges
+	$(RUN) -m benchmarks.migration
 	$(RUN) -m benchmarks.commits
 	$(RUN) -m benchmarks.fairness
 	$(RUN) -m benchmarks.busy_table
