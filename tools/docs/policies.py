@@ -16,46 +16,51 @@ _STATEMENTS = {
     "MERGE_SMALLFILES": "MERGE SMALLFILES",
 }
 _VERDICTS = {
-    "FAIL": "The later job raises a conflict error. It makes no version and leaves no row; the "
-    "files it has written are deleted, those that cannot be are left to VACUUM.",
+    "FAIL": "The later job fails with a conflict error. It makes no version and leaves no row. "
+    "Its files are deleted; files that cannot be deleted are left to VACUUM.",
     "AS_IS": "The later job commits what it has written, at the next version.",
-    "REPLACE_LIVE": "The later job commits and removes every file that is live in its scope at "
-    "that moment, whether or not it ever read it. What it wrote is not computed again.",
-    "BY_FILES": "The later job fails if the two met in files: the earlier one removed files that "
-    "it has read or removes, or added rows that its predicates select. Under `isolation "
-    "WriteSerializable` rows do not count that the earlier job added without reading the table.",
-    "BY_ROWS": "The later job fails if the two met in rows: its predicates select rows that the "
-    "earlier one added, changed or deleted, before or after, or cannot be decided for them. Else "
-    "it commits; rows of one file that both marked dead are united.",
-    "REMAP_ROWS": "The later job commits. The rows that it changed or deleted are marked dead "
-    "where the compaction has put them; no data is read or written.",
+    "REPLACE_LIVE": "The later job commits and removes every file that is in its scope at that "
+    "moment, whether or not it has read the file. It does not compute its own result again.",
+    "BY_FILES": "The later job fails if the earlier one removed files that the later one has read "
+    "or removes, or added rows that the later one's predicates select. With `isolation "
+    "WriteSerializable`, rows that the earlier job added without reading the table do not count.",
+    "BY_ROWS": "The later job fails if both changed the same row, or if its predicates select a "
+    "row that the earlier job added, changed (as it was before or as it is now) or deleted. A "
+    "predicate that cannot be evaluated counts as selecting the row. Otherwise the later job "
+    "commits, and a file in which both deleted rows gets one deletion vector with the rows of "
+    "both.",
+    "REMAP_ROWS": "The later job commits. The rows that it changed or deleted are marked as "
+    "deleted in the file where the compaction has put them. No data is read or written.",
     "REBASE_COMPACTION": "The compaction commits. The rows that the earlier job changed or "
-    "deleted are marked dead in its files; no data is read or written.",
-    "SUPERSEDE": "The later compaction commits and removes what the earlier one made of its "
-    "inputs.",
+    "deleted are marked as deleted in the compaction's files. No data is read or written.",
+    "SUPERSEDE": "The later compaction commits. It removes the files that the earlier one made of "
+    "its inputs.",
 }
 _OWN = Path(__file__).with_name("own_policy.md")
 _MAP_ROWS = frozenset({"REMAP_ROWS", "REBASE_COMPACTION"})
 
 _INTRODUCTION = """\
-A policy is a table: what becomes of the later job, for each class of job that committed before it.
-Rows are the earlier job, columns the later one, in the order of their commits, never of their
-starts. A cell applies where the two meet: in a partition, or in a table without partitions. Jobs in
-different partitions never conflict, and an earlier job that changed no file disturbs nobody.
+A policy is a table. Each row is the class of the job that committed first, each column the class
+of the job that committed second, and the cell says what happens to the second one. The order of
+the commits counts, not the order in which the jobs started. A cell applies if both jobs work on
+one partition, or if the table has no partitions. Jobs in different partitions never conflict, and
+a commit that changed no file conflicts with nobody.
 
 [entry-points.md](entry-points.md) says which statement has which class,
 [design-your-pipeline.md](design-your-pipeline.md) what follows for jobs."""
 
 _NOT_SAFE = """\
-Where a rebase (REMAP_ROWS, REBASE_COMPACTION, SUPERSEDE) cannot be proved safe, the later job fails
-with a conflict error that says why: [how-it-works.md](how-it-works.md)."""
+If a rebase (REMAP_ROWS, REBASE_COMPACTION, SUPERSEDE) cannot be proved safe, the later job fails
+with a conflict error that says why:
+[how-it-works.md](how-it-works.md#rows-that-a-compaction-moved)."""
 
 _ISOLATION = """\
-A table's own `delta.isolationLevel` counts beside the policy's level, and the stricter of the two
-holds: with `'delta.isolationLevel' = 'Serializable'` cells with BY_FILES and BY_ROWS look at blind
-appends as well, under `write_serializable` and `row_level` too. The other verdicts look at the
-classes of the two jobs, never at what they have read. So the property has no effect under the
-MaxCompute policies, and the driver's log warns of it when the two come together."""
+A table can have the property `delta.isolationLevel` as well. Then the stricter of this level and
+the policy's level counts: with `'delta.isolationLevel' = 'Serializable'` cells with BY_FILES and
+BY_ROWS look at rows of blind INSERTs too, also under `write_serializable` and `row_level`. The
+other verdicts depend only on the classes of the two jobs, not on what they have read. So the
+property has no effect under the MaxCompute policies, and the driver's log has a warning if a
+table has both."""
 
 
 def page(policies: list[Policy]) -> str:
