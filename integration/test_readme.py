@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.kit.doc_examples import examples, masked
 from tests.kit.tree import ROOT
 
 README = (ROOT / "README.md").read_text(encoding="utf-8")
@@ -36,11 +37,32 @@ def blocks(pattern: str) -> tuple[str, ...]:
 
 
 def python_example(folder: Path) -> None:
-    code, output = blocks(r"```python\n(.*?)```\n\n```text\n(.*?)```")
+    """Run all blocks of Python as one file; each is followed by its output."""
+    shown = [example for example in examples(README) if not example.is_sql]
+    code = "\n".join(example.code for example in shown)
     (folder / "trips.py").write_text(code, encoding="utf-8")
     done = run(folder, "python", "trips.py")
     assert done.returncode == 0, done.stderr
-    assert done.stdout == output
+    expected = "".join(example.output or "" for example in shown)
+    assert masked(done.stdout) == masked(expected)
+
+
+def without_the_policy(folder: Path) -> None:
+    """What the README says of stock Delta."""
+    code, _ = blocks(r"```python\n(.*?)```\n\n```text\n(.*?)```")
+    (error,) = blocks(r"```text\n(\[DELTA_.*?)\n```")
+    plain, properties = re.subn(r"\n +TBLPROPERTIES .*?\)", "", code)
+    assert properties == 1
+    (folder / "plain.py").write_text(f"{plain}    print(job.error)\n", encoding="utf-8")
+    done = run(folder, "python", "plain.py")
+    assert done.returncode == 0, done.stderr
+    optimize, _, update, told, delete, told_too = done.stdout.splitlines()
+    assert [line.split()[:2] for line in (optimize, update, delete)] == [
+        ["ok", "OPTIMIZE"],
+        ["LOST", "UPDATE"],
+        ["LOST", "DELETE"],
+    ]
+    assert told == told_too == error
 
 
 def sql_example(folder: Path) -> None:
@@ -53,7 +75,7 @@ def sql_example(folder: Path) -> None:
     assert "\n".join([refusal, *others]) in done.stderr
 
 
-EXAMPLES = pytest.mark.parametrize("example", [python_example, sql_example])
+EXAMPLES = pytest.mark.parametrize("example", [python_example, without_the_policy, sql_example])
 
 
 @EXAMPLES

@@ -6,8 +6,6 @@ import re
 from pathlib import Path
 
 import pytest
-from interlock.lab.documents import MATRICES
-from interlock.lab.model import Outcome
 
 from tools.docs import pages, policies
 from tools.docs.resources import ROOT, read_policy
@@ -30,24 +28,12 @@ def test_another_verdict_gives_another_page() -> None:
     text = "policy p\nsource s\ncompaction c\n| x | APPEND |\n| APPEND | {} |\n"
     fails, passes = (read_policy(text.format(verdict)) for verdict in ("FAIL", "AS_IS"))
     assert policies.page([fails]) != policies.page([passes])
-    readme = "<!-- p -->\n<!-- end -->\n"
-    assert "later fails" in policies.with_matrices(readme, [fails])
-    assert "both" in policies.with_matrices(readme, [passes])
 
 
 def test_a_verdict_without_explanation_is_refused() -> None:
     text = "policy p\nsource s\ncompaction c\n| x | APPEND |\n| APPEND | MAYBE |\n"
     with pytest.raises(ValueError, match="MAYBE"):
         policies.page([read_policy(text)])
-
-
-@pytest.mark.parametrize("policy", ["maxcompute_delta", "maxcompute_transactional"])
-def test_the_readme_has_the_matrix(policy: str) -> None:
-    readme = (ROOT / "README.md").read_text(encoding="utf-8")
-    matrix = readme.partition(f"<!-- {policy} -->\n")[2].partition("<!-- end -->")[0]
-    for cell in MATRICES[policy].cells:
-        outcome = "later fails" if cell.outcome is Outcome.FAIL else "both"
-        assert f" {cell.id} {outcome} |" in matrix
 
 
 @pytest.mark.parametrize("page", WRITTEN, ids=page_name)

@@ -1,4 +1,4 @@
-"""docs/policies.md, and the matrices in README.md."""
+"""docs/policies.md."""
 
 from __future__ import annotations
 
@@ -87,16 +87,6 @@ def page(policies: list[Policy]) -> str:
     )
 
 
-def with_matrices(readme: str, policies: list[Policy]) -> str:
-    """Return README.md with its matrices written anew, each between its markers."""
-    for policy in policies:
-        before, opening, rest = readme.partition(f"<!-- {policy.name} -->\n")
-        if opening:
-            _, closing, after = rest.partition("<!-- end -->")
-            readme = f"{before}{opening}{_short_matrix(policy)}\n{closing}{after}"
-    return readme
-
-
 def _section(policy: Policy) -> str:
     matrix = [
         [f"**{earlier}**", *(f"{cell.id} {cell.verdict}".strip() for cell in policy.row(earlier))]
@@ -135,17 +125,3 @@ def _compactions(policy: Policy) -> str:
         f"COMPACT MINOR, {other}MERGE SMALLFILES, OPTIMIZE in all its forms and auto compaction "
         f"are {kind}."
     )
-
-
-def _short_matrix(policy: Policy) -> str:
-    """Draw a matrix in words."""
-    names = [_STATEMENTS[name] for name in policy.classes]
-    rows = [
-        [f"**{name}**", *map(_outcome, policy.row(earlier))]
-        for name, earlier in zip(names, policy.classes, strict=True)
-    ]
-    return table(["earlier \\ later", *names], rows)
-
-
-def _outcome(cell: Cell) -> str:
-    return f"{cell.id} {'later fails' if cell.verdict == 'FAIL' else 'both'}"
