@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from tools.docs.markdown import page_of, table
-from tools.docs.resources import Cell, Policy
+from tools.docs.resources import Policy
 
 _STATEMENTS = {
     "OVERWRITE": "INSERT OVERWRITE, TRUNCATE",
