@@ -5,6 +5,7 @@ import io.interlock.spark.errors.Conflicts
 import io.interlock.spark.properties.SessionPolicies
 import org.apache.spark.sql.SparkSession
 import org.apache.spark.sql.delta._
+import org.apache.spark.sql.delta.interlock.log.CommitLog
 import org.apache.spark.sql.delta.interlock.rebase.{MovedReads, ReplaceLive, RowRebase, RowVectors}
 
 /** Delta's conflict check with the three checks on data files decided by a policy.
@@ -118,8 +119,9 @@ private[interlock] class InterlockConflictChecker(
       verdict = ruling.verdict,
       earlierClass = Some(judgedWinner.operationClass),
       laterClass = judged.operationClass,
-      earlierOperation = Some(winner.commitInfo.fold("an unnamed operation")(_.operation)),
-      laterOperation = attempt.operation.name,
+      earlierOperation =
+        winner.commitInfo.flatMap(CommitLog.operation).orElse(Some("an unnamed operation")),
+      laterOperation = CommitLog.operation(attempt.operation),
       readVersion = info.readSnapshot.version,
       winnerVersion = winner.commitVersion,
       scope = scopeText,
