@@ -77,6 +77,10 @@ class Conflicts(Records[ConflictRecord]):
     """The commits of a table that were rejected, or passed others, newest first."""
 
     record_class = ConflictRecord
+    printed = (
+        "time", "outcome", "attempt", "operation", "class", "rule", "verdict", "read_version",
+        "version", "winners", "winner_operation",
+    )  # fmt: skip
 
 
 @dataclass(frozen=True)

@@ -12,7 +12,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
-from interlock import arguments, changes, conversion, records
+from interlock import arguments, changes, conversion, records, tabular
 from interlock.audit import Conflicts, Explanation
 from interlock.errors import ArgumentError, ConflictError
 from interlock.results import (
@@ -56,6 +56,25 @@ class Table:
     @property
     def _reference(self) -> str:
         return reference(self.sql_name)
+
+    def _repr_html_(self) -> str:
+        """Draw what one DESCRIBE DETAIL tells, which reads no data file."""
+        from pyspark.errors import PySparkException
+
+        name = self.sql_name.replace("`", "")
+        try:
+            detail = run(self.spark, f"DESCRIBE DETAIL {self._reference}").collect()[0]
+            facts = {
+                "table": name,
+                "policy": detail["properties"].get(_POLICY),
+                "version": self.latest_version(),
+                "partitioned by": tuple(detail["partitionColumns"]),
+                "files": detail["numFiles"],
+                "bytes": detail["sizeInBytes"],
+            }
+        except PySparkException as error:  # it need not be there
+            facts = {"table": name, "error": error.getCondition()}
+        return tabular.html(list(facts), [facts])
 
     @property
     def policy(self) -> str | None:

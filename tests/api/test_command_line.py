@@ -71,7 +71,7 @@ def test_conflicts_and_explain(
     assert command("conflicts", path) == 0
     titles, _, line = capsys.readouterr().out.splitlines()
     assert titles.split(" | ")[1].strip() == "outcome"
-    assert f"REJECTED | {error.attempt} | WRITE" in line
+    assert f"REJECTED | {error.attempt} | INSERT INTO" in line
     assert command("conflicts", path, "--limit", "1", "--json") == 0
     (record,) = json.loads(capsys.readouterr().out)
     assert (record["attempt"], record["winners"], record["rule"]) == (error.attempt, [3], "D7")

@@ -99,7 +99,7 @@ def test_every_kind_of_conflict_leaves_a_record(
         assert record["condition"] == error.condition
         winner = commit_info(table, record["winnerVersion"])
         assert record["readVersion"] == record["winnerVersion"] - 1
-        assert record["earlierOperation"] == winner["operation"]
+        assert record["earlierOperation"] == winner["operation"].replace("WRITE", "INSERT INTO")
         assert record["winnerAttempt"] == winner["txnId"]
         assert record["user"] == spark.sparkContext.sparkUser()
         assert record["application"] == spark.sparkContext.applicationId
@@ -118,7 +118,7 @@ def test_a_record_has_the_facts_of_the_error(lost: dict[str, Lost]) -> None:
         "verdict": "FAIL",
         "earlierClass": "APPEND",
         "laterClass": "APPEND",
-        "laterOperation": "WRITE",
+        "laterOperation": "INSERT INTO",
         "scope": "the whole table",
         "why": error.why,
         "table": error.table,
@@ -151,7 +151,7 @@ def test_conflicts_are_listed_newest_first(
     assert newest == rows[:2]
     row, (error, record) = rows[-1], lost["ConcurrentAppend"]
     assert row["attempt"] == record["attempt"]
-    assert (row["operation"], row["class"], row["rule"]) == ("WRITE", "APPEND", "D7")
+    assert (row["operation"], row["class"], row["rule"]) == ("INSERT INTO", "APPEND", "D7")
     assert (row["read_version"], row["winners"], row["version"]) == (2, [3], None)
     assert (row["message"], row["bytes"]) == (error.message, record["bytes"])
     assert tuple(row[name] for name in WHO) == tuple(record[name] for name in WHO)
@@ -173,7 +173,7 @@ def test_a_conflict_is_explained(spark: SparkSession, table: Table, lost: dict[s
     assert append["retry_helps"] is True
     assert append["layout"].startswith("Partition the table")
     for told in (
-        "WRITE (APPEND) read version 2 and lost against version 3 (WRITE, APPEND).",
+        "INSERT INTO (APPEND) read version 2 and lost against version 3 (INSERT INTO, APPEND).",
         "Policy maxcompute_delta, rule D7: APPEND fails after APPEND. Source: ",
         "Where they met: the whole table.",
         "Run it again? Yes",

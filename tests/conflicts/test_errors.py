@@ -54,7 +54,7 @@ def test_a_conflict_in_sql_says_everything(spark: SparkSession, example: Table) 
     assert error.policy == "maxcompute_delta"
     assert error.rule == "D7"
     assert (error.earlier_class, error.later_class) == ("APPEND", "APPEND")
-    assert (error.earlier_operation, error.later_operation) == ("WRITE", "WRITE")
+    assert (error.earlier_operation, error.later_operation) == ("INSERT INTO", "INSERT INTO")
     assert (error.read_version, error.winner_version) == (2, 3)
     assert error.scope
     assert error.table is not None

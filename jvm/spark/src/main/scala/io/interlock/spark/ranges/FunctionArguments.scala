@@ -30,14 +30,15 @@ private[spark] object FunctionArguments {
   }
 
   /** What Spark could store in a column of that type, NULL too. */
-  def of(what: String, expression: Expression, wanted: DataType): Any =
-    nullable(
-      what,
-      s"a constant of type ${wanted.sql}",
-      expression,
-      wanted,
-      found => Cast.canANSIStoreAssign(found, wanted)
-    )
+  def of(what: String, expression: Expression, wanted: DataType): Any = {
+    val kind = wanted match {
+      case DoubleType => "number"
+      case _: MapType => "map of texts to texts"
+      case _ => "string"
+    }
+    def accepts(found: DataType) = Cast.canANSIStoreAssign(found, wanted)
+    nullable(what, s"a constant $kind", expression, wanted, accepts)
+  }
 
   /** A string or date is taken in the session's time zone. */
   def time(what: String, expression: Expression): Point.Time =

@@ -81,7 +81,7 @@ class InterlockTransaction(log: DeltaLog, catalogTable: Option[CatalogTable], sn
     // Delta asks for the actions when it writes them.
     val looked = Iterator.empty[Action] ++ { refuseAnother(); actions }
     // The one place for it in such a commit, which has no tags.
-    val user = rules.policyOf(op, metadata).map(_ => "userName" -> Committer.of(session).user)
+    val user = rules.policyOf(op, metadata).map(_ => "user" -> Committer.of(session).user)
     def large = super.commitLarge(session, looked, merged, op, context ++ user, metrics)
     if (coordinated.isEmpty) failures.alone(getFirstAttemptVersion)(large) else large
   }
