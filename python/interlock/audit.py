@@ -17,7 +17,7 @@ class ConflictRecord:
         time: when it was rejected or committed, in UTC
         outcome: REJECTED or REBASED
         attempt: the id of its transaction
-        operation: what the table's history calls such an operation
+        operation: what SHOW HISTORY calls such an operation, as "INSERT INTO"
         operation_class: its class under the table's policy
         policy: the policy that it was judged by
         rule: the cell of the policy that decided; None where one of Delta's own checks did. For a

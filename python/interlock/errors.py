@@ -118,7 +118,7 @@ class ConflictError(InterlockError):
         rule: the cell of the policy that decided
         earlier_class: operation class of the winner
         later_class: operation class of the job that lost
-        earlier_operation: the winner's operation as the table's history names it
+        earlier_operation: the winner's operation as SHOW HISTORY names it
         later_operation: the operation of the job that lost
         read_version: the version that the losing job had read
         winner_version: the version that the winner had made

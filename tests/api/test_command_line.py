@@ -77,7 +77,7 @@ def test_conflicts_and_explain(
     assert (record["attempt"], record["winners"], record["rule"]) == (error.attempt, [3], "D7")
     assert command("explain", path, error.attempt) == 0
     told = capsys.readouterr().out
-    assert told.startswith("WRITE (APPEND) read version 2 and lost against version 3")
+    assert told.startswith("INSERT INTO (APPEND) read version 2 and lost against version 3")
     assert command("explain", path, error.attempt, "--json") == 0
     (explanation,) = json.loads(capsys.readouterr().out)
     assert explanation["text"] + "\n" == told
