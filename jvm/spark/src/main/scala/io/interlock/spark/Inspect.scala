@@ -20,7 +20,9 @@ object Inspect {
   def coordinatorFault(session: SparkSession, table: String): String = {
     val loaded = NamedTable.load(session, table, "interlock doctor")
     val now = NamedTable.snapshot(session, loaded, "interlock doctor")
-    Try(TableProperties.coordinatorOf(now.metadata.configuration)
-      .foreach(Coordinators.check(session, now.deltaLog, _))).failed.map(_.getMessage).getOrElse(null)
+    Try(
+      TableProperties.coordinatorOf(now.metadata.configuration)
+        .foreach(Coordinators.check(session, now.deltaLog, _))
+    ).failed.map(_.getMessage).getOrElse(null)
   }
 }

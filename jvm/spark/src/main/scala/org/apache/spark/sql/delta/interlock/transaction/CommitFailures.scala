@@ -81,7 +81,13 @@ final private[transaction] class CommitFailures(
 
   private def behindCommit(op: Operation, failed: Throwable): Throwable =
     StorageFault.innermost(failed).fold(failed)(reason =>
-      InterlockException.failedAfterCommit(table.name, CommitLog.operation(op), transaction.txnId, reason, failed)
+      InterlockException.failedAfterCommit(
+        table.name,
+        CommitLog.operation(op),
+        transaction.txnId,
+        reason,
+        failed
+      )
     )
 
   /** The same for RESTORE and CLONE, which any commit since the version that was read rejects. */
