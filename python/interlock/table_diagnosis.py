@@ -38,7 +38,7 @@ def of_table(spark: SparkSession, name: str) -> Iterator[Check]:
     yield _foreign(spark, sql_name)
     yield _coordinator(spark, sql_name, properties, policy)
     yield _checkpoints(spark, sql_name, detail)
-    yield from _sizes(spark, sql_name)
+    yield from _sizes(spark, sql_name, policy)
 
 
 def _look(name: str, ok: bool, found: str, fix: str) -> Check:
@@ -115,13 +115,13 @@ def _checkpoints(spark: SparkSession, name: str, detail: Row) -> Check:
     return _look("Checkpoint", now - newest < _CHECKPOINTS_MISSED * interval, text, fix)
 
 
-def _sizes(spark: SparkSession, name: str) -> Iterator[Check]:
+def _sizes(spark: SparkSession, name: str, policy: str | None) -> Iterator[Check]:
     sums = "count(*), coalesce(sum(size), 0), coalesce(sum(rows), 0), coalesce(sum(dead_rows), 0)"
     found = run(spark, f"SELECT {sums} FROM interlock_files({literal(name)})").collect()
     files, size, rows, dead = found[0]
     small = files > _MANY_FILES and size < files * _SMALL
-    fix = f"ALTER TABLE {name} COMPACT MINOR"
+    fix = f"ALTER TABLE {name} COMPACT MINOR" if policy else f"OPTIMIZE {name}"
     yield _look("Files", not small, f"{files:,} of {size:,} bytes together", fix)
     many = dead > _MANY_DEAD * (rows + dead)
-    fix = f"ALTER TABLE {name} COMPACT MAJOR, which leaves them behind"
+    fix = f"ALTER TABLE {name} COMPACT MAJOR" if policy else f"REORG TABLE {name} APPLY (PURGE)"
     yield _look("Dead rows", not many, f"{dead:,} beside {rows:,} live ones", fix)

@@ -252,15 +252,19 @@ class Table:
         """
         return changes.between(self.spark, self.sql_name, versions, timestamps)
 
-    def diff(self, a: int, b: int) -> changes.Diff:
+    def diff(self, *, from_version: int, to_version: int) -> changes.Diff:
         """Compare two versions row by row, by the rows' identity.
+
+        Args:
+            from_version: an ID version
+            to_version: another, older or newer
 
         Raises:
             interlock.UsageError: the table had no row tracking at one of them, or there is no
                 such version
 
         """
-        return changes.diff(self.spark, self.sql_name, a, b)
+        return changes.diff(self.spark, self.sql_name, from_version, to_version)
 
     def restore(
         self, *, version: int | None = None, timestamp: datetime | None = None

@@ -184,7 +184,7 @@ def test_nothing_is_put_in_place_of_what_looks_like_a_variable(
     assert named.policy == "row_level"
     assert (named.latest_version(), len(named.conflicts())) == (4, 0)
     assert named.as_of(version=1).count() == named.between(versions=(1, None)).count() == 2
-    assert named.diff(1, 3).added.count() == 2
+    assert named.diff(from_version=1, to_version=3).added.count() == 2
     with pytest.raises(ValueError, match="would replace a part of the table's name"):
         named.restore(version=1)
     with pytest.raises(ValueError, match="would replace a part of the column's name"):

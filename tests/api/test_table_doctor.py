@@ -98,9 +98,12 @@ def test_another_policy_by_the_same_name(
 
 def test_what_a_policy_needs(spark: SparkSession, example: Table, tmp_path: Path) -> None:
     tracking = r'("delta.enableRowTracking":")true'
-    checks = checked(spark, changed(example, tmp_path / "t", tracking, r"\1false"))
+    table = changed(example, tmp_path / "t", tracking, r"\1false")
+    checks = checked(spark, table)
     assert to_look_at(checks) == ["Table features"]
     assert checks["Table features"].found == "rowTracking off"
+    spark.sql(f"CALL interlock.set_policy('{table}', 'maxcompute_delta')")  # as it says
+    assert to_look_at(checked(spark, table)) == []
 
 
 def test_a_coordinator_that_does_not_answer(
