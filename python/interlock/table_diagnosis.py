@@ -34,7 +34,7 @@ def of_table(spark: SparkSession, name: str) -> Iterator[Check]:
     policy = properties.get("interlock.policy")
     yield _policy(spark, sql_name, policy, properties.get("interlock.policy.digest"))
     if policy is not None:
-        yield _features(properties, detail["tableFeatures"])
+        yield _features(sql_name, properties, detail["tableFeatures"])
     yield _foreign(spark, sql_name)
     yield _coordinator(spark, sql_name, properties, policy)
     yield _checkpoints(spark, sql_name, detail)
@@ -61,14 +61,15 @@ def _policy(spark: SparkSession, name: str, policy: str | None, digest: str | No
     return _look("Policy", not differs, found + (f", here {known}" if differs else ""), fix)
 
 
-def _features(properties: Mapping[str, str], features: list[str]) -> Check:
-    missing = [
-        feature
+def _features(name: str, properties: Mapping[str, str], features: list[str]) -> Check:
+    missing = {
+        key: feature
         for key, feature in _NEEDED.items()
         if properties.get(key) != "true" or feature not in features
-    ]
-    fix = "set the policy again, which turns on what it needs"
-    found = f"{', '.join(missing)} off" if missing else ", ".join(sorted(features))
+    }
+    switches = ", ".join(f"'{key}' = 'true'" for key in missing)
+    fix = f"ALTER TABLE {name} SET TBLPROPERTIES ({switches}), as the policy needs it"
+    found = f"{', '.join(missing.values())} off" if missing else ", ".join(sorted(features))
     return _look("Table features", not missing, found, fix)
 
 
