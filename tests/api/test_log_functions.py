@@ -74,6 +74,7 @@ def test_arguments(spark: SparkSession, t: Table, arguments: str, versions: list
         ("SELECT version FROM {history} WHERE rows_out > 0", [(3,)]),
         ("SELECT version FROM {history} LIMIT 2", [(3,), (2,)]),
         ("SELECT version FROM {history} WHERE version < 3 LIMIT 1", [(2,)]),
+        ("SELECT version FROM {history} LIMIT 1 OFFSET 2", [(1,)]),
         ("SELECT version FROM {history} ORDER BY version LIMIT 1", [(0,)]),
         (
             "SELECT f.partition['p'], h.operation FROM interlock_files('logged.t') f"
