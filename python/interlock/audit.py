@@ -17,7 +17,7 @@ class ConflictRecord:
         time: when it was rejected or committed, in UTC
         outcome: REJECTED or REBASED
         txn_id: the id of its transaction
-        operation: what the table's history calls such an operation
+        operation: what SHOW HISTORY calls such an operation, as "INSERT INTO"
         operation_class: its class under the table's policy
         policy: the policy that it was judged by
         read_version: the version that it had read
@@ -77,6 +77,10 @@ class Conflicts(Records[ConflictRecord]):
     """The commits of a table that were rejected, or passed others, newest first."""
 
     record_class = ConflictRecord
+    printed = (
+        "time", "outcome", "txn_id", "operation", "class", "read_version",
+        "version", "winners", "rules", "verdicts", "winner_operation",
+    )  # fmt: skip
 
 
 @dataclass(frozen=True)

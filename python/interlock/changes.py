@@ -63,17 +63,20 @@ def _range(
     return run(spark, f"SELECT * FROM table_between_{kind}({listed})")
 
 
-def diff(spark: SparkSession, table: str, a: int, b: int) -> Diff:
+def diff(spark: SparkSession, table: str, from_version: int, to_version: int) -> Diff:
     """Compare two versions; the arguments are those of `interlock.Table.diff`."""
-    a, b = arguments.integer("a", a), arguments.integer("b", b)
-    _ = between(spark, table, (min(a, b), max(a, b)), None).columns  # the errors are raised here
+    ends = (
+        arguments.integer("from_version", from_version),
+        arguments.integer("to_version", to_version),
+    )
+    _ = between(spark, table, (min(ends), max(ends)), None).columns  # the errors are raised here
     first, second = (
         run(
             spark,
             f"SELECT *, _metadata.row_id AS {_ID}, _metadata.row_commit_version AS {_WRITTEN}"
             f" FROM {reference(table)} VERSION AS OF {version}",
         )
-        for version in (a, b)
+        for version in ends
     )
     before = first.selectExpr(_ID, f"{_WRITTEN} AS {_BEFORE}")
     return Diff(

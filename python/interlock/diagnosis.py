@@ -31,6 +31,7 @@ class Check:
         ok: whether it is as it must be
         found: what is there
         fix: what to do about it where it is not
+        mark: what it is called where it is not
 
     """
 
@@ -38,6 +39,7 @@ class Check:
     ok: bool
     found: str
     fix: str
+    mark: str = "FAIL"
 
 
 def java() -> Check:
@@ -90,8 +92,8 @@ def no_session(error: Exception) -> Check:
     return Check("Session", False, f"does not start: {str(error).strip()}", fix)
 
 
-def of_session(session: SparkSession, folder: Path) -> Iterator[Check]:
-    """Check what only a session can tell; Delta and the disk only where its JVM is here."""
+def of_session(session: SparkSession, folder: Path | None) -> Iterator[Check]:
+    """Check what only a session can tell; Delta and the folder only where its JVM is here."""
     yield extension(session)
     for name, key, value in (
         ("Catalog", "spark.sql.catalog.spark_catalog", CATALOG),
@@ -102,7 +104,8 @@ def of_session(session: SparkSession, folder: Path) -> Iterator[Check]:
     jvm: Any = getattr(session, "_jvm", None)
     if jvm is not None:
         yield _delta(jvm.io.delta.package.VERSION())
-        yield _links(jvm, folder.resolve())
+        if folder is not None:
+            yield _links(jvm, folder.resolve())
 
 
 def extension(session: SparkSession) -> Check:

@@ -1,9 +1,24 @@
 """The errors that Interlock raises in Python.
 
-`InterlockError` is the root of all, `ConflictError` of every lost race, `UsageError` of every wrong
-use; `StorageError`, `CommitStateUnknown` and `CommittedError` are none of them. The conflict
-classes are also Delta's own classes of the same kind, so that `except
-delta.exceptions.ConcurrentAppendException` keeps catching them.
+    InterlockError                      also a PySparkException
+    ├── UsageError                      refused, whoever else writes
+    │   ├── ArgumentError               also a ValueError and a TypeError
+    │   ├── ConfigurationError
+    │   └── VersionMismatchError
+    ├── ConflictError                   lost against an earlier commit
+    │   ├── ConcurrentAppendError
+    │   ├── ConcurrentDeleteReadError
+    │   ├── ConcurrentDeleteDeleteError
+    │   ├── ConcurrentWriteError
+    │   ├── ConcurrentTransactionError
+    │   ├── MetadataChangedError
+    │   └── ProtocolChangedError
+    ├── CommitStateUnknown              nobody could say whether the commit was made
+    ├── CommittedError                  committed, and something failed after that
+    └── StorageError                    the storage failed at the commit; nothing of it is left
+
+Each subclass of `ConflictError` is also Delta's own class of the same kind, so that `except
+delta.exceptions.ConcurrentAppendException` keeps catching it.
 """
 
 from __future__ import annotations
@@ -118,7 +133,7 @@ class ConflictError(InterlockError):
         rule: the cell of the policy that decided
         winner_class: operation class of the winner
         operation_class: operation class of the job that lost
-        winner_operation: the winner's operation as the table's history names it
+        winner_operation: the winner's operation as SHOW HISTORY names it
         operation: the operation of the job that lost
         read_version: the version that the losing job had read
         winner_version: the version that the winner had made

@@ -198,7 +198,7 @@ _R = TypeVar("_R")
 
 @dataclass(frozen=True)
 class Records(Shown, Sequence[_R], Generic[_R]):
-    """Records in a fixed order.
+    """Records in a fixed order; `str` draws a table of the columns that tell most.
 
     Attributes:
         records: the records
@@ -206,6 +206,7 @@ class Records(Shown, Sequence[_R], Generic[_R]):
     """
 
     record_class: ClassVar[type[Any]]
+    printed: ClassVar[tuple[str, ...]] = ()
     records: tuple[_R, ...]
 
     def _rows(self) -> Sequence[Any]:
@@ -213,6 +214,11 @@ class Records(Shown, Sequence[_R], Generic[_R]):
 
     def _row_class(self) -> type[Any]:
         return self.record_class
+
+    def __str__(self) -> str:
+        titles = list(self.printed or tabular.columns(self.record_class).values())
+        rows = [[tabular.text(row[title]) for title in titles] for row in self.to_dicts()]
+        return "\n".join(tabular.grid([titles, *rows]))
 
     def __len__(self) -> int:
         return len(self.records)
@@ -234,6 +240,10 @@ class History(Records[HistoryRecord]):
     """The versions of a table, newest first, and what is known of each."""
 
     record_class = HistoryRecord
+    printed = (
+        "version", "time_version", "class", "policy", "operation", "winners", "rules",
+        "foreign", "rows_in", "rows_out", "files_added", "files_removed",
+    )  # fmt: skip
 
 
 class Versions(Records[VersionRecord]):

@@ -12,7 +12,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
-from interlock import arguments, changes, conversion, records
+from interlock import arguments, changes, conversion, records, tabular
 from interlock.audit import Conflicts, Explanation
 from interlock.errors import ArgumentError, ConflictError
 from interlock.results import (
@@ -56,6 +56,25 @@ class Table:
     @property
     def _reference(self) -> str:
         return reference(self.sql_name)
+
+    def _repr_html_(self) -> str:
+        """Draw what one DESCRIBE DETAIL tells, which reads no data file."""
+        from pyspark.errors import PySparkException
+
+        name = self.sql_name.replace("`", "")
+        try:
+            detail = run(self.spark, f"DESCRIBE DETAIL {self._reference}").collect()[0]
+            facts = {
+                "table": name,
+                "policy": detail["properties"].get(_POLICY),
+                "version": self.latest_version(),
+                "partitioned by": tuple(detail["partitionColumns"]),
+                "files": detail["numFiles"],
+                "bytes": detail["sizeInBytes"],
+            }
+        except PySparkException as error:  # it need not be there
+            facts = {"table": name, "error": error.getCondition()}
+        return tabular.html(list(facts), [facts])
 
     @property
     def policy(self) -> str | None:
@@ -233,15 +252,19 @@ class Table:
         """
         return changes.between(self.spark, self.sql_name, versions, timestamps)
 
-    def diff(self, a: int, b: int) -> changes.Diff:
+    def diff(self, *, from_version: int, to_version: int) -> changes.Diff:
         """Compare two versions row by row, by the rows' identity.
+
+        Args:
+            from_version: an ID version
+            to_version: another, older or newer
 
         Raises:
             interlock.UsageError: the table had no row tracking at one of them, or there is no
                 such version
 
         """
-        return changes.diff(self.spark, self.sql_name, a, b)
+        return changes.diff(self.spark, self.sql_name, from_version, to_version)
 
     def restore(
         self, *, version: int | None = None, timestamp: datetime | None = None

@@ -54,6 +54,16 @@ def html(titles: Sequence[str], rows: Sequence[Mapping[str, Any]]) -> str:
     return f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
 
 
+def grid(table: list[list[str]]) -> list[str]:
+    """Draw a table as text; its first row is its header."""
+    widths = [max(map(len, column)) for column in zip(*table, strict=True)]
+    lines = [
+        " | ".join(text.ljust(width) for text, width in zip(row, widths, strict=True)).rstrip()
+        for row in table
+    ]
+    return [lines[0], "-+-".join("-" * width for width in widths), *lines[1:]]
+
+
 def text(value: object) -> str:
     """Write a value for people; what is unknown is empty."""
     if value is None:

@@ -78,8 +78,12 @@ REFUSED: dict[str, Callable[[], object]] = {
     "versions[1] must be an int, not str: '4'.": lambda: table().between(versions=(3, "4")),
     "timestamps[0] must be a datetime, not int: 1.": lambda: table().between(timestamps=(1, TIME)),
     "give either versions or timestamps.": lambda: table().between(),
-    "a must be an int, not str: '1'.": lambda: table().diff("1", 2),
-    "b must be an int, not NoneType: None.": lambda: table().diff(1, None),
+    "from_version must be an int, not str: '1'.": lambda: table().diff(
+        from_version="1", to_version=2
+    ),
+    "to_version must be an int, not NoneType: None.": lambda: table().diff(
+        from_version=1, to_version=None
+    ),
     "fn must be a function without arguments, not str: 'UPDATE'.": lambda: interlock.retry(
         "UPDATE"  # type: ignore[call-overload]
     ),

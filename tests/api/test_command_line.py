@@ -71,13 +71,13 @@ def test_conflicts_and_explain(
     assert command("conflicts", path) == 0
     titles, _, line = capsys.readouterr().out.splitlines()
     assert titles.split(" | ")[1].strip() == "outcome"
-    assert f"REJECTED | {error.txn_id} | WRITE" in line
+    assert f"REJECTED | {error.txn_id} | INSERT INTO" in line
     assert command("conflicts", path, "--limit", "1", "--json") == 0
     (record,) = json.loads(capsys.readouterr().out)
     assert (record["txn_id"], record["winners"], record["rules"]) == (error.txn_id, [3], ["D7"])
     assert command("explain", path, error.txn_id) == 0
     told = capsys.readouterr().out
-    assert told.startswith("WRITE (APPEND) read version 2 and lost against version 3")
+    assert told.startswith("INSERT INTO (APPEND) read version 2 and lost against version 3")
     assert command("explain", path, error.txn_id, "--json") == 0
     (explanation,) = json.loads(capsys.readouterr().out)
     assert explanation["text"] + "\n" == told

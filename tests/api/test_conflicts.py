@@ -120,7 +120,7 @@ def test_explain_takes_an_error_or_an_id(lost: Lost) -> None:
 def test_errors_of_deltas_own_checks_are_found_by_their_message(lost: Lost) -> None:
     assert lost.insert.txn_id is None
     told = lost.table.explain(lost.insert)
-    assert (told.kind, told.operation) == ("MetadataChanged", "WRITE")
+    assert (told.kind, told.operation) == ("MetadataChanged", "INSERT INTO")
     assert told.message == lost.insert.message
 
 

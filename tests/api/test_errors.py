@@ -23,8 +23,8 @@ FACTS = {
     "rule": "D7",
     "winner_class": "APPEND",
     "operation_class": "APPEND",
-    "winner_operation": "WRITE",
-    "operation": "WRITE",
+    "winner_operation": "INSERT INTO",
+    "operation": "INSERT INTO",
     "read_version": 2,
     "winner_version": 3,
     "scope": "the whole table",
@@ -115,7 +115,7 @@ def test_a_write_that_loses_says_everything(race: Race, name: str) -> None:
     assert error.getCondition() == error.condition
     assert error.getSqlState() == error.sqlstate
     assert str(error) == error.message == error.getMessage()
-    assert str(error).startswith("[INTERLOCK_CONCURRENT_APPEND] WRITE on ")
+    assert str(error).startswith("[INTERLOCK_CONCURRENT_APPEND] INSERT INTO on ")
 
 
 def test_it_is_also_what_it_was(race: Race, mode: str) -> None:

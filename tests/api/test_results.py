@@ -82,6 +82,22 @@ def test_files() -> None:
     assert "<td>p=1, q=</td>" in Files((made,))._repr_html_()
 
 
+def test_printed_they_are_tables_of_what_tells_most() -> None:
+    titles, line, known, unknown = str(HISTORY).splitlines()
+    assert [title.strip() for title in titles.split("|")] == list(History.printed)
+    assert set(line) == set("-+")
+    assert " ".join(known.split()).startswith("7 | 2026-01-02 03:04:05.678+00:00 | APPEND")
+    assert unknown.startswith("6 ")
+    assert str(Versions(())).splitlines()[0] == "version | time_version | timestamp | operation"
+    assert "p=1/f" in str(Files((FileRecord("p=1/f", {}, 10, 3, 0, None, None),)))
+    assert repr(HISTORY).startswith("History(records=(HistoryRecord(version=7")
+
+
+@pytest.mark.parametrize("kind", [History, interlock.Conflicts])
+def test_what_is_printed_are_columns(kind: type[History] | type[interlock.Conflicts]) -> None:
+    assert set(kind.printed) < set(tabular.columns(kind.record_class).values())
+
+
 def test_html_is_readable_and_escaped() -> None:
     shown = HISTORY._repr_html_()
     assert shown.startswith("<table><thead><tr><th>version</th><th>time_version</th>")

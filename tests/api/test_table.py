@@ -51,6 +51,15 @@ def test_the_policy(spark: SparkSession, example: Table) -> None:
     assert table.policy is None
 
 
+def test_a_notebook_shows_a_few_facts(spark: SparkSession, example: Table) -> None:
+    shown = interlock.table(spark, str(example.path))._repr_html_()
+    titles = ("table", "policy", "version", "partitioned by", "files", "bytes")
+    assert "".join(f"<th>{title}</th>" for title in titles) in shown
+    assert "<td>maxcompute_delta</td><td>2</td><td></td><td>2</td>" in shown
+    missing = interlock.table(spark, "no.such")._repr_html_()
+    assert "<td>no.such</td><td>TABLE_OR_VIEW_NOT_FOUND</td>" in missing
+
+
 def test_the_way_back(spark: SparkSession, example: Table) -> None:
     table = interlock.table(spark, str(example.path))
     with pytest.raises(interlock.UsageError, match="INTERLOCK_INVALID_ARGUMENT"):
@@ -175,7 +184,7 @@ def test_nothing_is_put_in_place_of_what_looks_like_a_variable(
     assert named.policy == "row_level"
     assert (named.latest_version(), len(named.conflicts())) == (4, 0)
     assert named.as_of(version=1).count() == named.between(versions=(1, None)).count() == 2
-    assert named.diff(1, 3).added.count() == 2
+    assert named.diff(from_version=1, to_version=3).added.count() == 2
     with pytest.raises(ValueError, match="would replace a part of the table's name"):
         named.restore(version=1)
     with pytest.raises(ValueError, match="would replace a part of the column's name"):

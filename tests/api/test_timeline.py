@@ -73,7 +73,7 @@ LOST = conflict(
     read_version=1,
     winners=(3,),
     operation_class="MUTATE",
-    winner_operation="WRITE",
+    winner_operation="INSERT INTO",
     winner_class="APPEND",
     scope="p=1, p=2, ...",
     user="ann",

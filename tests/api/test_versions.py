@@ -175,7 +175,7 @@ def test_one_of_the_two_is_needed(
         lambda t: t.between(versions=(3, 2)),
         lambda t: t.between(versions=(3, 6)),
         lambda t: t.between(versions=(-2, 3)),
-        lambda t: t.diff(0, 6),
+        lambda t: t.diff(from_version=0, to_version=6),
     ],
     ids=["turned round", "too late", "too early", "diff"],
 )
@@ -188,7 +188,7 @@ def test_a_range_that_is_none(
 
 def test_diff(table: interlock.Table) -> None:
     """The compaction in between has moved row 1 and changed none."""
-    diff = table.diff(1, 5)
+    diff = table.diff(from_version=1, to_version=5)
     frames = {"+": diff.added, "-": diff.removed, "~": diff.changed}
     added, removed, changed = (f.selectExpr(f"'{how}' AS how", "*") for how, f in frames.items())
     expected = {("+", 4, "d", 1), ("-", 3, "c", 2), ("~", 2, "B", 1)}

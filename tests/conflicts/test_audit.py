@@ -98,7 +98,7 @@ def test_every_kind_of_conflict_leaves_a_record(
         assert record["condition"] == error.condition
         winner = commit_info(table, record["winnerVersion"])
         assert record["readVersion"] == record["winnerVersion"] - 1
-        assert record["winnerOperation"] == winner["operation"]
+        assert record["winnerOperation"] == winner["operation"].replace("WRITE", "INSERT INTO")
         assert record["winnerTxnId"] == winner["txnId"]
         assert record["user"] == spark.sparkContext.sparkUser()
         assert record["application"] == spark.sparkContext.applicationId
@@ -117,7 +117,7 @@ def test_a_record_has_the_facts_of_the_error(lost: dict[str, Lost]) -> None:
         "verdict": "FAIL",
         "winnerClass": "APPEND",
         "operationClass": "APPEND",
-        "operation": "WRITE",
+        "operation": "INSERT INTO",
         "scope": "the whole table",
         "why": error.why,
         "table": error.table,
@@ -150,7 +150,7 @@ def test_conflicts_are_listed_newest_first(
     assert newest == rows[:2]
     row, (error, record) = rows[-1], lost["ConcurrentAppend"]
     assert row["txn_id"] == record["txnId"]
-    assert (row["operation"], row["class"], row["rules"]) == ("WRITE", "APPEND", ["D7"])
+    assert (row["operation"], row["class"], row["rules"]) == ("INSERT INTO", "APPEND", ["D7"])
     assert (row["read_version"], row["winners"], row["version"]) == (2, [3], None)
     assert (row["message"], row["bytes"]) == (error.message, record["bytes"])
     assert tuple(row[name] for name in WHO) == tuple(record[name] for name in WHO)
@@ -172,7 +172,7 @@ def test_a_conflict_is_explained(spark: SparkSession, table: Table, lost: dict[s
     assert append["retry_helps"] is True
     assert append["layout"].startswith("Partition the table")
     for told in (
-        "WRITE (APPEND) read version 2 and lost against version 3 (WRITE, APPEND).",
+        "INSERT INTO (APPEND) read version 2 and lost against version 3 (INSERT INTO, APPEND).",
         "Policy maxcompute_delta, rule D7: APPEND fails after APPEND. Source: ",
         "Where they met: the whole table.",
         "Run it again? Yes",

@@ -54,7 +54,7 @@ def test_a_conflict_in_sql_says_everything(spark: SparkSession, example: Table) 
     assert error.policy == "maxcompute_delta"
     assert error.rule == "D7"
     assert (error.winner_class, error.operation_class) == ("APPEND", "APPEND")
-    assert (error.winner_operation, error.operation) == ("WRITE", "WRITE")
+    assert (error.winner_operation, error.operation) == ("INSERT INTO", "INSERT INTO")
     assert (error.read_version, error.winner_version) == (2, 3)
     assert error.scope
     assert error.table is not None

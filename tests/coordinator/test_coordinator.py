@@ -323,7 +323,7 @@ class TestLifeOfATable:
         spark.sql(f"INSERT INTO {table} VALUES (4, 'd')")
         put_back(table, tmp_path / "backup")
         (repaired,) = spark.sql(f"CALL interlock.repair('{table.path}')").collect()
-        assert repaired.asDict() == {"version": 2, "operation": "WRITE"}
+        assert repaired.asDict() == {"version": 2, "operation": "INSERT INTO"}
         spark.sql(f"INSERT INTO {table} VALUES (5, 'e')")
         check_log(table)
         check_row_ids(spark, table)

@@ -106,8 +106,7 @@ def test_every_version_is_told(spark: SparkSession, life: Table) -> None:
         assert row["timestamp"].timestamp() == info["inCommitTimestamp"] / 1000
         assert row["time_version"] in (None, row["timestamp"])
         assert (row["policy"], row["winners"]) == ("maxcompute_delta", [])
-        # Delta's RESTORE takes no tags; who made it is not in the log.
-        user = None if row["operation"] == "RESTORE" else spark.sparkContext.sparkUser()
+        user = spark.sparkContext.sparkUser()
         assert (row["rules"], row["foreign"], row["user"]) == ([], False, user)
 
 

@@ -74,8 +74,8 @@ class TestOffAndOn:
             lambda: spark.sql(f"SELECT * FROM table_between_versions('{gap}', 1, 5)"),
             lambda: spark.read.option("afterVersion", 1).format("delta").load(str(gap.path)),
             lambda: interlock.table(spark, str(gap)).between(versions=(1, 5)),
-            lambda: interlock.table(spark, str(gap)).diff(1, 5),
-            lambda: interlock.table(spark, str(gap)).diff(5, 1),
+            lambda: interlock.table(spark, str(gap)).diff(from_version=1, to_version=5),
+            lambda: interlock.table(spark, str(gap)).diff(from_version=5, to_version=1),
         ]
         for ask in ways:
             message = refusal(ask)

@@ -10,7 +10,7 @@ from typing import Any
 
 from interlock import artifacts
 from interlock.commands.sessions import bare_jvm
-from interlock.lab.report import grid
+from interlock.tabular import grid
 
 _URL = "jdbc:postgresql://HOST:PORT/DATABASE"
 _ACTIONS = {

@@ -1,4 +1,4 @@
-"""`interlock doctor`: checks that Interlock works on this machine, and says what to fix."""
+"""`interlock doctor`: checks this machine or a table, and says what to do about what is wrong."""
 
 from __future__ import annotations
 
@@ -6,28 +6,32 @@ import argparse
 import json
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from interlock import diagnosis
-from interlock.commands.sessions import add_conf, user_session
+from interlock.commands.sessions import add_conf, unlogged, user_session
 from interlock.diagnosis import Check
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
 
 
 def add_to(commands: Any) -> None:
     """Declare the command."""
     parser: argparse.ArgumentParser = commands.add_parser(
         "doctor",
-        help="check Java, Spark, Delta, the jar, the session and the disk",
-        description="Checks what Interlock needs and says what to fix. Exit status 1 if anything "
-        "fails.",
+        help="check Java, Spark, Delta, the jar and the session; and the disk, or a table",
+        description="Checks what Interlock needs and says what to fix. With a table, looks at the "
+        "table too: policy, features, foreign commits, coordinator, checkpoint and files. Exit "
+        "status 1 if anything fails or is worth a look.",
     )
     parser.add_argument(
-        "folder",
+        "target",
         nargs="?",
-        type=Path,
-        default=Path(),
-        metavar="FOLDER",
-        help="where tables are, or will be, on this machine; by default the current folder",
+        default=".",
+        metavar="FOLDER|TABLE",
+        help="a folder of this machine where tables are, or will be; anything else is a table, by "
+        "its name or path. By default the current folder",
     )
     add_conf(parser)
     parser.add_argument("--json", action="store_true", help="print JSON")
@@ -54,9 +58,32 @@ def _checks(arguments: argparse.Namespace) -> Iterator[Check]:
         return
     try:
         with user_session(arguments.conf) as spark:
-            yield from diagnosis.of_session(spark, arguments.folder)
+            folder = _folder(arguments.target)
+            yield from diagnosis.of_session(spark, folder)
+            if folder is None:
+                yield from _table(spark, arguments.target)
     except Exception as error:  # whatever Spark or Ivy may raise
         yield diagnosis.no_session(error)
+
+
+def _folder(target: str) -> Path | None:
+    """Take it for a folder if it is one, and no Delta table."""
+    path = Path(target)
+    return path if path.is_dir() and not (path / "_delta_log").is_dir() else None
+
+
+def _table(spark: SparkSession, target: str) -> Iterator[Check]:
+    from pyspark.errors import PySparkException
+
+    from interlock.table_diagnosis import of_table
+
+    path = Path(target)
+    try:
+        with unlogged():
+            yield from of_table(spark, str(path.resolve()) if path.is_dir() else target)
+    except (ValueError, PySparkException) as error:
+        found = str(error).partition("\n\nJVM stacktrace:")[0].partition("; line 1")[0]
+        yield Check("Table", False, found, "name a Delta table, as db.t or by its path")
 
 
 def _as_dict(check: Check) -> dict[str, object]:
@@ -65,5 +92,5 @@ def _as_dict(check: Check) -> dict[str, object]:
 
 
 def _text(check: Check) -> str:
-    line = f"{'ok  ' if check.ok else 'FAIL'} {check.name}: {check.found}"
+    line = f"{'ok  ' if check.ok else check.mark} {check.name}: {check.found}"
     return line if check.ok else f"{line}\n     fix: {check.fix}"

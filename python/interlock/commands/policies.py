@@ -8,7 +8,7 @@ from itertools import groupby
 from typing import TYPE_CHECKING, Any
 
 from interlock.commands.sessions import add_conf, complain, unlogged, user_session
-from interlock.lab.report import grid
+from interlock.tabular import grid
 
 if TYPE_CHECKING:
     from pyspark.sql import Row

@@ -3,28 +3,19 @@
 from __future__ import annotations
 
 import argparse
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from interlock import tabular
 from interlock.commands.sessions import add_conf, complain, unlogged, user_session
-from interlock.lab.report import grid
+
+if TYPE_CHECKING:
+    from interlock.results import Shown
 
 _HELP = {
     "history": "show the versions of a table and what is known of each",
     "versions": "show the versions of a table and their times",
     "conflicts": "show the commits of a table that were rejected, or passed others",
 }
-_COLUMNS = {
-    "history": (
-        "version", "time_version", "class", "policy", "operation", "winners", "rules",
-        "foreign", "rows_in", "rows_out", "files_added", "files_removed",
-    ),
-    "versions": ("version", "time_version", "timestamp", "operation"),
-    "conflicts": (
-        "time", "outcome", "txn_id", "operation", "class", "read_version",
-        "version", "winners", "rules", "verdicts", "winner_operation",
-    ),
-}  # fmt: skip
 
 
 def add_to(commands: Any) -> None:
@@ -54,18 +45,11 @@ def run(arguments: argparse.Namespace) -> int:
         found = _found(arguments)
     except (ValueError, PySparkException) as error:
         return complain(arguments.command, error)
-    if arguments.json:
-        print(tabular.as_json(found))
-    elif arguments.command == "explain":
-        print(found[0]["text"])
-    else:
-        titles = _COLUMNS[arguments.command]
-        rows = [[tabular.text(row[title]) for title in titles] for row in found]
-        print("\n".join(grid([list(titles), *rows])))
+    print(tabular.as_json(found.to_dicts()) if arguments.json else found)
     return 0
 
 
-def _found(arguments: argparse.Namespace) -> list[dict[str, Any]]:
+def _found(arguments: argparse.Namespace) -> Shown:
     from interlock.tables import table
 
     with user_session(arguments.conf) as spark, unlogged():
@@ -73,10 +57,10 @@ def _found(arguments: argparse.Namespace) -> list[dict[str, Any]]:
         limit: int | None = getattr(arguments, "limit", None)
         match arguments.command:
             case "explain":
-                return chosen.explain(arguments.txn_id).to_dicts()
+                return chosen.explain(arguments.txn_id)
             case "conflicts":
-                return chosen.conflicts(limit=limit).to_dicts()
+                return chosen.conflicts(limit=limit)
             case "versions":
-                return chosen.versions(limit=limit).to_dicts()
+                return chosen.versions(limit=limit)
             case _:
-                return chosen.history(limit=limit).to_dicts()
+                return chosen.history(limit=limit)

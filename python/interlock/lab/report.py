@@ -9,6 +9,7 @@ from itertools import chain
 
 from interlock.lab.documents import Cell, Matrix
 from interlock.lab.runner import CaseResult, show
+from interlock.tabular import grid
 
 
 class Mark(Enum):
@@ -86,16 +87,6 @@ def as_json(report: MatrixReport) -> dict[str, object]:
 
 def _cell_text(report: MatrixReport, cell: Cell) -> str:
     return f"{cell.id} {cell.outcome.value}/{report.seen(cell)} {report.mark(cell).value}"
-
-
-def grid(table: list[list[str]]) -> list[str]:
-    """Draw a table whose first row is its header."""
-    widths = [max(map(len, column)) for column in zip(*table, strict=True)]
-    lines = [
-        " | ".join(text.ljust(width) for text, width in zip(row, widths, strict=True)).rstrip()
-        for row in table
-    ]
-    return [lines[0], "-+-".join("-" * width for width in widths), *lines[1:]]
 
 
 def _wrong_lines(report: MatrixReport) -> Iterable[str]:

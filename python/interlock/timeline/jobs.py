@@ -146,7 +146,7 @@ def _committed(
 def _rejected(record: ConflictRecord) -> Job:
     read = record.read_version
     end = max(record.winners, default=0 if read is None else read + 1)
-    label = _operation(record.operation, record.operation_class) or "unknown operation"
+    label = record.operation or "unknown operation"
     kind = _kind(record.operation_class, label)
     return Job(
         key=f"a-{record.txn_id}",
@@ -187,12 +187,11 @@ def _made(record: HistoryRecord, versions: Mapping[int, HistoryRecord]) -> Itera
 def _lost(record: ConflictRecord) -> Iterator[str]:
     """Tell of a rejected commit in the words of `Table.explain`, then in those of its error."""
     read = "" if record.read_version is None else f" read version {record.read_version} and"
-    operation = _operation(record.winner_operation, record.winner_class)
-    winners = [_version(version, operation, record.winner_class) for version in record.winners] or [
-        "another commit"
-    ]
-    job = _job(_operation(record.operation, record.operation_class), record.operation_class)
-    yield f"{job}{read} lost against {winners[0]}."
+    winner = next(
+        (_version(v, record.winner_operation, record.winner_class) for v in record.winners),
+        "another commit",
+    )
+    yield f"{_job(record.operation, record.operation_class)}{read} lost against {winner}."
     yield from (record.message or "").splitlines()
 
 
@@ -203,15 +202,6 @@ def _job(operation: str | None, operation_class: str | None) -> str:
 def _version(version: int, operation: str | None, operation_class: str | None) -> str:
     known = ", ".join(filter(None, (operation, operation_class)))
     return f"version {version} ({known})" if known else f"version {version}"
-
-
-def _operation(operation: str | None, operation_class: str | None) -> str | None:
-    """Call an INSERT what the history calls it; in records of conflicts it is Delta's WRITE."""
-    if operation != "WRITE":
-        return operation
-    return {"APPEND": "INSERT INTO", "OVERWRITE": "INSERT OVERWRITE"}.get(
-        operation_class or "", operation
-    )
 
 
 def _kind(operation_class: str | None, operation: str) -> str:

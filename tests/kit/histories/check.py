@@ -109,7 +109,7 @@ def _check_log(expected: Replay, log: Sequence[Version]) -> None:
             tags = log[wanted.version].info.get("tags") or {}
             over = tags.get("interlock.winners", "")
             stated = tuple(int(version) for version in over.split(",") if version)
-            assert stated == wanted.verdict.passed, f"rebasedOver of version {wanted.version}"
+            assert stated == wanted.verdict.passed, f"winners of version {wanted.version}"
 
 
 def _check_rows(

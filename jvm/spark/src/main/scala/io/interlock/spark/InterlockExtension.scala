@@ -1,6 +1,7 @@
 package io.interlock.spark
 
 import io.interlock.spark.history.LatestFunctions
+import io.interlock.spark.procedures.LogFunctions
 import io.interlock.spark.properties.{
   DeltaOnly,
   Handshake,
@@ -47,6 +48,7 @@ final class InterlockExtension extends (SparkSessionExtensions => Unit) {
     extensions.injectCheckRule(_ => RequiredStatistics)
     LatestFunctions.register(extensions)
     TableFunctions.register(extensions)
+    LogFunctions.register(extensions)
   }
 }
 

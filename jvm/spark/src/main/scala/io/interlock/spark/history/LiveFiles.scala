@@ -7,6 +7,7 @@ import io.interlock.spark.compaction.Lineage
 import io.interlock.spark.predicates.PartitionScope
 import org.apache.spark.sql.catalyst.expressions.Expression
 import org.apache.spark.sql.delta.actions.{AddFile, FileAction, Metadata, RemoveFile}
+import org.apache.spark.sql.delta.catalog.DeltaTableV2
 import org.apache.spark.sql.delta.interlock.log.CommitLog
 import org.apache.spark.sql.delta.{DeltaColumnMapping, Snapshot}
 import org.apache.spark.sql.types._
@@ -34,11 +35,10 @@ object LiveFiles {
     */
   def of(
       session: SparkSession,
-      name: String,
+      table: DeltaTableV2,
       statement: String,
       partition: Map[String, Option[String]]
   ): Iterator[Row] = {
-    val table = NamedTable.load(session, name, statement)
     val snapshot = NamedTable.snapshot(session, table, statement)
     val columns = snapshot.metadata.partitionSchema
     val scope = PartitionScope.predicate(session, table.name(), columns, partition)

@@ -4,13 +4,13 @@ import io.interlock.spark.errors.InterlockException
 import io.interlock.spark.predicates.PartitionScope
 import io.interlock.spark.properties.TableProperties
 import io.interlock.spark.text.SqlText
+import org.apache.spark.sql.SparkSession
 import org.apache.spark.sql.catalyst.analysis.{ResolvedTable, UnresolvedTable}
 import org.apache.spark.sql.catalyst.parser.CatalystSqlParser
 import org.apache.spark.sql.delta.catalog.DeltaTableV2
 import org.apache.spark.sql.delta.interlock.judging.{PartitionPredicates, PartitionValues}
 import org.apache.spark.sql.delta.{ResolveDeltaPathTable, Snapshot}
 import org.apache.spark.sql.types.StructType
-import org.apache.spark.sql.{Row, SparkSession}
 
 /** Delta tables by name, for statements, functions and procedures that read a table's log. */
 object NamedTable {
@@ -54,16 +54,9 @@ object NamedTable {
   /** What [[history]] and SHOW HISTORY return. */
   val historySchema: StructType = VersionRecord.schema
 
-  /** The versions of a table, newest first, read as the iterator advances. */
-  def history(
-      session: SparkSession,
-      name: String,
-      statement: String,
-      partition: Map[String, Option[String]]
-  ): Iterator[Row] =
-    history(session, load(session, name, statement), statement, partition).records().map(_.toRow)
-
-  /** @param statement
+  /** The versions of a table, from its log.
+    *
+    * @param statement
     *   what asks, for errors
     * @param partition
     *   values of partition columns; empty for the whole table

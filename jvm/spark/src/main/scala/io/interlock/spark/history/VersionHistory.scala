@@ -77,7 +77,7 @@ final private[spark] class VersionHistory(
       timestamp = timestamp,
       operationClass = operationClass,
       policy = tags.get(CommitTags.Policy).orElse(copied),
-      operation = change.info.flatMap(operation),
+      operation = change.info.flatMap(CommitLog.operation),
       operationParameters = change.info.map(info =>
         CommitInfo.getLegacyPostDeserializationOperationParameters(info.operationParameters)
       ),
@@ -102,16 +102,6 @@ final private[spark] class VersionHistory(
   private def copiedUnder(change: VersionChange): Option[String] = change.info
     .filter(info => CommitTags.isOurs(info) && VersionHistory.copies(info.operation))
     .flatMap(_ => log.policyAt(change.version))
-
-  /** Delta calls every INSERT a WRITE. */
-  private def operation(info: CommitInfo): Option[String] = Option(info.operation).map {
-    case "WRITE" => CommitLog.unquoted(info.operationParameters).get("mode") match {
-        case Some("Append") => "INSERT INTO"
-        case Some("Overwrite") => "INSERT OVERWRITE"
-        case _ => "WRITE"
-      }
-    case other => other
-  }
 }
 
 private object VersionHistory {

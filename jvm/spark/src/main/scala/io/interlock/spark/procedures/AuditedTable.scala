@@ -9,6 +9,7 @@ import io.interlock.spark.history.NamedTable
 import io.interlock.spark.properties.SessionPolicies
 import org.apache.spark.sql.delta.Snapshot
 import org.apache.spark.sql.delta.actions.CommitInfo
+import org.apache.spark.sql.delta.catalog.DeltaTableV2
 import org.apache.spark.sql.delta.interlock.log.CommitLog
 import org.apache.spark.sql.types.StructType
 import org.apache.spark.sql.{Row, SparkSession}
@@ -27,14 +28,17 @@ object AuditedTable {
   private val MostNamed = 5
 
   /** Rejected and rebased commits, newest first, read as the iterator advances. */
-  def conflicts(session: SparkSession, name: String, statement: String): Iterator[Row] =
-    newestFirst(snapshot(session, name, statement)).map(_.toRow)
+  private[procedures] def conflicts(
+      session: SparkSession,
+      table: DeltaTableV2,
+      statement: String
+  ): Iterator[Row] = newestFirst(NamedTable.snapshot(session, table, statement)).map(_.toRow)
 
   /** @throws InterlockException
     *   INTERLOCK_UNKNOWN_TRANSACTION
     */
   def explain(session: SparkSession, name: String, txnId: String, statement: String): Row = {
-    val now = snapshot(session, name, statement)
+    val now = NamedTable.snapshot(session, NamedTable.load(session, name, statement), statement)
     val record = rejectedBy(now, txnId)
       .orElse(committedBy(now, txnId).map { case (version, rebased) =>
         rebased.getOrElse(throw InterlockException.unknownTransaction(
@@ -55,7 +59,7 @@ object AuditedTable {
   private def met(now: Snapshot, version: Long): Option[WinningVersion] =
     new CommitLog(now).info(version).map { info =>
       val tags = info.tags.getOrElse(Map.empty)
-      WinningVersion(version, Option(info.operation), tags.get(CommitTags.Class), info.txnId)
+      WinningVersion(version, CommitLog.operation(info), tags.get(CommitTags.Class), info.txnId)
     }
 
   private def whatThereIs(now: Snapshot): String = {
@@ -63,9 +67,6 @@ object AuditedTable {
     if (newest.isEmpty) "The table has no records"
     else s"The newest transactions with a record are ${newest.mkString(", ")}"
   }
-
-  private def snapshot(session: SparkSession, name: String, statement: String): Snapshot =
-    NamedTable.snapshot(session, NamedTable.load(session, name, statement), statement)
 
   /** All records, newest first. Files and commits are read as the iterator advances. */
   private def newestFirst(snapshot: Snapshot): Iterator[ConflictRecord] = {
@@ -114,7 +115,7 @@ object AuditedTable {
       val commit = RecordedCommit(
         Instant.ofEpochMilli(millis),
         txnId,
-        operation = Option(info.operation),
+        operation = CommitLog.operation(info),
         operationClass = tags.get(CommitTags.Class),
         policy = tags.get(CommitTags.Policy),
         readVersion = info.readVersion,

@@ -18,16 +18,24 @@ abstract private[procedures] class InterlockProcedure extends SimpleProcedure {
   final override def isDeterministic: Boolean = false
 
   final override def call(arguments: InternalRow): java.util.Iterator[Scan] = {
-    val toCatalyst = CatalystTypeConverters.createToCatalystConverter(outputType)
     val named = new Arguments(parameters.map(_.name).toSeq, arguments)
-    val found = run(SparkSession.active, named).map(toCatalyst(_).asInstanceOf[InternalRow])
-    Collections.singleton[Scan](LocalRows(found.toArray, outputType)).iterator
+    val found = LocalRows.of(outputType, run(SparkSession.active, named))
+    Collections.singleton[Scan](found).iterator
   }
 }
 
-final private case class LocalRows(found: Array[InternalRow], readSchema: StructType)
+final private[procedures] case class LocalRows(found: Array[InternalRow], readSchema: StructType)
     extends LocalScan {
   override def rows(): Array[InternalRow] = found
+}
+
+private[procedures] object LocalRows {
+
+  /** All rows, read now. */
+  def of(schema: StructType, rows: Iterator[Row]): LocalRows = {
+    val toCatalyst = CatalystTypeConverters.createToCatalystConverter(schema)
+    LocalRows(rows.map(toCatalyst(_).asInstanceOf[InternalRow]).toArray, schema)
+  }
 }
 
 /** Parameters that several procedures have. */

@@ -22,6 +22,6 @@ object LogRepair {
     DeltaLog.invalidateCache(session, NamedTable.load(session, name, statement).deltaLog.dataPath)
     val now = NamedTable.snapshot(session, NamedTable.load(session, name, statement), statement)
     Coordinators.forget(now.deltaLog)
-    Row(now.version, new CommitLog(now).info(now.version).map(_.operation).orNull)
+    Row(now.version, new CommitLog(now).info(now.version).flatMap(CommitLog.operation).orNull)
   }
 }

@@ -1,23 +1,27 @@
 package io.interlock.spark.procedures
 
 import io.interlock.spark.history.NamedTable
-import org.apache.spark.sql.connector.catalog.procedures.ProcedureParameter
+import org.apache.spark.sql.delta.catalog.DeltaTableV2
 import org.apache.spark.sql.types.StructType
 import org.apache.spark.sql.{Row, SparkSession}
 
 /** The two kinds of versions, without what they did. */
-private[procedures] object VersionsProcedure extends InterlockProcedure {
+private[procedures] object VersionsProcedure extends LogProcedure(Parameters.Limit) {
   private val columns = Seq("version", "time_version", "timestamp", "operation")
 
   override val name: String = "versions"
-  override val parameters: Array[ProcedureParameter] = Array(Parameters.Table, Parameters.Limit)
   override val outputType: StructType = StructType(columns.map(NamedTable.historySchema(_)))
   override val description: String =
     "The ID versions and time versions of a table, for VERSION AS OF and TIMESTAMP AS OF."
 
-  override protected def run(session: SparkSession, arguments: Arguments): Iterator[Row] = {
+  override def read(
+      session: SparkSession,
+      table: DeltaTableV2,
+      statement: String,
+      arguments: Arguments
+  ): Iterator[Row] = {
     val fields = columns.map(NamedTable.historySchema.fieldIndex)
-    arguments.limited(NamedTable.history(session, arguments.table, name, Map.empty))
-      .map(record => Row.fromSeq(fields.map(record.get)))
+    arguments.limited(NamedTable.history(session, table, statement, Map.empty).records())
+      .map(record => Row.fromSeq(fields.map(record.toRow.get)))
   }
 }

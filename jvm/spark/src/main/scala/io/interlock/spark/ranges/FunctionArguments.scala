@@ -29,6 +29,17 @@ private[spark] object FunctionArguments {
     found.toInt
   }
 
+  /** What Spark could store in a column of that type, NULL too. */
+  def of(what: String, expression: Expression, wanted: DataType): Any = {
+    val kind = wanted match {
+      case DoubleType => "number"
+      case _: MapType => "map of texts to texts"
+      case _ => "string"
+    }
+    def accepts(found: DataType) = Cast.canANSIStoreAssign(found, wanted)
+    nullable(what, s"a constant $kind", expression, wanted, accepts)
+  }
+
   /** A string or date is taken in the session's time zone. */
   def time(what: String, expression: Expression): Point.Time =
     Point.Time(long(what, "a constant timestamp", expression, TimestampType, isTime))
@@ -55,12 +66,21 @@ private[spark] object FunctionArguments {
       expression: Expression,
       wanted: DataType,
       accepts: DataType => Boolean
+  ): Any = Option(nullable(what, expected, expression, wanted, accepts))
+    .getOrElse(throw InterlockException.invalidArgument(what, expression.sql, expected))
+
+  private def nullable(
+      what: String,
+      expected: String,
+      expression: Expression,
+      wanted: DataType,
+      accepts: DataType => Boolean
   ): Any = {
     val evaluable = expression.transform { case r: RuntimeReplaceable => r.replacement }
-    def refused = InterlockException.invalidArgument(what, expression.sql, expected)
-    if (!evaluable.foldable || !accepts(evaluable.dataType)) throw refused
+    if (!evaluable.foldable || !accepts(evaluable.dataType))
+      throw InterlockException.invalidArgument(what, expression.sql, expected)
     val zone = Some(SQLConf.get.sessionLocalTimeZone)
-    Option(Cast(evaluable, wanted, zone, ansiEnabled = false).eval()).getOrElse(throw refused)
+    Cast(evaluable, wanted, zone, ansiEnabled = false).eval()
   }
 
   /** Spark's error of a call with too few or too many arguments.

@@ -51,7 +51,11 @@ final case class GovernedCommit(
 
   def refuseUnlessPermitted(table: String): Unit =
     if (!policy.permits(operationClass))
-      throw InterlockException.operationNotSupported(operation.name, table, policy.name)
+      throw InterlockException.operationNotSupported(
+        CommitLog.operation(operation),
+        table,
+        policy.name
+      )
 
   /** The attempt as its policy judges it, see [[Footprint.attempts]].
     *

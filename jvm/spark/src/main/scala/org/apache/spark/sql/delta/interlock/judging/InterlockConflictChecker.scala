@@ -5,6 +5,7 @@ import io.interlock.spark.errors.Conflicts
 import io.interlock.spark.properties.SessionPolicies
 import org.apache.spark.sql.SparkSession
 import org.apache.spark.sql.delta._
+import org.apache.spark.sql.delta.interlock.log.CommitLog
 import org.apache.spark.sql.delta.interlock.rebase.{MovedReads, ReplaceLive, RowRebase, RowVectors}
 
 /** Delta's conflict check with the three checks on data files decided by a policy.
@@ -118,8 +119,9 @@ private[interlock] class InterlockConflictChecker(
       verdict = ruling.verdict,
       winnerClass = Some(judgedWinner.operationClass),
       operationClass = judged.operationClass,
-      winnerOperation = Some(winner.commitInfo.fold("an unnamed operation")(_.operation)),
-      operation = attempt.operation.name,
+      winnerOperation =
+        winner.commitInfo.flatMap(CommitLog.operation).orElse(Some("an unnamed operation")),
+      operation = CommitLog.operation(attempt.operation),
       readVersion = info.readSnapshot.version,
       winnerVersion = winner.commitVersion,
       scope = scopeText,

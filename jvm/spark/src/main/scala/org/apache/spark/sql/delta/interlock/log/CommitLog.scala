@@ -10,6 +10,7 @@ import org.apache.spark.sql.delta.util.{DeltaCommitFileProvider, JsonUtils}
 import org.apache.spark.sql.delta.{
   DeltaConfigs,
   DeltaHistoryManager,
+  DeltaOperations,
   InCommitTimestampUtils,
   Snapshot
 }
@@ -126,6 +127,24 @@ final class CommitLog(snapshot: Snapshot) {
 }
 
 object CommitLog {
+
+  /** What a commit did, by the statement's name: Delta calls every INSERT a WRITE.
+    *
+    * @param parameters
+    *   as the commit's file has them
+    */
+  def operation(name: String, parameters: Map[String, String]): String =
+    (name, unquoted(parameters).get("mode")) match {
+      case ("WRITE", Some("Append")) => "INSERT INTO"
+      case ("WRITE", Some("Overwrite")) => "INSERT OVERWRITE"
+      case _ => name
+    }
+
+  def operation(of: DeltaOperations.Operation): String = operation(of.name, of.jsonEncodedValues)
+
+  /** None where the commit does not say. */
+  def operation(info: CommitInfo): Option[String] =
+    Option(info.operation).map(operation(_, Option(info.operationParameters).getOrElse(Map.empty)))
 
   /** A commit's parameters as its file has them: strings are JSON, quoted and escaped. */
   def unquoted(parameters: Map[String, String]): Map[String, String] =

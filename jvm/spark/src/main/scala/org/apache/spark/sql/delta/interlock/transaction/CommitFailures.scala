@@ -13,6 +13,7 @@ import io.interlock.spark.errors._
 import org.apache.spark.sql.delta.DeltaOperations.{Operation, OptimizeOrReorg}
 import org.apache.spark.sql.delta.actions.{Action, RemoveFile}
 import org.apache.spark.sql.delta.interlock.judging.GovernedCommit
+import org.apache.spark.sql.delta.interlock.log.CommitLog
 import org.apache.spark.sql.delta.interlock.transaction.CommitState.Made
 import org.apache.spark.sql.delta.{ConcurrentWriteException, DeltaConcurrentModificationException}
 import org.apache.spark.sql.functions.col
@@ -71,7 +72,7 @@ final private[transaction] class CommitFailures(
     // Hooks that run after the commit may fail as well: then the files are live.
     case _ if transaction.isMade => behindCommit(op, failed)
     case unknown: CommitUnknownException =>
-      CommitStateUnknownException.of(table.name, op.name, unknown)
+      CommitStateUnknownException.of(table.name, CommitLog.operation(op), unknown)
     case _: VirtualMachineError => failed
     case conflict: DeltaConcurrentModificationException => lost(op, actions, conflict)
     case CommitsGone(conflict) => lost(op, actions, conflict)
@@ -80,7 +81,13 @@ final private[transaction] class CommitFailures(
 
   private def behindCommit(op: Operation, failed: Throwable): Throwable =
     StorageFault.innermost(failed).fold(failed)(reason =>
-      InterlockException.failedAfterCommit(table.name, op.name, transaction.txnId, reason, failed)
+      InterlockException.failedAfterCommit(
+        table.name,
+        CommitLog.operation(op),
+        transaction.txnId,
+        reason,
+        failed
+      )
     )
 
   /** The same for RESTORE and CLONE, which any commit since the version that was read rejects. */
@@ -119,7 +126,7 @@ final private[transaction] class CommitFailures(
     reason,
     policy,
     operationClass,
-    op.name,
+    CommitLog.operation(op),
     table.name,
     table.snapshot.version,
     transaction.txnId,
@@ -174,9 +181,9 @@ final private[transaction] class CommitFailures(
     case refused: InterlockException => refused
     case NonFatal(_) if !table.isNew && !transaction.isSameTable && table.canSeeLog =>
       val found = table.whatBecame(transaction.session)
-      InterlockException.tableGone(table.name, op.name, found, failed)
+      InterlockException.tableGone(table.name, CommitLog.operation(op), found, failed)
     case StorageFault(reason) =>
-      InterlockException.storageFailed(table.name, op.name, reason, left, failed)
+      InterlockException.storageFailed(table.name, CommitLog.operation(op), reason, left, failed)
     case _ => failed
   }
 }

@@ -14,6 +14,7 @@ import org.apache.spark.sql.delta._
 import org.apache.spark.sql.delta.actions._
 import org.apache.spark.sql.delta.coordinatedcommits._
 import org.apache.spark.sql.delta.interlock.judging.{GovernedCommit, ReadRows}
+import org.apache.spark.sql.delta.interlock.log.Committer
 import org.apache.spark.sql.delta.interlock.transaction.CommitState.Made
 
 /** A Delta transaction that commits under the policy of its table, through the queue of its
@@ -79,7 +80,9 @@ class InterlockTransaction(log: DeltaLog, catalogTable: Option[CatalogTable], sn
     val merged = protocol.map(rules.merged(_, newProtocol, metadata))
     // Delta asks for the actions when it writes them.
     val looked = Iterator.empty[Action] ++ { refuseAnother(); actions }
-    def large = super.commitLarge(session, looked, merged, op, context, metrics)
+    // The one place for it in such a commit, which has no tags.
+    val user = rules.policyOf(op, metadata).map(_ => "user" -> Committer.of(session).user)
+    def large = super.commitLarge(session, looked, merged, op, context ++ user, metrics)
     if (coordinated.isEmpty) failures.alone(getFirstAttemptVersion)(large) else large
   }
 

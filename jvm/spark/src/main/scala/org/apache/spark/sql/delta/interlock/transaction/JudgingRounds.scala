@@ -9,6 +9,7 @@ import org.apache.spark.sql.delta.interlock.judging.{
   PassedWinner,
   SerialOrder
 }
+import org.apache.spark.sql.delta.interlock.log.CommitLog
 import org.apache.spark.sql.delta.interlock.rebase.RowVectors
 import org.apache.spark.sql.delta.{
   CurrentTransactionInfo,
@@ -98,7 +99,7 @@ final private[transaction] class JudgingRounds(
       val missing = transaction.staged.missing(info.actions)
       if (missing > 0)
         throw InterlockException.filesVacuumed(
-          info.op.name,
+          CommitLog.operation(info.op),
           table.name,
           winner.commitVersion,
           missing

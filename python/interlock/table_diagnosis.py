@@ -1,0 +1,128 @@
+"""What `interlock doctor TABLE` checks: statements only, so that it works on Spark Connect too."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING, Any
+
+from interlock.diagnosis import Check
+from interlock.sql_text import literal, reference, run
+from interlock.tables import table as named
+
+if TYPE_CHECKING:
+    from pyspark.sql import Row, SparkSession
+
+_RECENT = 100
+"""So many of the last versions are asked whether a foreign writer made them."""
+
+_CHECKPOINTS_MISSED = 3
+_MANY_FILES = 100
+_SMALL = 16 * 1024 * 1024
+_MANY_DEAD = 0.2
+_NEEDED = {
+    "delta.enableRowTracking": "rowTracking",
+    "delta.enableInCommitTimestamps": "inCommitTimestamp",
+}
+
+
+def of_table(spark: SparkSession, name: str) -> Iterator[Check]:
+    """Check a table by its name or path, as `interlock.table` takes it."""
+    sql_name = named(spark, name).sql_name
+    detail = run(spark, f"DESCRIBE DETAIL {reference(sql_name)}").first()
+    assert detail is not None
+    properties: Mapping[str, str] = detail["properties"]
+    policy = properties.get("interlock.policy")
+    yield _policy(spark, sql_name, policy, properties.get("interlock.policy.digest"))
+    if policy is not None:
+        yield _features(sql_name, properties, detail["tableFeatures"])
+    yield _foreign(spark, sql_name)
+    yield _coordinator(spark, sql_name, properties, policy)
+    yield _checkpoints(spark, sql_name, detail)
+    yield from _sizes(spark, sql_name, policy)
+
+
+def _look(name: str, ok: bool, found: str, fix: str) -> Check:
+    return Check(name, ok, found, fix, mark="LOOK")
+
+
+def _policy(spark: SparkSession, name: str, policy: str | None, digest: str | None) -> Check:
+    """Compare the digest with that of the session's policy of the same name."""
+    if policy is None:
+        fix = f"CALL interlock.set_policy({literal(name)}, 'row_level'), or another policy"
+        return _look("Policy", False, "none: commits are judged as stock Delta does", fix)
+    cells = run(spark, "CALL interlock.policies()").collect()
+    known = next((str(cell["digest"]) for cell in cells if cell["policy"] == policy), None)
+    if known is None:
+        fix = f"set spark.interlock.policies.{policy} to its file: writes are refused without it"
+        return _look("Policy", False, f"{policy}, which this session does not have", fix)
+    fix = f"load the {policy} that the table got, or set the policy again to take this one"
+    found = f"{policy}, digest {digest or known}"
+    differs = digest not in (None, known)
+    return _look("Policy", not differs, found + (f", here {known}" if differs else ""), fix)
+
+
+def _features(name: str, properties: Mapping[str, str], features: list[str]) -> Check:
+    missing = {
+        key: feature
+        for key, feature in _NEEDED.items()
+        if properties.get(key) != "true" or feature not in features
+    }
+    switches = ", ".join(f"'{key}' = 'true'" for key in missing)
+    fix = f"ALTER TABLE {name} SET TBLPROPERTIES ({switches}), as the policy needs it"
+    found = f"{', '.join(missing.values())} off" if missing else ", ".join(sorted(features))
+    return _look("Table features", not missing, found, fix)
+
+
+def _foreign(spark: SparkSession, name: str) -> Check:
+    history = f"interlock_history({literal(name)}, limit => {_RECENT})"
+    found = run(spark, f"SELECT version, user FROM {history} WHERE foreign").collect()
+    shown = ", ".join(str(row["version"]) for row in found[:5]) + (", ..." * (len(found) > 5))
+    fix = "let every writer load Interlock (docs/ways-in.md): nobody judges the others"
+    text = f"{len(found)} of the last {_RECENT}: version {shown}" if found else "none lately"
+    return _look("Foreign commits", not found, text, fix)
+
+
+def _coordinator(
+    spark: SparkSession, name: str, properties: Mapping[str, str], policy: str | None
+) -> Check:
+    """Ask it on the driver; over Spark Connect only its name is known."""
+    coordinator = properties.get("interlock.coordinator")
+    if coordinator is None and policy is None:
+        return _look("Coordinator", True, "none: Delta's own commits", "")
+    found = coordinator or "filesystem"
+    jvm: Any = getattr(spark, "_jvm", None)
+    if jvm is None:
+        return _look("Coordinator", True, f"{found}, not asked over Spark Connect", "")
+    session: Any = spark
+    fault = jvm.io.interlock.spark.Inspect.coordinatorFault(session._jsparkSession, name)
+    fix = "see docs/coordinator.md; `interlock coordinator status` shows a database's state"
+    return _look("Coordinator", fault is None, f"{found}: {fault or 'answers'}", fix)
+
+
+def _checkpoints(spark: SparkSession, name: str, detail: Row) -> Check:
+    from pyspark.errors import AnalysisException
+
+    (now,) = run(spark, f"SELECT get_latest_version({literal(name)})").collect()[0]
+    files = spark.read.format("binaryFile")
+    try:
+        found = files.load(f"{detail['location']}/_delta_log/*.checkpoint*").select("path")
+        names = [row["path"].rpartition("/")[2] for row in found.collect()]
+    except AnalysisException:  # there is none
+        names = []
+    newest = max((int(name.partition(".")[0]) for name in names), default=0)
+    interval = int(detail["properties"].get("delta.checkpointInterval", 10))
+    fix = "look for warnings of checkpoints in the writers' logs; readers replay all commits since"
+    text = f"version {newest}, {now - newest} behind" if names else f"none in {now} versions"
+    return _look("Checkpoint", now - newest < _CHECKPOINTS_MISSED * interval, text, fix)
+
+
+def _sizes(spark: SparkSession, name: str, policy: str | None) -> Iterator[Check]:
+    sums = "count(*), coalesce(sum(size), 0), coalesce(sum(rows), 0), coalesce(sum(dead_rows), 0)"
+    found = run(spark, f"SELECT {sums} FROM interlock_files({literal(name)})").collect()
+    files, size, rows, dead = found[0]
+    small = files > _MANY_FILES and size < files * _SMALL
+    fix = f"ALTER TABLE {name} COMPACT MINOR" if policy else f"OPTIMIZE {name}"
+    yield _look("Files", not small, f"{files:,} of {size:,} bytes together", fix)
+    many = dead > _MANY_DEAD * (rows + dead)
+    fix = f"ALTER TABLE {name} COMPACT MAJOR" if policy else f"REORG TABLE {name} APPLY (PURGE)"
+    yield _look("Dead rows", not many, f"{dead:,} beside {rows:,} live ones", fix)
