@@ -12,7 +12,7 @@ from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
-from interlock.conversion import interrupts
+from interlock._conversion import interrupts
 
 from integration.interrupted import FIFOS, STATEMENT, STREAM, go
 from tests.kit.sessions import classic_session, connect_server

@@ -13,11 +13,14 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING
 
-from interlock.artifacts import __version__, jar_path, maven_coordinates
+from interlock._artifacts import __version__, jar_path, maven_coordinates
 
 if TYPE_CHECKING:
-    from interlock.audit import ConflictRecord, Conflicts, Explanation
-    from interlock.changes import Diff
+    from interlock._changes import Diff
+    from interlock._races import Job, JobResult, race
+    from interlock._retries import retry
+    from interlock._session import configure
+    from interlock._tables import Table, table
     from interlock.errors import (
         ArgumentError,
         CommitStateUnknown,
@@ -37,9 +40,11 @@ if TYPE_CHECKING:
         UsageError,
         VersionMismatchError,
     )
-    from interlock.races import Job, JobResult, race
     from interlock.results import (
         CompactionResult,
+        ConflictRecord,
+        Conflicts,
+        Explanation,
         FileRecord,
         Files,
         History,
@@ -50,9 +55,6 @@ if TYPE_CHECKING:
         VersionRecord,
         Versions,
     )
-    from interlock.retries import retry
-    from interlock.session import configure
-    from interlock.tables import Table, table
 
 __all__ = [
     "ArgumentError",
@@ -98,16 +100,15 @@ __all__ = [
     "table",
 ]
 
-_AUDIT = "interlock.audit"
-_RACES = "interlock.races"
+_RACES = "interlock._races"
 _RESULTS = "interlock.results"
-_TABLES = "interlock.tables"
+_TABLES = "interlock._tables"
 _HOMES = {
     "CompactionResult": _RESULTS,
-    "ConflictRecord": _AUDIT,
-    "Conflicts": _AUDIT,
-    "Diff": "interlock.changes",
-    "Explanation": _AUDIT,
+    "ConflictRecord": _RESULTS,
+    "Conflicts": _RESULTS,
+    "Diff": "interlock._changes",
+    "Explanation": _RESULTS,
     "FileRecord": _RESULTS,
     "Files": _RESULTS,
     "History": _RESULTS,
@@ -120,9 +121,9 @@ _HOMES = {
     "Table": _TABLES,
     "VersionRecord": _RESULTS,
     "Versions": _RESULTS,
-    "configure": "interlock.session",
+    "configure": "interlock._session",
     "race": _RACES,
-    "retry": "interlock.retries",
+    "retry": "interlock._retries",
     "table": _TABLES,
 }
 

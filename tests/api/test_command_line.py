@@ -12,13 +12,13 @@ from pathlib import Path
 
 import interlock
 import pytest
-from interlock.cli import main
+from interlock._cli import main
 from pyspark.sql import SparkSession
 
 from tests.kit.api_races import lose
 from tests.kit.support import Table
 
-SHELL = [sys.executable, "-c", "from interlock.cli import main; exit(main())"]
+SHELL = [sys.executable, "-c", "from interlock._cli import main; exit(main())"]
 
 
 @pytest.fixture
@@ -31,7 +31,7 @@ def command(spark: SparkSession, monkeypatch: pytest.MonkeyPatch) -> Callable[..
         yield spark
 
     for module in ("tables", "timeline"):
-        monkeypatch.setattr(f"interlock.commands.{module}.user_session", session)
+        monkeypatch.setattr(f"interlock._commands.{module}.user_session", session)
     return lambda *arguments: main([*arguments, "--conf", "spark.x.y=a=b"])
 
 

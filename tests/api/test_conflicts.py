@@ -9,7 +9,7 @@ from typing import NamedTuple, cast
 
 import interlock
 import pytest
-from interlock.timeline.jobs import jobs
+from interlock._timeline.jobs import jobs
 from pyspark.sql import SparkSession
 
 from tests.kit.api_races import lose

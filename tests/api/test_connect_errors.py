@@ -10,8 +10,8 @@ import delta.exceptions
 import interlock
 import pytest
 from google.rpc.error_details_pb2 import ErrorInfo
-from interlock import artifacts, conversion, errors
-from interlock.conversion import texts
+from interlock import _artifacts, _conversion, errors
+from interlock._conversion import texts
 from pyspark.errors import PySparkException
 from pyspark.errors.exceptions.connect import SparkConnectGrpcException
 from pyspark.sql.connect.proto import FetchErrorDetailsResponse
@@ -32,7 +32,7 @@ JUDGED = {
 
 @pytest.fixture(autouse=True)
 def installed() -> None:
-    conversion.install_connect()
+    _conversion.install_connect()
 
 
 def header(names: list[str], **others: str) -> Any:
@@ -152,7 +152,7 @@ def test_other_errors_stay_what_they_are() -> None:
 
 def quoted(condition: str, **parameters: str) -> str:
     """A traceback that ends with the message of `condition`."""
-    entry = artifacts.error_conditions()[condition]
+    entry = _artifacts.error_conditions()[condition]
     message = f"[{condition}] " + "\n".join(entry["message"])
     for key, value in parameters.items():
         message = message.replace(f"<{key}>", value)

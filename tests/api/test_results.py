@@ -13,7 +13,7 @@ import interlock
 import pandas as pd
 import pyarrow as pa
 import pytest
-from interlock import tabular
+from interlock import _tabular
 from interlock.results import FileRecord, Files, History, HistoryRecord, Versions
 
 TIME = datetime(2026, 1, 2, 3, 4, 5, 678000, tzinfo=timezone.utc)
@@ -95,7 +95,7 @@ def test_printed_they_are_tables_of_what_tells_most() -> None:
 
 @pytest.mark.parametrize("kind", [History, interlock.Conflicts])
 def test_what_is_printed_are_columns(kind: type[History] | type[interlock.Conflicts]) -> None:
-    assert set(kind.printed) < set(tabular.columns(kind.record_class).values())
+    assert set(kind.printed) < set(_tabular.columns(kind.record_class).values())
 
 
 def test_html_is_readable_and_escaped() -> None:
@@ -110,7 +110,7 @@ def test_html_is_readable_and_escaped() -> None:
 
 
 def test_json() -> None:
-    (known, unknown) = json.loads(tabular.as_json(HISTORY.to_dicts()))
+    (known, unknown) = json.loads(_tabular.as_json(HISTORY.to_dicts()))
     assert known["timestamp"] == "2026-01-02T03:04:05.678000+00:00"
     assert known["operation_parameters"] == {"mode": "Append"}
     assert known["winners"] == [5, 6]

@@ -38,7 +38,7 @@ class Work:
 def delays(monkeypatch: pytest.MonkeyPatch) -> list[float]:
     """The delays, which nobody waits for."""
     waited: list[float] = []
-    monkeypatch.setattr("interlock.retries.sleep", waited.append)
+    monkeypatch.setattr("interlock._retries.sleep", waited.append)
     return waited
 
 
@@ -51,7 +51,7 @@ def longest(monkeypatch: pytest.MonkeyPatch) -> list[tuple[float, float]]:
         ranges.append((low, high))
         return high
 
-    monkeypatch.setattr("interlock.retries.uniform", uniform)
+    monkeypatch.setattr("interlock._retries.uniform", uniform)
     return ranges
 
 

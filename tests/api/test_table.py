@@ -9,7 +9,7 @@ from pathlib import Path
 
 import interlock
 import pytest
-from interlock.sql_text import literal
+from interlock._sql_text import literal
 from pyspark.sql import SparkSession
 
 from tests.kit.entry_points import set_for_now

@@ -10,9 +10,9 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
-from interlock.cli import main
-from interlock.diagnosis import Check
-from interlock.table_diagnosis import of_table
+from interlock._cli import main
+from interlock._diagnosis import Check
+from interlock._table_diagnosis import of_table
 from pyspark.sql import SparkSession
 
 from tests.kit.support import Table, commit_file, make_table
@@ -124,7 +124,7 @@ def doctor(spark: SparkSession, monkeypatch: pytest.MonkeyPatch) -> None:
     def session(_: object) -> Iterator[SparkSession]:
         yield spark
 
-    monkeypatch.setattr("interlock.commands.doctor.user_session", session)
+    monkeypatch.setattr("interlock._commands.doctor.user_session", session)
 
 
 @pytest.mark.usefixtures("doctor")

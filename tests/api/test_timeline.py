@@ -15,10 +15,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from interlock.audit import ConflictRecord, Conflicts
-from interlock.results import History, HistoryRecord
-from interlock.timeline import page
-from interlock.timeline.jobs import Job, Lane, jobs
+from interlock._timeline import page
+from interlock._timeline.jobs import Job, Lane, jobs
+from interlock.results import ConflictRecord, Conflicts, History, HistoryRecord
 
 TIME = datetime(2026, 1, 2, 3, 4, tzinfo=timezone.utc)
 BROKEN = (
@@ -111,7 +110,7 @@ def data(text: str) -> Any:
 
 
 def resource(name: str) -> str:
-    return resources.files("interlock.timeline").joinpath(name).read_text(encoding="utf-8")
+    return resources.files("interlock._timeline").joinpath(name).read_text(encoding="utf-8")
 
 
 def kind(operation: str, operation_class: str | None = None) -> str:

@@ -16,8 +16,8 @@ from typing import Any
 from urllib.parse import quote
 
 import pytest
-from interlock import cli
-from interlock.commands import coordinator
+from interlock import _cli
+from interlock._commands import coordinator
 
 from tests.kit import postgres
 from tests.kit.coordinator_jvm import (
@@ -31,7 +31,7 @@ from tests.kit.coordinator_jvm import (
 
 WRONG = "wr0ng-pass/word"
 
-SHELL = [sys.executable, "-c", "from interlock.cli import main; exit(main())", "coordinator"]
+SHELL = [sys.executable, "-c", "from interlock._cli import main; exit(main())", "coordinator"]
 VARIABLE = ["--password-variable", "SECRET"]
 
 LOG4J = """
@@ -103,7 +103,7 @@ def run(
         if not any(option.startswith("--password") for option in more):
             name = password_file(server, user, postgres.PASSWORDS[user])
             options += ["--password-file", str(name)]
-        status = cli.main(["coordinator", action, *options, *more])
+        status = _cli.main(["coordinator", action, *options, *more])
         return Done(status, *capsys.readouterr())
 
     return command
@@ -275,7 +275,7 @@ def test_parameters_of_the_url_are_chosen(
 )
 def test_wrong_arguments_end_with_status_2(arguments: list[str]) -> None:
     with pytest.raises(SystemExit) as ended:
-        cli.main(arguments)
+        _cli.main(arguments)
     assert ended.value.code == 2
 
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from interlock import session as interlock_session
-from interlock import settings as interlock_settings
+from interlock import _session as interlock_session
+from interlock import _settings as interlock_settings
 
 from tests.tables.test_configure import DELTA, options
 

@@ -10,10 +10,10 @@ from pathlib import Path
 from tempfile import NamedTemporaryFile
 from typing import Any
 
-from interlock import artifacts
-from interlock.commands.sessions import quiet_start
+from interlock import _artifacts
+from interlock._commands.sessions import quiet_start
+from interlock._session import configure
 from interlock.lab.session import SMALL_SESSION
-from interlock.session import configure
 from py4j.protocol import Py4JJavaError
 from pyspark import SparkConf
 from pyspark.java_gateway import ensure_callback_server_started, launch_gateway
@@ -31,7 +31,7 @@ def coordinator_jvm(*, java_options: str = "") -> Iterator[Any]:
     builder: Any = SparkSession.builder
     wanted = {
         **SMALL_SESSION,
-        "spark.jars.packages": artifacts.POSTGRES_COORDINATES,
+        "spark.jars.packages": _artifacts.POSTGRES_COORDINATES,
         _JAVA_OPTIONS: f"{SMALL_SESSION[_JAVA_OPTIONS]} {java_options}",
     }
     before = dict(builder._options)

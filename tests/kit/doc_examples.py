@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any
 
 import interlock
-from interlock.tabular import grid
+from interlock._tabular import grid
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 

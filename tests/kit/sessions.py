@@ -14,9 +14,9 @@ from tempfile import TemporaryDirectory
 from typing import Any, cast
 
 import interlock
-from interlock.artifacts import DELTA_COORDINATES
+from interlock._artifacts import DELTA_COORDINATES
+from interlock._session import DELTA_EXTENSION
 from interlock.lab.session import JVM_OPTIONS, SMALL_SESSION
-from interlock.session import DELTA_EXTENSION
 from pyspark.find_spark_home import _find_spark_home
 from pyspark.sql import SparkSession
 

@@ -10,8 +10,8 @@ import re
 from pathlib import Path
 from typing import Any
 
+from interlock._races import Job, race
 from interlock.lab.example import EMPTY, PARTITIONED, PLAIN, Example, Tables
-from interlock.races import Job, race
 from pyspark.sql import SparkSession
 
 from tests.kit.support import Table, commit_info, latest_version, live_files, rows, versions

@@ -16,14 +16,14 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
+from interlock._races import Job as Job
+from interlock._races import JobResult as JobResult
+from interlock._races import race as race
 from interlock.lab.example import latest_version as _latest_version
 from interlock.lab.example import sql_name
 from interlock.lab.example import versions as _versions
 from interlock.lab.model import Rows, in_order
 from interlock.lab.reader import independent_reader
-from interlock.races import Job as Job
-from interlock.races import JobResult as JobResult
-from interlock.races import race as race
 from pyspark.sql import SparkSession
 
 

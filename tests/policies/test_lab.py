@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 from interlock import lab
-from interlock.cli import main
+from interlock._cli import main
 from interlock.lab import html, report, variants
 from interlock.lab.cases import Case
 from interlock.lab.cells import case, cases_of
@@ -235,7 +235,7 @@ def command(
     def session() -> Iterator[tuple[SparkSession, Path]]:
         yield spark, tmp_path
 
-    monkeypatch.setattr("interlock.commands.lab.small_session", session)
+    monkeypatch.setattr("interlock._commands.lab.small_session", session)
     return lambda *arguments: main(arguments)
 
 

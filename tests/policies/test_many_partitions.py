@@ -6,7 +6,7 @@ import json
 from pathlib import Path
 
 import pytest
-from interlock.races import race
+from interlock._races import race
 from pyspark.sql import SparkSession
 
 from tests.kit.support import Table, latest_version, make_table, rows, sql_job, tags, versions

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import interlock
 import pytest
-from interlock.cli import main
+from interlock._cli import main
 from interlock.errors import ConflictError, InterlockError, MetadataChangedError
 from pyspark.sql import SparkSession
 
@@ -278,7 +278,7 @@ def test_the_command_prints_it(
         with set_for_now(spark, dict(conf)):
             yield spark
 
-    monkeypatch.setattr("interlock.commands.policies.user_session", session)
+    monkeypatch.setattr("interlock._commands.policies.user_session", session)
     command = ["policies", "--conf", f"{KEY}={OURS[KEY]}"]
     assert main(command) == 0
     printed = " ".join(capsys.readouterr().out.split())

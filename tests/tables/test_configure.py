@@ -10,8 +10,8 @@ from pathlib import Path
 
 import interlock
 import pytest
-from interlock import session as interlock_session
-from interlock import settings as interlock_settings
+from interlock import _session as interlock_session
+from interlock import _settings as interlock_settings
 from pyspark.sql import SparkSession
 
 DELTA = "io.delta:delta-spark_4.2_2.13:4.4.0"

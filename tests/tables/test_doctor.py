@@ -15,13 +15,13 @@ from zipfile import ZipFile
 
 import interlock
 import pytest
-from interlock import artifacts, diagnosis
-from interlock.cli import main
-from interlock.diagnosis import Check
-from interlock.session import CATALOG, DELTA_EXTENSION, EXTENSION, PROCEDURES
+from interlock import _artifacts, _diagnosis
+from interlock._cli import main
+from interlock._diagnosis import Check
+from interlock._session import CATALOG, DELTA_EXTENSION, EXTENSION, PROCEDURES
 from pyspark.errors import ParseException
 
-SHELL = [sys.executable, "-c", "from interlock.cli import main; exit(main())"]
+SHELL = [sys.executable, "-c", "from interlock._cli import main; exit(main())"]
 
 
 class Conf:
@@ -54,7 +54,7 @@ GOOD: dict[str, Any] = {
 
 def of_session(**changed: Any) -> dict[str, Check]:
     session: Any = Session(**{**GOOD, **changed})
-    return {check.name: check for check in diagnosis.of_session(session, Path())}
+    return {check.name: check for check in _diagnosis.of_session(session, Path())}
 
 
 def java_says(folder: Path, text: str) -> str:
@@ -71,42 +71,42 @@ def java_says(folder: Path, text: str) -> str:
 def test_java(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, version: str, ok: bool) -> None:
     text = f"    java.specification.version = {version}"
     monkeypatch.setenv("JAVA_HOME", java_says(tmp_path, text))
-    check = diagnosis.java()
+    check = _diagnosis.java()
     assert check.ok == ok
     assert check.fix == "install JDK 17 or newer, or set JAVA_HOME to one"
 
 
 def test_no_java(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("JAVA_HOME", str(tmp_path))
-    assert diagnosis.java().found == f"none at {tmp_path}/bin/java"
+    assert _diagnosis.java().found == f"none at {tmp_path}/bin/java"
     monkeypatch.delenv("JAVA_HOME")
     monkeypatch.setenv("PATH", str(tmp_path))
-    assert diagnosis.java().found == "none on the PATH"
+    assert _diagnosis.java().found == "none on the PATH"
 
 
 def test_spark(monkeypatch: pytest.MonkeyPatch) -> None:
-    assert diagnosis.spark().ok
+    assert _diagnosis.spark().ok
     monkeypatch.setattr("pyspark.__version__", "4.20.0")
-    assert not diagnosis.spark().ok
+    assert not _diagnosis.spark().ok
     monkeypatch.setitem(sys.modules, "pyspark", None)
-    assert diagnosis.spark().found == "PySpark is not installed"
+    assert _diagnosis.spark().found == "PySpark is not installed"
 
 
 def test_the_jar(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    assert diagnosis.jar().ok
+    assert _diagnosis.jar().ok
     other = tmp_path / "other.jar"
-    monkeypatch.setattr(artifacts, "jar_path", lambda: other)
+    monkeypatch.setattr(_artifacts, "jar_path", lambda: other)
     with ZipFile(other, "w") as jar:
         jar.writestr("io/interlock/version.properties", "version=0.0.9\nspark=4.2\n")
-    check = diagnosis.jar()
+    check = _diagnosis.jar()
     assert (check.ok, check.found) == (False, f"0.0.9 in wheel {interlock.__version__}")
     other.write_text("cut off")
-    assert not diagnosis.jar().ok
+    assert not _diagnosis.jar().ok
 
 
 def test_no_jar(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(artifacts, "JAR_NAME", "none.jar")
-    check = diagnosis.jar()
+    monkeypatch.setattr(_artifacts, "JAR_NAME", "none.jar")
+    check = _diagnosis.jar()
     assert not check.ok
     assert "has no none.jar" in check.found
 
@@ -150,7 +150,7 @@ def test_what_only_a_session_on_this_machine_tells(
     ours = Names(spark=Names(Inspect=Names(linkFault=lambda _: fault)))
     deltas = Names(package=Names(VERSION=lambda: delta))
     session._jvm = Names(io=Names(interlock=ours, delta=deltas))
-    checks = list(diagnosis.of_session(session, tmp_path / folder))
+    checks = list(_diagnosis.of_session(session, tmp_path / folder))
     assert [check.name for check in checks[3:]] == ["Delta", f"Hard links in {tmp_path / folder}"]
     assert [check.name for check in checks if not check.ok] == [n.format(tmp_path) for n in wrong]
 
@@ -164,7 +164,7 @@ def doctor(monkeypatch: pytest.MonkeyPatch) -> Callable[..., int]:
         raise RuntimeError("no such package")
         yield
 
-    monkeypatch.setattr("interlock.commands.doctor.user_session", session)
+    monkeypatch.setattr("interlock._commands.doctor.user_session", session)
     return lambda *arguments: main(["doctor", *arguments])
 
 

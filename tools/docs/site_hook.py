@@ -19,7 +19,8 @@ _LOADED = re.compile(r"<(?:script|link|img|iframe)\b[^>]*\b(?:src|href)=[\"']?(?
 def on_files(files: Files, config: MkDocsConfig) -> Files:
     """Add the pages of the top folder, with links that lead to the site's pages."""
     for source, page in _PAGES.items():
-        text = (_ROOT / source).read_text(encoding="utf-8").replace("](docs/", "](")
+        text = (_ROOT / source).read_text(encoding="utf-8")
+        text = re.sub(r'(\]\(|=")docs/', r"\1", text)
         for other, target in _PAGES.items():
             text = text.replace(f"]({other}", f"]({target}")
         files.append(File.generated(config, page, content=text))

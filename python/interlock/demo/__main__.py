@@ -14,7 +14,7 @@ from functools import partial
 from importlib.util import find_spec
 from pathlib import Path
 
-from interlock.commands.sessions import unlogged
+from interlock._commands.sessions import unlogged
 
 STOCK = "stock"
 _RUNS = (STOCK, "row_level", "maxcompute_delta", "maxcompute_transactional")

@@ -8,12 +8,12 @@ from typing import Protocol
 
 from pyspark.sql import SparkSession
 
+from interlock._races import Job, JobResult, race
 from interlock.demo.jobs import DemoJob
 from interlock.demo.replay import Replay, Totals
 from interlock.demo.schedule import Round
 from interlock.demo.warehouse import Table
 from interlock.errors import ConflictError
-from interlock.races import Job, JobResult, race
 
 
 @dataclass(frozen=True)

@@ -7,9 +7,9 @@ from dataclasses import dataclass, field
 from enum import Enum
 from itertools import chain
 
+from interlock._tabular import grid
 from interlock.lab.documents import Cell, Matrix
 from interlock.lab.runner import CaseResult, show
-from interlock.tabular import grid
 
 
 class Mark(Enum):

@@ -9,12 +9,12 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from interlock._races import Job, race
 from interlock.errors import UsageError
 from interlock.lab.cases import Case
 from interlock.lab.example import Tables, latest_version, sql_name
 from interlock.lab.log import Log, read_log
 from interlock.lab.model import Body, Class, Outcome, Rows, in_order
-from interlock.races import Job, race
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

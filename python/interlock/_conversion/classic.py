@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from interlock import errors
-from interlock.conversion import kinds
+from interlock._conversion import kinds
 
 if TYPE_CHECKING:
     from pyspark.sql.streaming.query import StreamingQuery

@@ -5,8 +5,8 @@ from __future__ import annotations
 import argparse
 from typing import TYPE_CHECKING, Any
 
-from interlock import tabular
-from interlock.commands.sessions import add_conf, complain, unlogged, user_session
+from interlock import _tabular
+from interlock._commands.sessions import add_conf, complain, unlogged, user_session
 
 if TYPE_CHECKING:
     from interlock.results import Shown
@@ -45,12 +45,12 @@ def run(arguments: argparse.Namespace) -> int:
         found = _found(arguments)
     except (ValueError, PySparkException) as error:
         return complain(arguments.command, error)
-    print(tabular.as_json(found.to_dicts()) if arguments.json else found)
+    print(_tabular.as_json(found.to_dicts()) if arguments.json else found)
     return 0
 
 
 def _found(arguments: argparse.Namespace) -> Shown:
-    from interlock.tables import table
+    from interlock._tables import table
 
     with user_session(arguments.conf) as spark, unlogged():
         chosen = table(spark, arguments.table)

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import TYPE_CHECKING
 
-from interlock import arguments
-from interlock.sql_text import literal, reference, run
+from interlock import _arguments
+from interlock._sql_text import literal, reference, run
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -43,11 +43,11 @@ def between(
     timestamps: tuple[datetime, datetime | None] | None,
 ) -> DataFrame:
     """Read a range of versions; the arguments are those of `interlock.Table.between`."""
-    arguments.one_of(versions=versions, timestamps=timestamps)
+    _arguments.one_of(versions=versions, timestamps=timestamps)
     if versions is not None:
-        ends = arguments.span("versions", versions, arguments.integer)
+        ends = _arguments.span("versions", versions, _arguments.integer)
         return _range(spark, table, "versions", *ends)
-    times = arguments.span("timestamps", timestamps, arguments.moment)
+    times = _arguments.span("timestamps", timestamps, _arguments.moment)
     return _range(spark, table, "timestamps", *times)
 
 
@@ -66,8 +66,8 @@ def _range(
 def diff(spark: SparkSession, table: str, from_version: int, to_version: int) -> Diff:
     """Compare two versions; the arguments are those of `interlock.Table.diff`."""
     ends = (
-        arguments.integer("from_version", from_version),
-        arguments.integer("to_version", to_version),
+        _arguments.integer("from_version", from_version),
+        _arguments.integer("to_version", to_version),
     )
     _ = between(spark, table, (min(ends), max(ends)), None).columns  # the errors are raised here
     first, second = (

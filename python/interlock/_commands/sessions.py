@@ -41,7 +41,7 @@ def small_session() -> Iterator[tuple[SparkSession, Path]]:
     """Start a small Spark with Interlock and a folder; stop the one, remove the other."""
     from pyspark.sql import SparkSession
 
-    from interlock.session import configure
+    from interlock._session import configure
 
     with TemporaryDirectory(prefix="interlock-") as folder:
         builder = SparkSession.builder.appName("interlock").config(map=dict(SMALL_SESSION))
@@ -80,8 +80,8 @@ def user_session(conf: Sequence[tuple[str, str]]) -> Iterator[SparkSession]:
     """Start the session that the user's settings describe, small where they say nothing."""
     from pyspark.sql import SparkSession
 
-    from interlock.session import configure, is_remote_server
-    from interlock.settings import Settings
+    from interlock._session import configure, is_remote_server
+    from interlock._settings import Settings
 
     builder = SparkSession.builder.appName("interlock").config(map=dict(conf))
     settings = Settings(builder)
@@ -123,7 +123,7 @@ def bare_jvm(conf: Mapping[str, str]) -> Iterator[Any]:
     from pyspark import SparkConf, SparkContext
     from pyspark.sql import SparkSession
 
-    from interlock.session import configure
+    from interlock._session import configure
 
     builder: Any = SparkSession.builder.config(map={**SMALL_SESSION, **conf})
     with quiet_start():

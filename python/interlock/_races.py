@@ -21,7 +21,7 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from interlock import arguments
+from interlock import _arguments
 from interlock.errors import ConfigurationError
 
 if TYPE_CHECKING:
@@ -95,7 +95,7 @@ def race(
 
     """
     if not jobs:
-        raise arguments.refused("jobs", "at least one statement, function or Job", jobs)
+        raise _arguments.refused("jobs", "at least one statement, function or Job", jobs)
     first, *others = map(_as_job, jobs)
     versions = _Versions(latest_version)
     held = [_HeldJob(spark, job) for job in others]
@@ -121,7 +121,7 @@ def _as_job(given: object) -> Job:
         return Job(given, lambda spark: spark.sql(given))
     if callable(given):
         return Job(getattr(given, "__name__", repr(given)), given)
-    raise arguments.refused("jobs", "statements, functions or Jobs", given)
+    raise _arguments.refused("jobs", "statements, functions or Jobs", given)
 
 
 def _gate(spark: SparkSession) -> Any:

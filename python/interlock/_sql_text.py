@@ -8,7 +8,7 @@ from datetime import date, datetime
 from decimal import Decimal
 from typing import TYPE_CHECKING
 
-from interlock import arguments
+from interlock import _arguments
 from interlock.errors import ArgumentError, ConfigurationError
 
 if TYPE_CHECKING:
@@ -23,7 +23,7 @@ _NAME = re.compile(rf"{_PART}(?:\.{_PART})*")
 
 def table_name(name: str) -> str:
     """Quote a table's name, or make one of its path; neither is an `ArgumentError`."""
-    if _PATH.match(arguments.text("name", name)):
+    if _PATH.match(_arguments.text("name", name)):
         return f"delta.{_quoted(name)}"
     parts = re.findall(_PART, name)
     if any("/" in part and not part.startswith("`") for part in parts):
@@ -103,7 +103,7 @@ def literal(value: object) -> str:
 
 
 def _check(partition: Mapping[str, object]) -> None:
-    if not arguments.mapping("partition", partition):
+    if not _arguments.mapping("partition", partition):
         raise ArgumentError("partition names no column; leave it out for the whole table.")
 
 

@@ -7,8 +7,8 @@ import json
 from itertools import groupby
 from typing import TYPE_CHECKING, Any
 
-from interlock.commands.sessions import add_conf, complain, unlogged, user_session
-from interlock.tabular import grid
+from interlock._commands.sessions import add_conf, complain, unlogged, user_session
+from interlock._tabular import grid
 
 if TYPE_CHECKING:
     from pyspark.sql import Row

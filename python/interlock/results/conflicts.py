@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from html import escape
 
-from interlock.results import Records, Shown
+from interlock.results._shown import Records, Shown
 
 
 @dataclass(frozen=True)

@@ -6,7 +6,7 @@ import argparse
 from pathlib import Path
 from typing import Any
 
-from interlock.commands.sessions import add_conf, complain, unlogged, user_session
+from interlock._commands.sessions import add_conf, complain, unlogged, user_session
 
 
 def add_to(commands: Any) -> None:
@@ -30,7 +30,7 @@ def run(arguments: argparse.Namespace) -> int:
     """Write the page, print its path and return 0, or 1 if there is no such table."""
     from pyspark.errors import PySparkException
 
-    from interlock.tables import table
+    from interlock._tables import table
 
     try:
         with user_session(arguments.conf) as spark, unlogged():

@@ -9,8 +9,8 @@ from __future__ import annotations
 import re
 from typing import Any, NamedTuple
 
-from interlock import artifacts, errors
-from interlock.conversion import kinds
+from interlock import _artifacts, errors
+from interlock._conversion import kinds
 
 _CONDITION = re.compile(r"\[(INTERLOCK_[A-Z_]+)\] ")
 _DELTAS = re.compile(r"\((io\.delta\.exceptions\.\w+)\) (?:\[([A-Z_.]+)\] )?")
@@ -27,7 +27,7 @@ class Found(NamedTuple):
 def find(text: str) -> Found | None:
     """Return the first error of ours, or conflict of Delta's, that `text` quotes."""
     ours = _CONDITION.search(text)
-    if ours and ours[1] in artifacts.error_conditions():
+    if ours and ours[1] in _artifacts.error_conditions():
         return _of_catalogue(ours[1], text[ours.start() :])
     deltas = _DELTAS.search(text)
     kind = deltas and kinds.by_class([deltas[1]])
@@ -39,7 +39,7 @@ def find(text: str) -> Found | None:
 
 
 def _of_catalogue(condition: str, text: str) -> Found:
-    entry = artifacts.error_conditions()[condition]
+    entry = _artifacts.error_conditions()[condition]
     sqlstate = entry["sqlState"]
     kind = kinds.by_condition(condition)
     pattern = _pattern(f"[{condition}] " + "\n".join(entry["message"]))

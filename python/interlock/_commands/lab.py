@@ -9,8 +9,8 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
-from interlock.artifacts import DELTA_VERSION, __version__
-from interlock.commands.sessions import small_session
+from interlock._artifacts import DELTA_VERSION, __version__
+from interlock._commands.sessions import small_session
 from interlock.lab.documents import MATRICES
 
 

@@ -8,9 +8,9 @@ import re
 import sys
 from typing import Any
 
-from interlock import artifacts
-from interlock.commands.sessions import bare_jvm
-from interlock.tabular import grid
+from interlock import _artifacts
+from interlock._commands.sessions import bare_jvm
+from interlock._tabular import grid
 
 _URL = "jdbc:postgresql://HOST:PORT/DATABASE"
 _ACTIONS = {
@@ -76,7 +76,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def _ask(action: str, options: dict[str, str]) -> dict[str, Any]:
-    with bare_jvm({"spark.jars.packages": artifacts.POSTGRES_COORDINATES}) as jvm:
+    with bare_jvm({"spark.jars.packages": _artifacts.POSTGRES_COORDINATES}) as jvm:
         settings = jvm.java.util.HashMap()
         for key, value in options.items():
             settings.put(key, value)
@@ -88,7 +88,7 @@ def _ask(action: str, options: dict[str, str]) -> dict[str, Any]:
 def _message(error: dict[str, Any]) -> str:
     """Put the error's parameters into the text that the jar has for its condition."""
     condition, parameters = error["condition"], error["parameters"]
-    catalogue = artifacts.error_conditions()
+    catalogue = _artifacts.error_conditions()
     if condition not in catalogue:
         return f"{condition}: " + ", ".join(f"{key}={value}" for key, value in parameters.items())
     text = " ".join(catalogue[condition]["message"])

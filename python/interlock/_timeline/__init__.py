@@ -6,6 +6,6 @@
 
 from __future__ import annotations
 
-from interlock.timeline.page import page
+from interlock._timeline.page import page
 
 __all__ = ["page"]

@@ -15,7 +15,7 @@ def install() -> None:
     from pyspark.util import is_remote_only
 
     if not is_remote_only():
-        from interlock.conversion import classic, interrupts
+        from interlock._conversion import classic, interrupts
 
         classic.install()
         interrupts.install()
@@ -25,6 +25,6 @@ def install() -> None:
 
 def install_connect() -> None:
     """Convert the errors of Spark Connect, before there is a session of it."""
-    from interlock.conversion import connect
+    from interlock._conversion import connect
 
     connect.install()

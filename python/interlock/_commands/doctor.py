@@ -8,9 +8,9 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from interlock import diagnosis
-from interlock.commands.sessions import add_conf, unlogged, user_session
-from interlock.diagnosis import Check
+from interlock import _diagnosis
+from interlock._commands.sessions import add_conf, unlogged, user_session
+from interlock._diagnosis import Check
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -52,18 +52,18 @@ def run(arguments: argparse.Namespace) -> int:
 
 def _checks(arguments: argparse.Namespace) -> Iterator[Check]:
     """Check what needs no Spark, and the rest only if that is in order."""
-    installed = [diagnosis.java(), diagnosis.spark(), diagnosis.jar()]
+    installed = [_diagnosis.java(), _diagnosis.spark(), _diagnosis.jar()]
     yield from installed
     if not all(check.ok for check in installed):
         return
     try:
         with user_session(arguments.conf) as spark:
             folder = _folder(arguments.target)
-            yield from diagnosis.of_session(spark, folder)
+            yield from _diagnosis.of_session(spark, folder)
             if folder is None:
                 yield from _table(spark, arguments.target)
     except Exception as error:  # whatever Spark or Ivy may raise
-        yield diagnosis.no_session(error)
+        yield _diagnosis.no_session(error)
 
 
 def _folder(target: str) -> Path | None:
@@ -75,7 +75,7 @@ def _folder(target: str) -> Path | None:
 def _table(spark: SparkSession, target: str) -> Iterator[Check]:
     from pyspark.errors import PySparkException
 
-    from interlock.table_diagnosis import of_table
+    from interlock._table_diagnosis import of_table
 
     path = Path(target)
     try:

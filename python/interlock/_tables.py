@@ -12,24 +12,25 @@ from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
-from interlock import arguments, changes, conversion, records, tabular
-from interlock.audit import Conflicts, Explanation
-from interlock.errors import ArgumentError, ConflictError
-from interlock.results import (
-    CompactionResult,
-    Files,
-    History,
-    Removal,
-    RestoreResult,
-    Versions,
-)
-from interlock.sql_text import (
+from interlock import _arguments, _changes, _conversion, _records, _tabular
+from interlock._sql_text import (
     literal,
     partition_clause,
     partition_map,
     reference,
     run,
     table_name,
+)
+from interlock.errors import ArgumentError, ConflictError
+from interlock.results import (
+    CompactionResult,
+    Conflicts,
+    Explanation,
+    Files,
+    History,
+    Removal,
+    RestoreResult,
+    Versions,
 )
 
 if TYPE_CHECKING:
@@ -74,7 +75,7 @@ class Table:
             }
         except PySparkException as error:  # it need not be there
             facts = {"table": name, "error": error.getCondition()}
-        return tabular.html(list(facts), [facts])
+        return _tabular.html(list(facts), [facts])
 
     @property
     def policy(self) -> str | None:
@@ -93,7 +94,7 @@ class Table:
         if name is None:
             change = f"UNSET TBLPROPERTIES IF EXISTS ({literal(_POLICY)})"
         else:
-            value = literal(arguments.text("name", name))
+            value = literal(_arguments.text("name", name))
             change = f"SET TBLPROPERTIES ({literal(_POLICY)} = {value})"
         run(self.spark, f"ALTER TABLE {self._reference} {change}")
 
@@ -110,10 +111,10 @@ class Table:
             interlock.ConflictError: lost against another job; what was done until then stays done
 
         """
-        named = ", ".join(map(literal, arguments.texts("keep", keep)))
+        named = ", ".join(map(literal, _arguments.texts("keep", keep)))
         kept = f", keep => array({named})" if named else ""
         statement = f"CALL interlock.remove_policy(table => {literal(self.sql_name)}{kept})"
-        return records.removal(run(self.spark, statement))
+        return _records.removal(run(self.spark, statement))
 
     def history(
         self, *, partition: Mapping[str, object] | None = None, limit: int | None = None
@@ -128,8 +129,8 @@ class Table:
         """
         statement = f"SHOW HISTORY FOR TABLE {self._reference}{partition_clause(partition)}"
         if limit is not None:
-            statement += f" LIMIT {arguments.integer('limit', limit)}"
-        return records.history(run(self.spark, statement))
+            statement += f" LIMIT {_arguments.integer('limit', limit)}"
+        return _records.history(run(self.spark, statement))
 
     def versions(self, *, limit: int | None = None) -> Versions:
         """Run `CALL interlock.versions`: the versions and their times, newest first.
@@ -138,7 +139,7 @@ class Table:
             limit: the newest so many
 
         """
-        return records.versions(self._call("versions", limit=limit))
+        return _records.versions(self._call("versions", limit=limit))
 
     def files(self, *, partition: Mapping[str, object] | None = None) -> Files:
         """Run `CALL interlock.files`: the live files, with what they were compacted from.
@@ -147,7 +148,7 @@ class Table:
             partition: values of partition columns, as for `compact`; only files that have them
 
         """
-        return records.files(self._call("files", partition=partition))
+        return _records.files(self._call("files", partition=partition))
 
     def conflicts(self, *, limit: int | None = None) -> Conflicts:
         """Run `CALL interlock.conflicts`: rejected and rebased commits, newest first.
@@ -156,7 +157,7 @@ class Table:
             limit: the newest so many
 
         """
-        return records.conflicts(self._call("conflicts", limit=limit))
+        return _records.conflicts(self._call("conflicts", limit=limit))
 
     def timeline(self, *, path: str | os.PathLike[str] = "timeline.html", limit: int = 200) -> Path:
         """Draw the table's jobs as a web page that needs no network, and return its path.
@@ -166,12 +167,12 @@ class Table:
             limit: the newest so many versions, and as many records of conflicts
 
         """
-        from interlock import timeline
+        from interlock import _timeline
 
-        written = Path(arguments.path("path", path))
+        written = Path(_arguments.path("path", path))
         name = self.sql_name.replace("`", "")
         title = name.removeprefix("delta.") if "/" in name else name
-        text = timeline.page(title, self.history(limit=limit), self.conflicts(limit=limit))
+        text = _timeline.page(title, self.history(limit=limit), self.conflicts(limit=limit))
         written.write_text(text, encoding="utf-8")
         return written
 
@@ -187,10 +188,10 @@ class Table:
 
         """
         if not isinstance(conflict, str | ConflictError):
-            raise arguments.refused("conflict", "a ConflictError or a transaction's id", conflict)
+            raise _arguments.refused("conflict", "a ConflictError or a transaction's id", conflict)
         txn_id = conflict if isinstance(conflict, str) else self._txn_id_of(conflict)
         given = f"table => {literal(self.sql_name)}, txn_id => {literal(txn_id)}"
-        return records.explanation(run(self.spark, f"CALL interlock.explain_conflict({given})"))
+        return _records.explanation(run(self.spark, f"CALL interlock.explain_conflict({given})"))
 
     def _txn_id_of(self, error: ConflictError) -> str:
         if error.txn_id is not None:
@@ -215,7 +216,7 @@ class Table:
             interlock.UsageError: n is not positive, or there are fewer time versions
 
         """
-        return records.utc(self._function("get_latest_timestamp", n, as_micros="unix_micros"))
+        return _records.utc(self._function("get_latest_timestamp", n, as_micros="unix_micros"))
 
     def as_of(self, *, version: int | None = None, timestamp: datetime | None = None) -> DataFrame:
         """Read the table as it was at a version, or at a time.
@@ -250,9 +251,9 @@ class Table:
             interlock.UsageError: the table has no row tracking, or there is no such range
 
         """
-        return changes.between(self.spark, self.sql_name, versions, timestamps)
+        return _changes.between(self.spark, self.sql_name, versions, timestamps)
 
-    def diff(self, *, from_version: int, to_version: int) -> changes.Diff:
+    def diff(self, *, from_version: int, to_version: int) -> _changes.Diff:
         """Compare two versions row by row, by the rows' identity.
 
         Args:
@@ -264,7 +265,7 @@ class Table:
                 such version
 
         """
-        return changes.diff(self.spark, self.sql_name, from_version, to_version)
+        return _changes.diff(self.spark, self.sql_name, from_version, to_version)
 
     def restore(
         self, *, version: int | None = None, timestamp: datetime | None = None
@@ -278,7 +279,7 @@ class Table:
         if "${" in self.sql_name:
             raise ArgumentError(f"Spark would replace a part of the table's name: {self.sql_name}")
         (row,) = run(self.spark, f"RESTORE TABLE {self.sql_name} TO {point}").collect()
-        return records.restored(row)
+        return _records.restored(row)
 
     def compact(
         self, kind: Literal["minor", "major"], *, partition: Mapping[str, object] | None = None
@@ -312,7 +313,7 @@ class Table:
     def _alter(self, action: str, partition: Mapping[str, object] | None) -> CompactionResult:
         statement = f"ALTER TABLE {self._reference}{partition_clause(partition)} {action}"
         (row,) = run(self.spark, statement).collect()
-        return records.compacted(row)
+        return _records.compacted(row)
 
     def _call(
         self,
@@ -325,21 +326,21 @@ class Table:
         if partition is not None:
             given.append(f"partition => {partition_map(partition)}")
         if limit is not None:
-            given.append(f"limit => {arguments.integer('limit', limit)}")
+            given.append(f"limit => {_arguments.integer('limit', limit)}")
         return run(self.spark, f"CALL interlock.{procedure}({', '.join(given)})")
 
     def _function(self, name: str, n: int, *, as_micros: str = "") -> Any:
-        n = arguments.integer("n", n)
+        n = _arguments.integer("n", n)
         call = f"{as_micros}({name}({literal(self.sql_name)}, {n}))"
         return run(self.spark, f"SELECT {call}").collect()[0][0]
 
 
 def _point(version: int | None, timestamp: datetime | None, *, as_text: bool = False) -> str:
     """Write a version or a time; some statements take the time as a text only."""
-    arguments.one_of(version=version, timestamp=timestamp)
+    _arguments.one_of(version=version, timestamp=timestamp)
     if version is not None:
-        return f"VERSION AS OF {arguments.integer('version', version)}"
-    time = arguments.moment("timestamp", timestamp)
+        return f"VERSION AS OF {_arguments.integer('version', version)}"
+    time = _arguments.moment("timestamp", timestamp)
     return f"TIMESTAMP AS OF {literal(time.isoformat(sep=' ') if as_text else time)}"
 
 
@@ -359,6 +360,6 @@ def table(spark: SparkSession, name: str) -> Table:
 
     """
     if not hasattr(spark, "sql"):
-        raise arguments.refused("spark", "a SparkSession", spark)
-    conversion.install()
+        raise _arguments.refused("spark", "a SparkSession", spark)
+    _conversion.install()
     return Table(spark, table_name(name))

@@ -6,7 +6,7 @@ import argparse
 from collections.abc import Sequence
 
 from interlock import __version__
-from interlock.commands import coordinator, doctor, lab, policies, tables, timeline
+from interlock._commands import coordinator, doctor, lab, policies, tables, timeline
 
 
 def main(argv: Sequence[str] | None = None) -> int:

@@ -12,7 +12,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from interlock import errors
-from interlock.conversion import kinds, texts
+from interlock._conversion import kinds, texts
 
 if TYPE_CHECKING:
     from pyspark.sql.connect.streaming.query import StreamingQuery

@@ -9,9 +9,9 @@ from collections.abc import Mapping
 from pathlib import PurePosixPath
 from typing import TYPE_CHECKING, Any
 
-from interlock import arguments, artifacts, conversion
+from interlock import _arguments, _artifacts, _conversion
+from interlock._settings import Settings, running_in_spark, spark_has_jar
 from interlock.errors import ConfigurationError, ConfigurationWarning, VersionMismatchError
-from interlock.settings import Settings, running_in_spark, spark_has_jar
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -58,12 +58,12 @@ def configure(
     """
     _check_pyspark()
     if not hasattr(builder, "getOrCreate"):
-        raise arguments.refused("builder", "the builder of a SparkSession", builder)
+        raise _arguments.refused("builder", "the builder of a SparkSession", builder)
     settings = Settings(builder)
-    for name, policy in arguments.mapping("policies", policies or {}).items():
-        settings.set(f"{_POLICIES}{name}", arguments.path(f"policies[{name!r}]", policy))
+    for name, policy in _arguments.mapping("policies", policies or {}).items():
+        settings.set(f"{_POLICIES}{name}", _arguments.path(f"policies[{name!r}]", policy))
     if _is_connect(settings):
-        conversion.install_connect()
+        _conversion.install_connect()
     if is_remote_server(settings):
         _check_server(builder)
         return builder
@@ -77,34 +77,34 @@ def configure(
     _add_extensions(settings)
     _set_unless_other(settings, _CATALOG, CATALOG, replaceable=(DELTA_CATALOG,))
     _set_unless_other(settings, _PROCEDURES_CATALOG, PROCEDURES)
-    _set_unless_other(settings, _VERSION, artifacts.__version__)
-    conversion.install()
+    _set_unless_other(settings, _VERSION, _artifacts.__version__)
+    _conversion.install()
     return builder
 
 
 def _check_pyspark() -> None:
     import pyspark
 
-    minor = artifacts.SPARK_MINOR
+    minor = _artifacts.SPARK_MINOR
     if ".".join(pyspark.__version__.split(".")[:2]) != minor:
         raise VersionMismatchError(
-            f"Interlock {artifacts.__version__} works with PySpark {minor}, and this is PySpark "
+            f"Interlock {_artifacts.__version__} works with PySpark {minor}, and this is PySpark "
             f"{pyspark.__version__}: pip install 'pyspark=={minor}.*'."
         )
 
 
 def _add_delta(settings: Settings) -> None:
     """Ask for Delta's package, unless the user, or the Spark installation, brings Delta."""
-    jar = f"{artifacts.DELTA_ARTIFACT}-{artifacts.DELTA_VERSION}.jar"
-    listed = _lists(settings, "delta-spark", artifacts.DELTA_COORDINATES, jar)
+    jar = f"{_artifacts.DELTA_ARTIFACT}-{_artifacts.DELTA_VERSION}.jar"
+    listed = _lists(settings, "delta-spark", _artifacts.DELTA_COORDINATES, jar)
     if not listed and not spark_has_jar("delta-spark"):
-        settings.append(_PACKAGES, [artifacts.DELTA_COORDINATES])
+        settings.append(_PACKAGES, [_artifacts.DELTA_COORDINATES])
 
 
 def _add_interlock(settings: Settings) -> None:
     """Add this wheel's jar, unless the user lists the same artifact already."""
-    if not _lists(settings, "interlock-spark", artifacts.maven_coordinates(), artifacts.JAR_NAME):
-        settings.append(_JARS, [str(artifacts.jar_path())])
+    if not _lists(settings, "interlock-spark", _artifacts.maven_coordinates(), _artifacts.JAR_NAME):
+        settings.append(_JARS, [str(_artifacts.jar_path())])
 
 
 def _add_postgres(settings: Settings) -> None:
@@ -112,7 +112,7 @@ def _add_postgres(settings: Settings) -> None:
     named = any(_COORDINATOR_URL.fullmatch(key) for key in settings.all_keys())
     given = [item for key in (_PACKAGES, _JARS) for item in settings.items(key)]
     if named and not any(_POSTGRES_JAR.search(item) for item in given):
-        settings.append(_PACKAGES, [artifacts.POSTGRES_COORDINATES])
+        settings.append(_PACKAGES, [_artifacts.POSTGRES_COORDINATES])
 
 
 def _lists(settings: Settings, artifact: str, package: str, jar: str) -> bool:
@@ -124,8 +124,8 @@ def _lists(settings: Settings, artifact: str, package: str, jar: str) -> bool:
                 listed = True
                 if re.search(r"\d", name) and not name.endswith(right):
                     raise VersionMismatchError(
-                        f"Interlock {artifacts.__version__} needs {right}, but {key} lists {name}: "
-                        f"list {right} in its place, or leave it out."
+                        f"Interlock {_artifacts.__version__} needs {right}, but {key} lists "
+                        f"{name}: list {right} in its place, or leave it out."
                     )
     return listed
 
@@ -211,12 +211,13 @@ def _check_running_spark() -> None:
     if not loadable(EXTENSION):
         raise ConfigurationError(
             "Spark runs in this process already, as under spark-submit, and takes no more jars: "
-            f"start it with --jars {artifacts.jar_path()} --packages {artifacts.DELTA_COORDINATES}."
+            f"start it with --jars {_artifacts.jar_path()} "
+            f"--packages {_artifacts.DELTA_COORDINATES}."
         )
     if not loadable(DELTA_EXTENSION):
         raise VersionMismatchError(
             "Delta is not on the class path of the Spark that is running: "
-            f"start it with --packages {artifacts.DELTA_COORDINATES}."
+            f"start it with --packages {_artifacts.DELTA_COORDINATES}."
         )
 
 

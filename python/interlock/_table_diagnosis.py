@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
-from interlock.diagnosis import Check
-from interlock.sql_text import literal, reference, run
-from interlock.tables import table as named
+from interlock._diagnosis import Check
+from interlock._sql_text import literal, reference, run
+from interlock._tables import table as named
 
 if TYPE_CHECKING:
     from pyspark.sql import Row, SparkSession

@@ -12,9 +12,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from zipfile import BadZipFile, ZipFile
 
-from interlock import artifacts
+from interlock import _artifacts
+from interlock._session import CATALOG, DELTA_EXTENSION, EXTENSION, PROCEDURES
 from interlock.errors import ConfigurationError, UsageError
-from interlock.session import CATALOG, DELTA_EXTENSION, EXTENSION, PROCEDURES
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -63,27 +63,27 @@ def java() -> Check:
 
 def spark() -> Check:
     """Look for PySpark of the right version."""
-    fix = f"pip install 'pyspark=={artifacts.SPARK_MINOR}.*'"
+    fix = f"pip install 'pyspark=={_artifacts.SPARK_MINOR}.*'"
     try:
         import pyspark
     except ImportError:
         return Check("Spark", False, "PySpark is not installed", fix)
     found: str = pyspark.__version__
-    return Check("Spark", found.startswith(f"{artifacts.SPARK_MINOR}."), f"PySpark {found}", fix)
+    return Check("Spark", found.startswith(f"{_artifacts.SPARK_MINOR}."), f"PySpark {found}", fix)
 
 
 def jar() -> Check:
     """Look whether the wheel brings a whole jar of its own version."""
-    fix = f"pip install --force-reinstall spark-interlock=={artifacts.__version__}"
+    fix = f"pip install --force-reinstall spark-interlock=={_artifacts.__version__}"
     try:
-        with ZipFile(artifacts.jar_path()) as opened:
+        with ZipFile(_artifacts.jar_path()) as opened:
             text = opened.read("io/interlock/version.properties").decode()
     except (ConfigurationError, BadZipFile, KeyError) as error:
         return Check("Jar", False, str(error), fix)
     version = next(line for line in text.splitlines() if line.startswith("version="))
     found = version.removeprefix("version=")
-    fits = found == artifacts.__version__
-    return Check("Jar", fits, f"{found} in wheel {artifacts.__version__}", fix)
+    fits = found == _artifacts.__version__
+    return Check("Jar", fits, f"{found} in wheel {_artifacts.__version__}", fix)
 
 
 def no_session(error: Exception) -> Check:
@@ -125,8 +125,8 @@ def extension(session: SparkSession) -> Check:
 
 
 def _delta(found: str) -> Check:
-    fix = f"use {artifacts.DELTA_COORDINATES}"
-    return Check("Delta", found == artifacts.DELTA_VERSION, found, fix)
+    fix = f"use {_artifacts.DELTA_COORDINATES}"
+    return Check("Delta", found == _artifacts.DELTA_VERSION, found, fix)
 
 
 def _links(jvm: Any, folder: Path) -> Check:

@@ -10,9 +10,11 @@ from collections.abc import Iterator
 from datetime import datetime, timedelta, timezone
 from typing import TYPE_CHECKING, Any
 
-from interlock.audit import ConflictRecord, Conflicts, Explanation
 from interlock.results import (
     CompactionResult,
+    ConflictRecord,
+    Conflicts,
+    Explanation,
     FileRecord,
     Files,
     History,

@@ -9,7 +9,7 @@ from random import uniform
 from time import sleep
 from typing import ParamSpec, TypeVar, overload
 
-from interlock import arguments, conversion
+from interlock import _arguments, _conversion
 from interlock.errors import ArgumentError, ConcurrentTransactionError, ConflictError
 
 _P = ParamSpec("_P")
@@ -56,12 +56,12 @@ def retry(
         ConflictError: the last attempt's, when all are used up
 
     """
-    if arguments.integer("attempts", attempts) < 1:
+    if _arguments.integer("attempts", attempts) < 1:
         raise ArgumentError(f"attempts must be at least 1, not {attempts}.")
     if not isinstance(backoff, int | float) or not backoff >= 0:
         raise ArgumentError(f"backoff must be a number of seconds from 0, not {backoff!r}.")
     if fn is not None and not callable(fn):
-        raise arguments.refused("fn", "a function without arguments", fn)
+        raise _arguments.refused("fn", "a function without arguments", fn)
     if fn is not None:
         return _run(fn, attempts, backoff)
 
@@ -76,7 +76,7 @@ def retry(
 
 
 def _run(fn: Callable[[], _R], attempts: int, backoff: float) -> _R:
-    conversion.install()
+    _conversion.install()
     for attempt in range(1, attempts):
         try:
             return fn()

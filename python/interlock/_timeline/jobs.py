@@ -10,9 +10,8 @@ from dataclasses import dataclass
 from datetime import datetime
 from enum import Enum
 
-from interlock import tabular
-from interlock.audit import ConflictRecord, Conflicts
-from interlock.results import History, HistoryRecord
+from interlock import _tabular
+from interlock.results import ConflictRecord, Conflicts, History, HistoryRecord
 
 _REJECTED = "REJECTED"
 _KINDS = {
@@ -233,13 +232,13 @@ def _millis(time: datetime | None) -> int | None:
 
 def _values(record: HistoryRecord | ConflictRecord) -> Iterator[tuple[str, Value]]:
     """Give what is known of a record, by the names that SQL has."""
-    for field, column in tabular.columns(type(record)).items():
+    for field, column in _tabular.columns(type(record)).items():
         value = getattr(record, field)
         if isinstance(value, Mapping):
-            value = tuple(f"{key}={tabular.text(item)}" for key, item in value.items())
+            value = tuple(f"{key}={_tabular.text(item)}" for key, item in value.items())
         if isinstance(value, tuple):
-            value = tuple(map(tabular.text, value))
-        if shown := value if isinstance(value, tuple) else tabular.text(value):
+            value = tuple(map(_tabular.text, value))
+        if shown := value if isinstance(value, tuple) else _tabular.text(value):
             yield column, shown
 
 

@@ -9,10 +9,9 @@ from html import escape
 from importlib import resources
 from string import Template
 
-from interlock import tabular
-from interlock.audit import Conflicts
-from interlock.results import History
-from interlock.timeline.jobs import Job, jobs
+from interlock import _tabular
+from interlock._timeline.jobs import Job, jobs
+from interlock.results import Conflicts, History
 
 _SCRIPTS = ("layout.js", "drawing.js", "page.js")
 
@@ -51,7 +50,7 @@ def _summary(shown: Sequence[Job], history: History) -> str:
     passed = sum(bool(job.passed) for job in shown)
     return (
         f"Versions {oldest.version} to {newest.version}"
-        f" ({tabular.text(oldest.timestamp)[:19]} to {tabular.text(newest.timestamp)[:19]} UTC): "
+        f" ({_tabular.text(oldest.timestamp)[:19]} to {_tabular.text(newest.timestamp)[:19]} UTC): "
         f"{len(shown) - rejected} committed, {passed} of them past other jobs; {rejected} rejected."
     )
 
