@@ -15,6 +15,7 @@ from tests.kit.support import (
     commit,
     commit_info,
     confs,
+    deltalake_rows,
     live_files,
     make_table,
     rows,
@@ -74,6 +75,14 @@ def test_each_form_commits_one_version(
     assert (metrics["numRemovedFiles"], metrics["numAddedFiles"]) == ("2", "1")
     assert metrics["numRemovedBytes"] == str(row["bytes_in"])
     assert rows(spark, example) == expected
+
+
+def test_an_append_only_table_can_be_compacted(spark: SparkSession, table_path: Path) -> None:
+    """As by OPTIMIZE: no row goes away."""
+    table = make_table(spark, table_path, properties={"delta.appendOnly": "true"})
+    expected = rows(spark, table)
+    assert run(spark, "ALTER TABLE {t} COMPACT MAJOR", table)["files_in"] == 2
+    assert rows(spark, table) == deltalake_rows(table) == expected
 
 
 def test_types_of_the_result(spark: SparkSession, example: Table) -> None:

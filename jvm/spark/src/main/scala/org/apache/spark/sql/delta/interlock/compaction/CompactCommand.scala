@@ -9,7 +9,7 @@ import org.apache.spark.sql.catalyst.expressions.{Attribute, AttributeReference,
 import org.apache.spark.sql.delta.actions._
 import org.apache.spark.sql.delta.catalog.DeltaTableV2
 import org.apache.spark.sql.delta.sources.DeltaSQLConf
-import org.apache.spark.sql.delta.{DeltaLog, OptimisticTransaction, RowTracking}
+import org.apache.spark.sql.delta.{OptimisticTransaction, RowTracking}
 import org.apache.spark.sql.execution.command.LeafRunnableCommand
 import org.apache.spark.sql.execution.metric.SQLMetrics
 import org.apache.spark.sql.types.StructType
@@ -32,7 +32,6 @@ final case class CompactCommand(
   override def run(session: SparkSession): Seq[Row] = {
     PartitionScope.refusePath(session, table, kind.name)
     val transaction = table.startTransaction()
-    DeltaLog.assertRemovable(transaction.snapshot)
     val operationClass = permittedClass(transaction)
     val columns = transaction.metadata.partitionSchema
     val scope = PartitionScope.predicate(session, table.name(), columns, partition)
