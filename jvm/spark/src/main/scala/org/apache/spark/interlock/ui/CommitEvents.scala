@@ -4,6 +4,7 @@ import scala.util.control.NonFatal
 
 import io.interlock.spark.audit.{ConflictRecord, Rebased, Rejected}
 import org.apache.spark.SparkContext
+import org.apache.spark.interlock.ui.{SparkListenerInterlockCommit => Event}
 import org.apache.spark.internal.Logging
 import org.apache.spark.sql.internal.SQLConf
 import org.apache.spark.util.Utils
@@ -11,7 +12,7 @@ import org.apache.spark.util.Utils
 /** Tells the listeners of Spark's bus what became of commits under policies. */
 object CommitEvents extends Logging {
 
-  /** The tab keeps so many characters of a text. */
+  /** An event has so many characters of a text. */
   private val MostChars = 10000
 
   /** Whether anyone shows the events: the UI, or the History Server later. */
@@ -35,17 +36,16 @@ object CommitEvents extends Logging {
       }
 
   private def event(table: String, record: ConflictRecord, explain: ConflictRecord => String) = {
-    import SparkListenerInterlockCommit.{Committed, Rebased => PassedOthers, Rejected => Lost}
     val (outcome, version, kind) = record match {
-      case lost: Rejected => (Lost, None, lost.kind.filter(_ => lost.rule.isEmpty))
+      case lost: Rejected => (Event.Rejected, None, lost.kind.filter(_ => lost.rule.isEmpty))
       case made: Rebased =>
-        (if (made.winners.isEmpty) Committed else PassedOthers, Some(made.version), None)
+        (if (made.winners.isEmpty) Event.Committed else Event.Rebased, Some(made.version), None)
     }
     def known(fact: Option[String]): String = shown(fact.getOrElse(""))
-    SparkListenerInterlockCommit(
+    Event(
       record.commit.time.toEpochMilli,
       record.commit.txnId,
-      table,
+      shown(table),
       known(record.commit.operation),
       known(record.commit.operationClass),
       known(record.commit.policy),
@@ -56,7 +56,7 @@ object CommitEvents extends Logging {
       record.winners.map(winner => known(winner.verdict)),
       known(kind),
       known(record.commit.scope),
-      if (outcome == Committed) "" else shown(explain(record))
+      if (outcome == Event.Committed) "" else shown(explain(record))
     )
   }
 

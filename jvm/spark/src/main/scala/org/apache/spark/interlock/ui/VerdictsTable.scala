@@ -60,7 +60,7 @@ final private[ui] class VerdictsTable(
     <tr>{columns.map(column => <td>{column.text(verdict.commit)}</td>)}</tr>
     <tr><td colspan={columns.size.toString} class="text-break"><details>
       <summary>{lines.headOption.getOrElse("")}</summary>
-      <ul class="list-unstyled mb-0">{lines.drop(1).map(line => <li>{line}</li>)}</ul>
+      <ul class="list-unstyled ms-3 mb-0">{lines.drop(1).map(line => <li>{line}</li>)}</ul>
     </details></td></tr>
   }
 }
