@@ -131,6 +131,7 @@ def test_pages_and_order(spark: SparkSession, table: Table) -> None:
 
     assert operations("") == ["COMPACT MAJOR", "DELETE"]
     assert operations("verdicts.sort=Time&verdicts.desc=false") == ["DELETE", "COMPACT MAJOR"]
+    assert operations("verdicts.sort=Outcome") == ["COMPACT MAJOR", "DELETE"]
     assert operations("verdicts.sort=Winners") == ["DELETE", "COMPACT MAJOR"]
     assert operations("verdicts.pageSize=1&verdicts.page=2") == ["DELETE"]
     wrong = live_page(spark, f"verdicts.sort={quote(SCRIPT)}")
@@ -171,6 +172,7 @@ def test_the_history_server(
     with history_server(tmp_path, event_log) as address:
         page = soon(f"{address}/history/{application}/interlock/")
     assert cells(page)[: len(cells(live))] == cells(live)
+    assert f'href="/history/{application}/interlock/?&verdicts.sort=' in page
     assert facts(page)[2][3:] == ["REJECTED", "MetadataChanged", "2", ""]
     assert COUNTS in words(page)
     assert "<script>alert" not in page

@@ -16,7 +16,7 @@ final private[ui] class VerdictsPage(tab: InterlockTab, store: KVStore) extends 
   override def render(request: HttpServletRequest): Seq[Node] = {
     val counts = KVUtils.viewToSeq(store.view(classOf[CommitCounts])).headOption
       .getOrElse(new CommitCounts(0, 0, 0))
-    val verdicts = KVUtils.viewToSeq(store.view(classOf[StoredVerdict]))
+    val verdicts = KVUtils.viewToSeq(store.view(classOf[StoredVerdict]).reverse())
     val onlySome =
       if (verdicts.size < counts.verdicts) s", only showing ${verdicts.size}" else ""
     val content =

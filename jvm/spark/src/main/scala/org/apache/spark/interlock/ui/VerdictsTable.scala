@@ -71,17 +71,19 @@ private object VerdictsTable {
   val Tag = "verdicts"
   private val MostListed = 5
 
+  /** @param number
+    *   by which it is sorted, before its text
+    */
   final class Column(
       val title: String,
       val text: SparkListenerInterlockCommit => String,
-      byNumber: Option[StoredVerdict => Long] = None
+      number: StoredVerdict => Long = _ => 0
   ) {
-    def order: Ordering[StoredVerdict] =
-      byNumber.fold(Ordering.by((row: StoredVerdict) => text(row.commit)))(Ordering.by(_))
+    val order: Ordering[StoredVerdict] = Ordering.by(row => (number(row), text(row.commit)))
   }
 
   val columns: Seq[Column] = Seq(
-    new Column("Time", commit => UIUtils.formatDate(commit.time), Some(_.number)),
+    new Column("Time", commit => UIUtils.formatDate(commit.time), _.number),
     new Column("Table", _.table),
     new Column("Operation", _.operation),
     new Column("Class", _.operationClass),
@@ -93,7 +95,7 @@ private object VerdictsTable {
     new Column(
       "Winners",
       commit => listed(commit.winners.map(_.toString)),
-      Some(_.commit.winners.headOption.getOrElse(-1L))
+      _.commit.winners.headOption.getOrElse(-1)
     ),
     new Column("Scope", _.scope)
   )
