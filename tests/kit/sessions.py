@@ -48,6 +48,7 @@ _SERVER_SETTINGS = {
 _CONNECT_SERVER = "org.apache.spark.sql.connect.service.SparkConnectServer"
 _CONNECT_STARTED = re.compile(r"Spark Connect server started at: \S+:(\d+)")
 _THRIFT_SERVER = "org.apache.spark.sql.hive.thriftserver.HiveThriftServer2"
+_HISTORY_STARTED = re.compile(r"Bound HistoryServer to \S+ and started at http://\S+:(\d+)")
 _THRIFT_STARTED = re.compile(r"ThriftBinaryCLIService on port (\d+)")
 
 
@@ -141,10 +142,28 @@ def thrift_server(folder: Path, **settings: str) -> Iterator[str]:
 
 
 @contextmanager
+def history_server(folder: Path, event_log: Path) -> Iterator[str]:
+    """Start a History Server that keeps its data on the disk, give its address, and end it."""
+    settings = {
+        "spark.history.fs.logDirectory": event_log.as_uri(),
+        "spark.history.store.path": str(folder / "store"),
+        "spark.history.ui.port": "0",
+    }
+    environment = {
+        "SPARK_DAEMON_CLASSPATH": str(interlock.jar_path()),
+        "SPARK_HISTORY_OPTS": " ".join(f"-D{key}={value}" for key, value in settings.items()),
+        "SPARK_LOCAL_IP": "127.0.0.1",
+    }
+    command = ["spark-class", "org.apache.spark.deploy.history.HistoryServer"]
+    with _started(folder, command, _HISTORY_STARTED, environment) as port:
+        yield f"http://127.0.0.1:{port}"
+
+
+@contextmanager
 def _server(
     folder: Path, main: str, started: re.Pattern[str], settings: Mapping[str, str]
 ) -> Iterator[int]:
-    """Give the port of a server of Spark's that is to run in a folder."""
+    """Give the port of a server with Interlock that is to run in a folder."""
     given = {
         **_SERVER_SETTINGS,
         "spark.jars": str(interlock.jar_path()),
@@ -152,11 +171,21 @@ def _server(
         **settings,
     }
     options = [text for key, value in given.items() for text in ("--conf", f"{key}={value}")]
+    command = ["spark-submit", *options, "--class", main, "spark-internal"]
+    with _started(folder, command, started, {}) as port:
+        yield port
+
+
+@contextmanager
+def _started(
+    folder: Path, command: list[str], started: re.Pattern[str], environment: Mapping[str, str]
+) -> Iterator[int]:
+    """Run a command of Spark's in a folder until it tells its port, give that, and end it."""
     spark_home = _find_spark_home()
     server = subprocess.Popen(
-        [f"{spark_home}/bin/spark-submit", *options, "--class", main, "spark-internal"],
+        [f"{spark_home}/bin/{command[0]}", *command[1:]],
         cwd=folder,
-        env={**os.environ, "SPARK_HOME": spark_home},
+        env={**os.environ, "SPARK_HOME": spark_home, **environment},
         stdin=subprocess.DEVNULL,
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,

@@ -128,6 +128,7 @@ class TestWarnings:
             ("spark.interlock.defaultPolcy", "spark.interlock.defaultPolicy"),
             ("spark.interlok.defaultPolicy", "spark.interlock.defaultPolicy"),
             ("interlock.defaultPolicy", "spark.interlock.defaultPolicy"),
+            ("spark.interlock.ui.retainedExecutions", "spark.interlock.ui.retainedVerdicts"),
             ("spark.interlock.policy.mine", "spark.interlock.policies.mine"),
             ("spark.interlock.coordinators.main.url", "spark.interlock.coordinator.main.url"),
         ],

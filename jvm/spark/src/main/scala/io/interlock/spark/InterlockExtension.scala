@@ -21,6 +21,7 @@ import io.interlock.spark.statements.{
   VacuumRetention
 }
 import org.apache.spark.interlock.metrics.InterlockMetrics
+import org.apache.spark.interlock.ui.InterlockTab
 import org.apache.spark.sql.SparkSessionExtensions
 
 /** Brings Interlock into a session: `spark.sql.extensions`, listed after Delta's own extension.
@@ -32,6 +33,7 @@ final class InterlockExtension extends (SparkSessionExtensions => Unit) {
     Handshake.check()
     DeltaHook.install()
     InterlockMetrics.register()
+    InterlockTab.attach()
     Misspelt.warnOfStart()
     extensions.injectParser((_, delegate) => new InterlockParser(delegate))
     extensions.injectHintResolutionRule(_ => MarkTruncate)

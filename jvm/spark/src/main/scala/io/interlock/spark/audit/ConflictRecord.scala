@@ -3,8 +3,9 @@ package io.interlock.spark.audit
 import java.sql.Timestamp
 import java.time.Instant
 
-import io.interlock.spark.commits.WinnerRuling
+import io.interlock.spark.commits.{CommitTags, Operations, WinnerRuling}
 import org.apache.spark.sql.Row
+import org.apache.spark.sql.delta.actions.CommitInfo
 import org.apache.spark.sql.types._
 
 /** The audit record of a commit that met others. What is not known is None. */
@@ -103,6 +104,30 @@ final case class Rejected(
 final case class Rebased(commit: RecordedCommit, version: Long, winners: Seq[WinnerRuling])
     extends ConflictRecord
 
+object Rebased {
+
+  /** The record of a commit that was made, from what it says of itself. It may have passed nobody.
+    */
+  def of(version: Long, info: CommitInfo, time: Instant): Option[Rebased] = {
+    val tags = info.tags.getOrElse(Map.empty)
+    info.txnId.map { txnId =>
+      val commit = RecordedCommit(
+        time,
+        txnId,
+        operation = Operations.name(info),
+        operationClass = tags.get(CommitTags.Class),
+        policy = tags.get(CommitTags.Policy),
+        readVersion = info.readVersion,
+        scope = tags.get(CommitTags.Scope),
+        user = tags.get(CommitTags.User),
+        millis = tags.get(CommitTags.Millis).flatMap(_.toLongOption),
+        bytes = tags.get(CommitTags.BytesSaved).flatMap(_.toLongOption)
+      )
+      Rebased(commit, version, CommitTags.winners(tags))
+    }
+  }
+}
+
 /** A version that a commit met.
   *
   * @param operation
@@ -116,6 +141,19 @@ final case class WinningVersion(
 ) {
   def text: String =
     s"version $version (${operation.getOrElse("unknown")}${operationClass.fold("")(", " + _)})"
+}
+
+object WinningVersion {
+
+  /** @param info
+    *   what its commit says of itself
+    */
+  def of(version: Long, info: CommitInfo): WinningVersion = WinningVersion(
+    version,
+    Operations.name(info),
+    info.tags.flatMap(_.get(CommitTags.Class)),
+    info.txnId
+  )
 }
 
 object ConflictRecord {

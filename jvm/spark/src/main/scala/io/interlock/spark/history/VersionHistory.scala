@@ -3,7 +3,7 @@ package io.interlock.spark.history
 import java.sql.Timestamp
 
 import io.interlock.rules.OperationClass
-import io.interlock.spark.commits.CommitTags
+import io.interlock.spark.commits.{CommitTags, Operations}
 import io.interlock.spark.properties.TableProperties
 import org.apache.spark.sql.delta.actions.{CommitInfo, FileAction}
 import org.apache.spark.sql.delta.interlock.log.CommitLog
@@ -77,7 +77,7 @@ final private[spark] class VersionHistory(
       timestamp = timestamp,
       operationClass = operationClass,
       policy = tags.get(CommitTags.Policy).orElse(copied),
-      operation = change.info.flatMap(CommitLog.operation),
+      operation = change.info.flatMap(Operations.name),
       operationParameters = change.info.map(info =>
         CommitInfo.getLegacyPostDeserializationOperationParameters(info.operationParameters)
       ),

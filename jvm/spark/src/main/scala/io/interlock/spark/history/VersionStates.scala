@@ -6,6 +6,7 @@ import scala.annotation.tailrec
 import scala.collection.mutable
 import scala.util.Try
 
+import io.interlock.spark.commits.Operations
 import org.apache.spark.sql.delta.DeltaOperations
 import org.apache.spark.sql.delta.interlock.log.CommitLog
 
@@ -97,7 +98,7 @@ private[spark] object VersionStates {
 
     def of(change: VersionChange): Option[Target] =
       change.info.filter(_.operation == DeltaOperations.OP_RESTORE).flatMap { info =>
-        val parameters = CommitLog.unquoted(info.operationParameters)
+        val parameters = Operations.unquoted(info.operationParameters)
         def parsed(key: String)(parse: String => Target) =
           parameters.get(key).flatMap(text => Try(parse(text)).toOption)
         parsed("version")(text => Version(text.toLong))

@@ -3,7 +3,6 @@ package io.interlock.spark.procedures
 import java.time.Instant
 
 import io.interlock.spark.audit._
-import io.interlock.spark.commits.CommitTags
 import io.interlock.spark.errors.InterlockException
 import io.interlock.spark.history.NamedTable
 import io.interlock.spark.properties.SessionPolicies
@@ -57,10 +56,7 @@ object AuditedTable {
   }
 
   private def met(now: Snapshot, version: Long): Option[WinningVersion] =
-    new CommitLog(now).info(version).map { info =>
-      val tags = info.tags.getOrElse(Map.empty)
-      WinningVersion(version, CommitLog.operation(info), tags.get(CommitTags.Class), info.txnId)
-    }
+    new CommitLog(now).info(version).map(WinningVersion.of(version, _))
 
   private def whatThereIs(now: Snapshot): String = {
     val newest = newestFirst(now).take(MostNamed).map(_.commit.txnId).toSeq
@@ -108,23 +104,6 @@ object AuditedTable {
     }
   }
 
-  private def rebased(version: Long, info: CommitInfo, millis: Long): Option[Rebased] = {
-    val tags = info.tags.getOrElse(Map.empty)
-    val winners = CommitTags.winners(tags)
-    info.txnId.filter(_ => winners.nonEmpty).map { txnId =>
-      val commit = RecordedCommit(
-        Instant.ofEpochMilli(millis),
-        txnId,
-        operation = CommitLog.operation(info),
-        operationClass = tags.get(CommitTags.Class),
-        policy = tags.get(CommitTags.Policy),
-        readVersion = info.readVersion,
-        scope = tags.get(CommitTags.Scope),
-        user = tags.get(CommitTags.User),
-        millis = tags.get(CommitTags.Millis).flatMap(_.toLongOption),
-        bytes = tags.get(CommitTags.BytesSaved).flatMap(_.toLongOption)
-      )
-      Rebased(commit, version, winners)
-    }
-  }
+  private def rebased(version: Long, info: CommitInfo, millis: Long): Option[Rebased] =
+    Rebased.of(version, info, Instant.ofEpochMilli(millis)).filter(_.winners.nonEmpty)
 }

@@ -1,6 +1,6 @@
 package io.interlock.spark.procedures
 
-import io.interlock.spark.commits.Coordinators
+import io.interlock.spark.commits.{Coordinators, Operations}
 import io.interlock.spark.history.NamedTable
 import org.apache.spark.sql.delta.DeltaLog
 import org.apache.spark.sql.delta.interlock.log.CommitLog
@@ -22,6 +22,6 @@ object LogRepair {
     DeltaLog.invalidateCache(session, NamedTable.load(session, name, statement).deltaLog.dataPath)
     val now = NamedTable.snapshot(session, NamedTable.load(session, name, statement), statement)
     Coordinators.forget(now.deltaLog)
-    Row(now.version, new CommitLog(now).info(now.version).flatMap(CommitLog.operation).orNull)
+    Row(now.version, new CommitLog(now).info(now.version).flatMap(Operations.name).orNull)
   }
 }

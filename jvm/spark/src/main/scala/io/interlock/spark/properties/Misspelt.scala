@@ -18,8 +18,12 @@ object Misspelt extends (LogicalPlan => Unit) with Logging {
 
   /** Settings by their whole keys. */
   private val Settings =
-    Seq(TableProperties.DefaultPolicyConf, Handshake.WheelVersionConf) ++
-      (CoordinatorSettings.MaxAttemptsConf +: CompactionSettings.confKeys)
+    Seq(
+      TableProperties.DefaultPolicyConf,
+      Handshake.WheelVersionConf,
+      CoordinatorSettings.MaxAttemptsConf,
+      UiSettings.RetainedVerdictsConf
+    ) ++ CompactionSettings.confKeys
 
   /** Settings by the beginning of their keys; a name of the user's follows. */
   private val Families = Seq(SessionPolicies.Prefix, CoordinatorSettings.Prefix)

@@ -1,13 +1,13 @@
 package org.apache.spark.sql.delta.interlock.judging
 
 import io.interlock.rules._
-import io.interlock.spark.commits.CommitTags
+import io.interlock.spark.commits.{CommitTags, Operations}
 import io.interlock.spark.compaction.CompactOperation
 import io.interlock.spark.errors.InterlockException
 import org.apache.spark.sql.SparkSession
 import org.apache.spark.sql.delta._
 import org.apache.spark.sql.delta.actions._
-import org.apache.spark.sql.delta.interlock.log.{CommitLog, Committer}
+import org.apache.spark.sql.delta.interlock.log.Committer
 
 /** A commit under a policy: what it is, and how winners look to it.
   *
@@ -52,7 +52,7 @@ final case class GovernedCommit(
   def refuseUnlessPermitted(table: String): Unit =
     if (!policy.permits(operationClass))
       throw InterlockException.operationNotSupported(
-        CommitLog.operation(operation),
+        Operations.name(operation),
         table,
         policy.name
       )
@@ -118,7 +118,7 @@ final case class GovernedCommit(
       .getOrElse {
         val name = winner.commitInfo.fold("")(_.operation)
         val parameters = winner.commitInfo.flatMap(info => Option(info.operationParameters))
-        val described = CommitLog.unquoted(parameters.getOrElse(Map.empty))
+        val described = Operations.unquoted(parameters.getOrElse(Map.empty))
         classifier.classify(
           GovernedCommit.facts(name, described, winner.actions, isPartitioned)
         )

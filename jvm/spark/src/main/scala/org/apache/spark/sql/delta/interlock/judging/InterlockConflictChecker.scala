@@ -1,11 +1,11 @@
 package org.apache.spark.sql.delta.interlock.judging
 
 import io.interlock.rules._
+import io.interlock.spark.commits.Operations
 import io.interlock.spark.errors.Conflicts
 import io.interlock.spark.properties.SessionPolicies
 import org.apache.spark.sql.SparkSession
 import org.apache.spark.sql.delta._
-import org.apache.spark.sql.delta.interlock.log.CommitLog
 import org.apache.spark.sql.delta.interlock.rebase.{MovedReads, ReplaceLive, RowRebase, RowVectors}
 
 /** Delta's conflict check with the three checks on data files decided by a policy.
@@ -120,8 +120,8 @@ private[interlock] class InterlockConflictChecker(
       winnerClass = Some(judgedWinner.operationClass),
       operationClass = judged.operationClass,
       winnerOperation =
-        winner.commitInfo.flatMap(CommitLog.operation).orElse(Some("an unnamed operation")),
-      operation = CommitLog.operation(attempt.operation),
+        winner.commitInfo.flatMap(Operations.name).orElse(Some("an unnamed operation")),
+      operation = Operations.name(attempt.operation),
       readVersion = info.readSnapshot.version,
       winnerVersion = winner.commitVersion,
       scope = scopeText,

@@ -22,7 +22,7 @@ private[interlock] object PassedWinner {
   private val MostScopes = 3
 
   /** The tags have so many of the winners that a commit has passed, the newest. */
-  private val MostNamed = 100
+  val MostNamed = 100
   private val BetweenScopes = "; "
 
   /** The verdicts by which a commit has passed others so far. */

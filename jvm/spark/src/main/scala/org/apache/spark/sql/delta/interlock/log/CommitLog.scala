@@ -2,15 +2,12 @@ package org.apache.spark.sql.delta.interlock.log
 
 import java.io.FileNotFoundException
 
-import scala.util.Try
-
 import io.interlock.spark.properties.TableProperties
 import org.apache.spark.sql.delta.actions._
-import org.apache.spark.sql.delta.util.{DeltaCommitFileProvider, JsonUtils}
+import org.apache.spark.sql.delta.util.DeltaCommitFileProvider
 import org.apache.spark.sql.delta.{
   DeltaConfigs,
   DeltaHistoryManager,
-  DeltaOperations,
   InCommitTimestampUtils,
   Snapshot
 }
@@ -124,31 +121,4 @@ final class CommitLog(snapshot: Snapshot) {
       .getCommitsWithNonIctTimestamps(log.store, log.logPath, 0, Some(snapshot.version + 1), conf)
       .map(found => found.version -> found.timestamp)
       .toMap
-}
-
-object CommitLog {
-
-  /** What a commit did, by the statement's name: Delta calls every INSERT a WRITE.
-    *
-    * @param parameters
-    *   as the commit's file has them
-    */
-  def operation(name: String, parameters: Map[String, String]): String =
-    (name, unquoted(parameters).get("mode")) match {
-      case ("WRITE", Some("Append")) => "INSERT INTO"
-      case ("WRITE", Some("Overwrite")) => "INSERT OVERWRITE"
-      case _ => name
-    }
-
-  def operation(of: DeltaOperations.Operation): String = operation(of.name, of.jsonEncodedValues)
-
-  /** None where the commit does not say. */
-  def operation(info: CommitInfo): Option[String] =
-    Option(info.operation).map(operation(_, Option(info.operationParameters).getOrElse(Map.empty)))
-
-  /** A commit's parameters as its file has them: strings are JSON, quoted and escaped. */
-  def unquoted(parameters: Map[String, String]): Map[String, String] =
-    parameters.map { case (key, value) =>
-      key -> Option(value).fold("")(v => Try(JsonUtils.fromJson[String](v)).getOrElse(v))
-    }
 }

@@ -1,28 +1,41 @@
 package org.apache.spark.sql.delta.interlock.transaction
 
+import java.time.Instant
 import java.util.concurrent.TimeUnit
 
 import scala.util.Try
 
 import io.interlock.rules.Policy
-import io.interlock.spark.audit.AuditTrail
+import io.interlock.spark.audit._
+import io.interlock.spark.properties.SessionPolicies
 import org.apache.spark.interlock.metrics.InterlockMetrics
+import org.apache.spark.interlock.ui.CommitEvents
 import org.apache.spark.sql.delta.DeltaOperations.Operation
 import org.apache.spark.sql.delta._
+import org.apache.spark.sql.delta.actions.CommitInfo
 import org.apache.spark.sql.delta.interlock.judging.PassedWinner
 
 /** The record of what a commit met: in its own tags where it passed others, beside the log where it
-  * was rejected, and in Spark's metrics.
+  * was rejected, and in Spark's metrics and UI.
   */
 final private[transaction] class CommitAudit(
     transaction: OpenTransaction,
     winners: WinnerReader
 ) {
   private var judgedAgainst: Option[WinningCommitSummary] = None
+  private var sentInfo: Option[CommitInfo] = None
   private var passedVerdicts: Seq[String] = Nil
 
+  /** The last winners that it was judged against, where its explanation is shown. */
+  private var met: Seq[WinningVersion] = Vector.empty
+
   /** To be called before the commit is judged against a winner. */
-  def judging(winner: WinningCommitSummary): Unit = judgedAgainst = Some(winner)
+  def judging(winner: WinningCommitSummary): Unit = {
+    judgedAgainst = Some(winner)
+    if (CommitEvents.areShown(transaction.session.sparkContext))
+      met = (met ++ winner.commitInfo.map(WinningVersion.of(winner.commitVersion, _)))
+        .takeRight(PassedWinner.MostNamed)
+  }
 
   /** Runs a round of judging, which gives the commit as it stands after it and whom it passed. */
   def round(
@@ -41,12 +54,15 @@ final private[transaction] class CommitAudit(
   /** To be called when the commit is sent. */
   def sent(info: CurrentTransactionInfo): Unit = {
     if (transaction.governed.nonEmpty) InterlockMetrics.attempts.inc()
+    sentInfo = info.commitInfo
     passedVerdicts = PassedWinner.verdicts(info)
   }
 
   /** To be called when it has made a version. */
-  def committed(): Unit =
+  def committed(version: Long): Unit = {
     InterlockMetrics.committed(millisSince(transaction.txnStartTimeNs), passedVerdicts)
+    show(sentInfo.flatMap(Rebased.of(version, _, Instant.now)))
+  }
 
   /** To be called when it was rejected, before its files are deleted. */
   def rejected(
@@ -67,8 +83,15 @@ final private[transaction] class CommitAudit(
       millisSince(transaction.txnStartTimeNs)
     )
     InterlockMetrics.rejected(rejected.rule)
-    AuditTrail.write(table.log, transaction.metadata, rejected.record)
+    lazy val record = rejected.record
+    AuditTrail.write(table.log, transaction.metadata, record)
+    show(Some(record))
   }
+
+  private def show(record: => Option[ConflictRecord]): Unit =
+    CommitEvents.post(transaction.session.sparkContext, transaction.table.name, record)(
+      Explanation(_, transaction.metadata.partitionColumns, met, SessionPolicies.readable).text
+    )
 
   private def millisSince(nanos: Long): Long =
     TimeUnit.NANOSECONDS.toMillis(System.nanoTime() - nanos)

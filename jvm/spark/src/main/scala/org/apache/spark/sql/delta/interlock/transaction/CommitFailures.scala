@@ -8,12 +8,12 @@ import scala.util.{Success, Try}
 
 import io.interlock.coordinator.{Causes, CommitUnknownException, CoordinatorException}
 import io.interlock.rules.{OperationClass, Policy}
+import io.interlock.spark.commits.Operations
 import io.interlock.spark.compaction.FailedCompaction
 import io.interlock.spark.errors._
 import org.apache.spark.sql.delta.DeltaOperations.{Operation, OptimizeOrReorg}
 import org.apache.spark.sql.delta.actions.{Action, RemoveFile}
 import org.apache.spark.sql.delta.interlock.judging.GovernedCommit
-import org.apache.spark.sql.delta.interlock.log.CommitLog
 import org.apache.spark.sql.delta.interlock.transaction.CommitState.Made
 import org.apache.spark.sql.delta.{ConcurrentWriteException, DeltaConcurrentModificationException}
 import org.apache.spark.sql.functions.col
@@ -72,7 +72,7 @@ final private[transaction] class CommitFailures(
     // Hooks that run after the commit may fail as well: then the files are live.
     case _ if transaction.isMade => behindCommit(op, failed)
     case unknown: CommitUnknownException =>
-      CommitStateUnknownException.of(table.name, CommitLog.operation(op), unknown)
+      CommitStateUnknownException.of(table.name, Operations.name(op), unknown)
     case _: VirtualMachineError => failed
     case conflict: DeltaConcurrentModificationException => lost(op, actions, conflict)
     case CommitsGone(conflict) => lost(op, actions, conflict)
@@ -83,7 +83,7 @@ final private[transaction] class CommitFailures(
     StorageFault.innermost(failed).fold(failed)(reason =>
       InterlockException.failedAfterCommit(
         table.name,
-        CommitLog.operation(op),
+        Operations.name(op),
         transaction.txnId,
         reason,
         failed
@@ -126,7 +126,7 @@ final private[transaction] class CommitFailures(
     reason,
     policy,
     operationClass,
-    CommitLog.operation(op),
+    Operations.name(op),
     table.name,
     table.snapshot.version,
     transaction.txnId,
@@ -181,9 +181,9 @@ final private[transaction] class CommitFailures(
     case refused: InterlockException => refused
     case NonFatal(_) if !table.isNew && !transaction.isSameTable && table.canSeeLog =>
       val found = table.whatBecame(transaction.session)
-      InterlockException.tableGone(table.name, CommitLog.operation(op), found, failed)
+      InterlockException.tableGone(table.name, Operations.name(op), found, failed)
     case StorageFault(reason) =>
-      InterlockException.storageFailed(table.name, CommitLog.operation(op), reason, left, failed)
+      InterlockException.storageFailed(table.name, Operations.name(op), reason, left, failed)
     case _ => failed
   }
 }

@@ -63,7 +63,7 @@ class InterlockTransaction(log: DeltaLog, catalogTable: Option[CatalogTable], sn
       }
       val said = tags ++ commit.tags ++ ReadRows.tags(op, readPredicates.size)
       val version = super.commitImpl(Lineage.committed(actions), op, canSkipEmptyCommits, said)
-      version.foreach(_ => audit.committed())
+      version.foreach(audit.committed)
       version
     }
   }

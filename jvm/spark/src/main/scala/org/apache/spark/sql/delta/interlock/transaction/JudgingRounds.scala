@@ -1,6 +1,7 @@
 package org.apache.spark.sql.delta.interlock.transaction
 
 import io.interlock.rules.SkippedBlindAppends
+import io.interlock.spark.commits.Operations
 import io.interlock.spark.errors.InterlockException
 import org.apache.hadoop.fs.{FileStatus, Path}
 import org.apache.spark.sql.delta.interlock.judging.{
@@ -9,7 +10,6 @@ import org.apache.spark.sql.delta.interlock.judging.{
   PassedWinner,
   SerialOrder
 }
-import org.apache.spark.sql.delta.interlock.log.CommitLog
 import org.apache.spark.sql.delta.interlock.rebase.RowVectors
 import org.apache.spark.sql.delta.{
   CurrentTransactionInfo,
@@ -99,7 +99,7 @@ final private[transaction] class JudgingRounds(
       val missing = transaction.staged.missing(info.actions)
       if (missing > 0)
         throw InterlockException.filesVacuumed(
-          CommitLog.operation(info.op),
+          Operations.name(info.op),
           table.name,
           winner.commitVersion,
           missing

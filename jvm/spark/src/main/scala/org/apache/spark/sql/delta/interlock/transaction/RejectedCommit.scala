@@ -4,11 +4,11 @@ import java.time.Instant
 
 import io.interlock.rules.{ConflictKind, Policy}
 import io.interlock.spark.audit.{RecordedCommit, Rejected, WinningVersion}
-import io.interlock.spark.commits.CommitTags
+import io.interlock.spark.commits.{CommitTags, Operations}
 import io.interlock.spark.errors.InterlockConflict
 import org.apache.spark.SparkThrowable
 import org.apache.spark.sql.delta._
-import org.apache.spark.sql.delta.interlock.log.{CommitLog, Committer}
+import org.apache.spark.sql.delta.interlock.log.Committer
 
 /** What is known of a commit that was rejected.
   *
@@ -37,7 +37,7 @@ final private[transaction] class RejectedCommit(
       RecordedCommit(
         Instant.now,
         transaction.txnId,
-        operation = byPolicy.map(_.operation).orElse(Some(CommitLog.operation(operation))),
+        operation = byPolicy.map(_.operation).orElse(Some(Operations.name(operation))),
         operationClass =
           byPolicy.map(_.operationClass).orElse(governed.map(_.operationClass)).map(_.name),
         policy = Some(policy.name),
@@ -73,7 +73,7 @@ final private[transaction] class RejectedCommit(
 
   private def lostTo(version: Long) = WinningVersion(
     version,
-    byPolicy.flatMap(_.winnerOperation).orElse(winnersInfo.flatMap(CommitLog.operation)),
+    byPolicy.flatMap(_.winnerOperation).orElse(winnersInfo.flatMap(Operations.name)),
     byPolicy.flatMap(_.winnerClass)
       .orElse(governed.zip(winner).map { case (job, commit) =>
         job.asWinner(commit).operationClass

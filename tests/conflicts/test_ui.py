@@ -1,0 +1,190 @@
+"""The tab "Interlock" of Spark's UI, while the application runs and in the History Server."""
+
+from __future__ import annotations
+
+import json
+import re
+import time
+from collections.abc import Iterator
+from html import unescape
+from pathlib import Path
+from typing import Any
+from urllib.error import HTTPError
+from urllib.parse import quote
+from urllib.request import urlopen
+
+import interlock
+import pytest
+from interlock.errors import UsageError
+from pyspark.sql import SparkSession
+
+from tests.kit.sessions import classic_session, history_server
+from tests.kit.support import Table, sql_race
+
+RETAINED = "spark.interlock.ui.retainedVerdicts"
+SCRIPT = "<script>alert('1 & 2')</script>"
+LITERAL = "'" + SCRIPT.replace("'", "\\'") + "'"
+COUNTS = "Commits under a policy: 6 Rebased over other commits: 1 Rejected: 2"
+EVENT = "org.apache.spark.interlock.ui.SparkListenerInterlockCommit"
+
+
+@pytest.fixture(scope="module")
+def event_log(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("event_log")
+
+
+@pytest.fixture(scope="module")
+def spark(event_log: Path) -> Iterator[SparkSession]:
+    """A session whose UI listens on this machine alone."""
+    settings = {
+        "spark.ui.enabled": "true",
+        "spark.ui.port": "0",
+        "spark.driver.host": "127.0.0.1",
+        "spark.driver.bindAddress": "127.0.0.1",
+        "spark.eventLog.enabled": "true",
+        "spark.eventLog.dir": event_log.as_uri(),
+        "spark.eventLog.compress": "false",
+        RETAINED: "2",
+    }
+    with classic_session(**settings) as session:
+        yield session
+
+
+@pytest.fixture(scope="module")
+def table(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Table:
+    """A table on which two jobs were rejected, then one was rebased."""
+    table = Table(tmp_path_factory.mktemp("table") / "t")
+    spark.sql(
+        f"CREATE TABLE {table} (id INT, v STRING) USING delta TBLPROPERTIES "
+        "('interlock.policy' = 'row_level', 'delta.enableDeletionVectors' = 'true')"
+    )
+    spark.sql(f"INSERT INTO {table} VALUES (1, 'a'), (2, 'b'), (3, 'c')")
+    delete = f"DELETE FROM {{t}} WHERE v = 'a' OR v = {LITERAL}"
+    added = sql_race(spark, table, "ALTER TABLE {t} ADD COLUMN w INT", delete)
+    updated = sql_race(spark, table, f"UPDATE {{t}} SET v = {LITERAL} WHERE id = 2", delete)
+    passing = ("DELETE FROM {t} WHERE id = 3", "ALTER TABLE {t} COMPACT MAJOR")
+    assert [job.ok for job in (*added, *updated)] == [True, False] * 2
+    assert all(job.ok for job in sql_race(spark, table, *passing))
+    return table
+
+
+def get(address: str) -> str:
+    with urlopen(address, timeout=30) as answer:
+        text: str = answer.read().decode()
+    return text
+
+
+def live_page(spark: SparkSession, parameters: str = "") -> str:
+    """Read the tab, once Spark's listeners have heard everything."""
+    heard(spark)
+    return get(f"{spark.sparkContext.uiWebUrl}/interlock/?{parameters}")
+
+
+def heard(spark: SparkSession) -> None:
+    context: Any = spark.sparkContext._jsc.sc()
+    context.listenerBus().waitUntilEmpty()
+
+
+def cells(page: str) -> list[list[str]]:
+    """Read the rows of the page's table; the text of an explanation is a row of one cell."""
+    rows = [
+        re.findall(r"<td.*?</td>", row, re.DOTALL)
+        for row in re.findall(r"<tr>.*?</tr>", page, re.DOTALL)
+    ]
+    return [[words(cell) for cell in row] for row in rows if row]
+
+
+def words(html: str) -> str:
+    """Return the text of some HTML, as a browser would show it but on one line."""
+    return " ".join(unescape(re.sub(r"<[^>]*>", " ", html)).split())
+
+
+def facts(page: str) -> list[list[str]]:
+    return [row[1:] for row in cells(page) if len(row) > 1]
+
+
+def explained(spark: SparkSession, table: Table) -> list[str]:
+    """Return the explanations of a table's records, newest first."""
+    told = interlock.table(spark, str(table))
+    return [" ".join(told.explain(record.txn_id).text.split()) for record in told.conflicts()]
+
+
+def test_a_rejected_and_a_rebased_commit(spark: SparkSession, table: Table) -> None:
+    page = live_page(spark)
+    rebased = ["COMPACT MAJOR", "COMPACT_MAJOR", "REBASED", "MUTATE -> COMPACT_MAJOR", "4"]
+    rejected = ["DELETE", "MUTATE", "REJECTED", "MUTATE -> MUTATE", "3"]
+    assert facts(page) == [[str(table), *row, "the whole table"] for row in (rebased, rejected)]
+    assert [row[0] for row in cells(page) if len(row) == 1] == explained(spark, table)[:2]
+    assert COUNTS in words(page)
+    assert "Verdicts (3, only showing 2)" in words(page)
+
+
+def test_what_users_wrote_stays_text(spark: SparkSession, table: Table) -> None:
+    page = live_page(spark)
+    assert SCRIPT in words(page)
+    assert "<script>alert" not in page
+
+
+def test_pages_and_order(spark: SparkSession, table: Table) -> None:
+    def operations(parameters: str) -> list[str]:
+        return [row[1] for row in facts(live_page(spark, parameters))]
+
+    assert operations("") == ["COMPACT MAJOR", "DELETE"]
+    assert operations("verdicts.sort=Time&verdicts.desc=false") == ["DELETE", "COMPACT MAJOR"]
+    assert operations("verdicts.sort=Outcome") == ["COMPACT MAJOR", "DELETE"]
+    assert operations("verdicts.sort=Winners") == ["DELETE", "COMPACT MAJOR"]
+    assert operations("verdicts.pageSize=1&verdicts.page=2") == ["DELETE"]
+    wrong = live_page(spark, f"verdicts.sort={quote(SCRIPT)}")
+    assert "Unknown column" in wrong
+    assert "<script>alert" not in wrong
+
+
+def test_the_event_log(spark: SparkSession, event_log: Path, table: Table) -> None:
+    heard(spark)
+    lines = [line for file in event_log.rglob("events_*") for line in file.open()]
+    events = [event for event in map(json.loads, lines) if event["Event"] == EVENT]
+    assert [event["outcome"] for event in events if event["table"] == str(table)] == [
+        *("COMMITTED", "COMMITTED", "COMMITTED", "REJECTED"),
+        *("COMMITTED", "REJECTED", "COMMITTED", "REBASED"),
+    ]
+    rejected, _, rebased = events[-3:]
+    assert (rejected["version"], rejected["winners"]) == (None, [3])
+    assert rejected["verdicts"] == ["BY_ROWS"]
+    assert (rebased["version"], rebased["winners"]) == (5, [4])
+    assert rebased["verdicts"] == ["REBASE_COMPACTION"]
+
+
+@pytest.mark.parametrize("wrong", ["0", "many"])
+def test_a_wrong_number_of_verdicts(spark: SparkSession, wrong: str) -> None:
+    jvm: Any = spark._jvm
+    conf = jvm.org.apache.spark.SparkConf().set(RETAINED, wrong)
+    plugin = jvm.org.apache.spark.interlock.ui.InterlockHistoryPlugin()
+    with pytest.raises(UsageError, match=f"{RETAINED} cannot be '{wrong}'"):
+        plugin.createListeners(conf, None)
+
+
+def test_the_history_server(
+    spark: SparkSession, event_log: Path, table: Table, tmp_path: Path
+) -> None:
+    """It has all verdicts by its own settings, from its store on the disk."""
+    live = live_page(spark)
+    application = spark.sparkContext.applicationId
+    with history_server(tmp_path, event_log) as address:
+        page = soon(f"{address}/history/{application}/interlock/")
+    assert cells(page)[: len(cells(live))] == cells(live)
+    assert f'href="/history/{application}/interlock/?&verdicts.sort=' in page
+    assert facts(page)[2][3:] == ["REJECTED", "MetadataChanged", "2", ""]
+    assert COUNTS in words(page)
+    assert "<script>alert" not in page
+
+
+def soon(address: str) -> str:
+    """Read a page that is not there yet."""
+    end = time.monotonic() + 60
+    while True:
+        try:
+            return get(address)
+        except HTTPError:
+            if time.monotonic() > end:
+                raise
+            time.sleep(0.5)
