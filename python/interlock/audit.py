@@ -86,8 +86,8 @@ class Explanation(ConflictRecord, Shown):
     Attributes:
         source: the document of the policy
         policies: policies under which two such jobs always both succeed
-        policies_by_files: policies under which they do if they touch other files
-        policies_by_rows: policies under which they do if they touch other rows
+        policies_by_files: policies under which they do if they touch different files
+        policies_by_rows: policies under which they do if they touch different rows
         layout: the predicate, the partitioning or the order that keeps such jobs apart
         retry_helps: whether the statement may succeed when it is run again; None for a rebased
             commit, as the four before are empty

@@ -187,7 +187,7 @@ class JudgeSuite extends munit.FunSuite {
     val met = Overlap(ConflictKind.ConcurrentDeleteRead, "both changed file a")
     assertEquals(
       Conflict.why(MergeSmallFiles, Mutate, overlap = Some(met)),
-      "MUTATE fails after MERGE_SMALLFILES if they meet, and both changed file a"
+      "MUTATE fails after MERGE_SMALLFILES if they overlap, and both changed file a"
     )
   }
 }

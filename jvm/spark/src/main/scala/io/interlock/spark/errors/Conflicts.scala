@@ -151,11 +151,11 @@ object Unjudged {
   case object AnyCommit
       extends Unjudged("any concurrent commit", "fails after any concurrent commit")
 
-  /** Nobody can judge a job against commits that the log has no more. */
+  /** A job cannot be judged against commits that were removed from the log. */
   case object CommitsGone
       extends Unjudged(
         "commits that are gone",
-        "fails where the log was cleaned up to behind that version, as " +
+        "fails because the log no longer has the commits after that version: " +
           "delta.logRetentionDuration is shorter than the job"
       )
 }
