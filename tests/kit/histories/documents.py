@@ -1,6 +1,6 @@
 """The documents' tables, copied by hand, and the verdict that follows from them.
 
-Nothing here is read from the policies that Interlock enforces: both are readings of the same pages.
+Nothing here is read from Interlock's policies: both were written from the same pages.
 """
 
 from __future__ import annotations
@@ -115,12 +115,12 @@ class Met:
 
 @dataclass(frozen=True)
 class Verdict:
-    """What must become of a job.
+    """The required outcome of a job.
 
     Attributes:
         lost_to: the version of the first earlier job that it must fail after, None if it succeeds
         cell: that job's cell
-        passed: the versions of the jobs it met, in order, where it succeeds
+        passed: the versions of the overlapping jobs that it passed, in order, if it succeeds
 
     """
 
@@ -130,7 +130,7 @@ class Verdict:
 
 
 def verdict(page: Page, met: Sequence[Met], later: Heading) -> Verdict:
-    """Judge a job against every earlier one that it met, in the order of their versions."""
+    """Judge a job against every earlier one that it overlaps with, in order of version."""
     for earlier in met:
         if page.outcome(earlier.heading, later) == FAILS:
             return Verdict(earlier.version, page.cell(earlier.heading, later))

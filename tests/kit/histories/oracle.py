@@ -1,4 +1,4 @@
-"""What must come of a history: the documents' verdicts, and the serial replay of what succeeded."""
+"""The required result of a history: the documents' verdicts, and a replay of the successes."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ from tests.kit.histories.templates import Start
 
 @dataclass(frozen=True)
 class Expected:
-    """What must have come of one job.
+    """The required result of one job.
 
     Attributes:
-        verdict: the documents' word
-        change: what it did to rows, nothing where it failed
+        verdict: the documents' verdict
+        change: its effect on rows, nothing if it failed
         version: the version that it must have made, if any
         by_hand: whether another writer made it
 
@@ -34,7 +34,7 @@ class Expected:
 
 @dataclass(frozen=True)
 class Replay:
-    """What must have come of a whole history.
+    """The required result of a whole history.
 
     Attributes:
         jobs: in the order of their commits
@@ -51,7 +51,7 @@ class _Winner:
     """A job that has made a version.
 
     Attributes:
-        met: as the documents see it
+        met: the job in the documents' terms
         changed: the partitions that it changed, None if nobody tells
 
     """
@@ -63,8 +63,8 @@ class _Winner:
 def replay(history: History, start: Start, ends: Sequence[Ended], log: Sequence[Version]) -> Replay:
     """Replay the jobs in the order of their commits, each judged against those it did not read.
 
-    Of what happened this takes what the documents leave open: which files a compaction took, so
-    whether it made a version and in which partitions.
+    The documents leave open which files a compaction takes. Whether it made a version, and in which
+    partitions, is therefore taken from the real run.
     """
     states, winners = {start.version: start.rows}, list[_Winner]()
     expected, latest = [], start.version
@@ -108,7 +108,7 @@ def _makes_version(job: Job, change: Change, ended: Ended) -> bool:
 
 
 def _check_read_what_is_there(change: Change, planned: Change) -> None:
-    """The rows that a MUTATE changes are those it read: else the documents' word is wrong."""
+    """Check that a MUTATE changes only rows that it read; otherwise the verdict is wrong."""
 
     def touched(of: Change) -> Counter[object]:
         rows = (*of.deleted, *of.inserted, *(before for before, _ in of.updated))

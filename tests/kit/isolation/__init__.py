@@ -1,4 +1,4 @@
-"""Histories of a few jobs under Delta's isolation levels, and an oracle outside of Delta.
+"""Histories of a few jobs under Delta's isolation levels, and an oracle independent of Delta.
 
 statements  the statements, each with what it means in plain Python
 workloads   what jobs do: random changes, a bank, lists, predicates that others' rows move into
