@@ -64,7 +64,7 @@ def _cancel_jobs(session: SparkSession) -> None:
     context = session.sparkContext
     jobs = context.statusTracker()
     running = set(jobs.getActiveJobsIds())  # first: a stream may start a job at any time
-    # Of all sessions: `session.streams` knows its own only. One that ends meanwhile is None.
+    # The queries of all sessions, unlike `session.streams`. One that ends meanwhile is None.
     queries: Any = session._jsparkSession.sharedState().activeStreamingQueries()
     streams = [query.runId().toString() for query in queries.values() if query is not None]
     kept = {job for run in streams for job in jobs.getJobIdsForGroup(run)}

@@ -106,7 +106,7 @@ PAGES = {
 
 
 @dataclass(frozen=True)
-class Met:
+class Winner:
     """A job that committed earlier and changed a partition which the later job covers."""
 
     version: int
@@ -129,9 +129,9 @@ class Verdict:
     passed: tuple[int, ...] = ()
 
 
-def verdict(page: Page, met: Sequence[Met], later: Heading) -> Verdict:
+def verdict(page: Page, winners: Sequence[Winner], later: Heading) -> Verdict:
     """Judge a job against every earlier one that it overlaps with, in order of version."""
-    for earlier in met:
+    for earlier in winners:
         if page.outcome(earlier.heading, later) == FAILS:
             return Verdict(earlier.version, page.cell(earlier.heading, later))
-    return Verdict(passed=tuple(earlier.version for earlier in met))
+    return Verdict(passed=tuple(earlier.version for earlier in winners))

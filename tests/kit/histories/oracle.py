@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from tests.kit.histories.documents import Heading, Met, Verdict, verdict
+from tests.kit.histories.documents import Heading, Verdict, Winner, verdict
 from tests.kit.histories.generate import History
 from tests.kit.histories.model import NOWHERE, Change, Job, Rows
 from tests.kit.histories.physical import Version
@@ -47,16 +47,16 @@ class Replay:
 
 
 @dataclass(frozen=True)
-class _Winner:
+class _Committed:
     """A job that has made a version.
 
     Attributes:
-        met: the job in the documents' terms
+        judged_as: the job in the documents' terms
         changed: the partitions that it changed, None if nobody tells
 
     """
 
-    met: Met
+    judged_as: Winner
     changed: frozenset[int | None] | None
 
 
@@ -66,16 +66,16 @@ def replay(history: History, start: Start, ends: Sequence[Ended], log: Sequence[
     The documents leave open which files a compaction takes. Whether it made a version, and in which
     partitions, is therefore taken from the real run.
     """
-    states, winners = {start.version: start.rows}, list[_Winner]()
+    states, winners = {start.version: start.rows}, list[_Committed]()
     expected, latest = [], start.version
     for planned, ended in zip(history.jobs, ends, strict=True):
         job, read, now = planned.job, states[ended.read], states[latest]
         if job.refused_as is not None:
             expected.append(Expected(Verdict(), Change(), None))
             continue
-        missed = [winner for winner in winners if winner.met.version > ended.read]
-        met = [w.met for w in missed if _meets(history, job, read, w.changed)]
-        ruling = verdict(history.template.page, met, job.heading)
+        missed = [winner for winner in winners if winner.judged_as.version > ended.read]
+        overlapping = [w.judged_as for w in missed if _overlaps(history, job, read, w.changed)]
+        ruling = verdict(history.template.page, overlapping, job.heading)
         succeeds = ruling.lost_to is None
         change = job.change(read, now) if succeeds else Change()
         if job.heading is Heading.UPDATE and succeeds:
@@ -84,14 +84,16 @@ def replay(history: History, start: Start, ends: Sequence[Ended], log: Sequence[
         if version is not None and version < len(log):
             states[version] = change.on(now, version)
             changed = log[version].changed if job.compacts else change.partitions
-            met_as = Met(version, job.heading)
-            winners.append(_Winner(met_as, changed if job.tells else None))
+            judged_as = Winner(version, job.heading)
+            winners.append(_Committed(judged_as, changed if job.tells else None))
             latest = version
         expected.append(Expected(ruling, change, version, job.by_hand is not None))
     return Replay(tuple(expected), states)
 
 
-def _meets(history: History, job: Job, read: Rows, changed: frozenset[int | None] | None) -> bool:
+def _overlaps(
+    history: History, job: Job, read: Rows, changed: frozenset[int | None] | None
+) -> bool:
     """Tell whether a job writes, replaces or can select anything in partitions that changed."""
     if not history.template.partitioned:
         return bool(changed)

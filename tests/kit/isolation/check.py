@@ -40,8 +40,8 @@ def check(history: History, table: Table, ends: Sequence[Ended]) -> Counter[str]
             if history.policy == "row_level" and history.vectors and statement.where is not None:
                 before = list(zip(history.jobs[:turn], ends, strict=False))
                 touched = _touched(before, states, ended.error.winner_version)
-                met = any(map(statement.where.holds, touched))
-                assert met, f"lost for nothing: {ended.error}"
+                overlap = any(map(statement.where.holds, touched))
+                assert overlap, f"lost for nothing: {ended.error}"
             continue
         if ended.version is None:  # its place in the order is the version that it read
             assert statement.effect(states[ended.read]).is_empty, f"no effect: {statement.sql}"

@@ -52,7 +52,7 @@ object Conflict {
   ): String = (unproved, overlap) match {
     case (Some(reason), _) =>
       s"$later succeeds after $earlier only if rows can be followed, but $reason"
-    case (_, Some(met)) => s"$later fails after $earlier if they overlap, and ${met.why}"
+    case (_, Some(found)) => s"$later fails after $earlier if they overlap, and ${found.why}"
     case _ => s"$later fails after $earlier"
   }
 
@@ -71,7 +71,7 @@ object Conflict {
   ): Option[Cell] = policy.cell(in(policy, earlier), in(policy, later))
 
   /** Verdicts under which the later job always succeeds. */
-  private[rules] val succeeds = Verdict.all.toSet -- Verdict.ifTheyMeet - Verdict.Fail
+  private[rules] val succeeds = Verdict.all.toSet -- Verdict.ifTheyOverlap - Verdict.Fail
 
   /** The class under `policy` of an operation that may have a class of another policy. */
   private def in(policy: Policy, operation: OperationClass): OperationClass =

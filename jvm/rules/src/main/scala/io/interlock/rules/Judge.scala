@@ -25,7 +25,7 @@ object Judge {
     val classes = Seq(winner.operationClass, attempt.operationClass)
     if (winner.changed == ChangedScope.Nothing) Ruling(Verdict.AsIs, None)
     else if (classes.contains(OperationClass.Metadata)) Ruling(Verdict.ByFiles, None)
-    else if (!attempt.scope.meets(winner.changed)) Ruling(Verdict.AsIs, None)
+    else if (!attempt.scope.overlaps(winner.changed)) Ruling(Verdict.AsIs, None)
     else
       policy.cell(winner.operationClass, attempt.operationClass) match {
         case Some(cell) => Ruling(cell.verdict, Some(cell))

@@ -70,7 +70,7 @@ final case class Policy(
     operation == OperationClass.Metadata || classes.contains(operation)
 
   /** Whether some pairs fail only if they overlap, so that all reads of the attempt count. */
-  def judgesReads: Boolean = cells.exists(cell => Verdict.ifTheyMeet(cell.verdict))
+  def judgesReads: Boolean = cells.exists(cell => Verdict.ifTheyOverlap(cell.verdict))
 
   /** Whether two jobs may change rows of one file. */
   def judgesByRows: Boolean = cells.exists(_.verdict == Verdict.ByRows)

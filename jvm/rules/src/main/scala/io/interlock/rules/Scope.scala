@@ -47,7 +47,7 @@ trait AttemptScope {
   def isEmpty: Boolean
 
   /** Whether the winner changed anything in this scope. */
-  final def meets(changed: ChangedScope): Boolean = changed match {
+  final def overlaps(changed: ChangedScope): Boolean = changed match {
     case ChangedScope.Nothing => false
     case ChangedScope.WholeTable => coversTable || !isEmpty
     case ChangedScope.Partitions(values) => coversTable || values.exists(covers)

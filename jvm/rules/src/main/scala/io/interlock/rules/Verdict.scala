@@ -40,7 +40,7 @@ object Verdict {
   case object ByRows extends Verdict("BY_ROWS")
 
   /** Verdicts that fail only if the two jobs overlap in files or rows. */
-  val ifTheyMeet: Set[Verdict] = Set(ByFiles, ByRows)
+  val ifTheyOverlap: Set[Verdict] = Set(ByFiles, ByRows)
 
   val all: Seq[Verdict] =
     Seq(Fail, AsIs, ReplaceLive, RemapRows, RebaseCompaction, Supersede, ByFiles, ByRows)

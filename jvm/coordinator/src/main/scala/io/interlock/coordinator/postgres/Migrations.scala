@@ -28,7 +28,7 @@ private[postgres] object Migrations {
     )
   val newest: Int = all.last.version
 
-  // The key of the lock that lets only one process migrate at a time.
+  // Takes the lock under which only one process migrates at a time.
   private val Lock = "SELECT pg_advisory_xact_lock(hashtext('interlock.migrations'))"
 
   /** Runs all missing migrations in one transaction, under a lock that keeps others from running

@@ -48,9 +48,9 @@ final private[errors] case class Rendered(conflict: Conflict, others: Seq[String
     "why" -> conflict.why
   ) ++ conflict.winnerClass.map("winnerClass" -> _.name) ++
     conflict.winnerOperation.map("winnerOperation" -> _) ++
-    conflict.overlap.toSeq.flatMap(met =>
-      Seq("files" -> met.files, "rows" -> met.rows) ++ met.predicate.map("predicate" -> _) ++
-        Option.when(met.undecided)("undecided" -> true)
+    conflict.overlap.toSeq.flatMap(found =>
+      Seq("files" -> found.files, "rows" -> found.rows) ++ found.predicate.map("predicate" -> _) ++
+        Option.when(found.undecided)("undecided" -> true)
     )
 
   /** The message parameters, with all facts, even those that the message does not show: Spark

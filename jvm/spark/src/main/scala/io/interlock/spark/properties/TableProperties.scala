@@ -135,7 +135,7 @@ object TableProperties {
       properties: Map[String, String],
       policy: Policy
   ): Map[String, String] = {
-    val isGoverned = this.named(table.properties).nonEmpty
+    val hasPolicy = this.named(table.properties).nonEmpty
     val derived = table.properties.filter { case (key, _) => Derived.contains(key) }
     val preset = presetBy(policy, table.properties)
     requiredBy(policy).foldLeft(derived ++ preset ++ properties) { case (all, (key, value)) =>
@@ -143,7 +143,7 @@ object TableProperties {
         case Some(set) if set.equalsIgnoreCase(value) => all
         case Some(set) => throw InterlockException.requiredProperty(policy.name, key, value, set)
         case None if isSupported(table, key) => all
-        case None if key == RowTracking && table.exists && !table.replaced && !isGoverned =>
+        case None if key == RowTracking && table.exists && !table.replaced && !hasPolicy =>
           throw InterlockException.policyNeedsAlter(policy.name)
         case None => all + (key -> value)
       }

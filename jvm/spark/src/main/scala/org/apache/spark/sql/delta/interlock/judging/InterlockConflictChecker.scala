@@ -38,8 +38,8 @@ private[interlock] class InterlockConflictChecker(
     */
   def failIfReadBy(version: Long): Unit =
     if (attempt.policy.judgesReads)
-      parts.head.failIf(overlaps.inAddedRows.map(met =>
-        met.copy(why = s"${met.why} and that version $version has read")
+      parts.head.failIf(overlaps.inAddedRows.map(found =>
+        found.copy(why = s"${found.why} and that version $version has read")
       ))
 
   override protected def checkForAddedFilesThatShouldHaveBeenReadByCurrentTxn(): Unit =
@@ -93,8 +93,8 @@ private[interlock] class InterlockConflictChecker(
       case _ => rebase(reason => conflict(unproved = Some(reason)))(rebasedRows)
     }
 
-    def failIf(met: Option[Overlap]): Unit =
-      met.foreach(overlap => fail(conflict(overlap = Some(overlap))))
+    def failIf(found: Option[Overlap]): Unit =
+      found.foreach(overlap => fail(conflict(overlap = Some(overlap))))
 
     private def rebasedRows =
       new RowRebase(vectors, currentTransactionInfo, winner)(ruling.verdict)
@@ -142,8 +142,8 @@ private[interlock] class InterlockConflictChecker(
     /** A few of the partitions in which they overlap, or the whole table. */
     def scopeText: String = judgedWinner.changed match {
       case ChangedScope.Partitions(values) =>
-        val met = values.filter(judged.scope.covers).map(_.toString)
-        met.toSeq.sorted.take(3).mkString("", ", ", if (met.size > 3) ", ..." else "")
+        val common = values.filter(judged.scope.covers).map(_.toString)
+        common.toSeq.sorted.take(3).mkString("", ", ", if (common.size > 3) ", ..." else "")
       case _ => "the whole table"
     }
   }

@@ -63,14 +63,14 @@ final private[interlock] class ReadRows(
     def overlap: Option[Overlap] =
       if (candidates.isEmpty) None
       else if (onData.isEmpty || candidates.exists(partitionOf(_).isEmpty))
-        Some(met(reason, candidates, Nil, undecided = isOpen))
+        Some(overlapIn(reason, candidates, Nil, undecided = isOpen))
       else
         try
           Some(new RowsOfFiles(spark, info.readSnapshot, candidates).where(onData))
             .filter(_.nonEmpty)
-            .map(rows => met(reason, filesOf(rows), rows.map(_.json), undecided = isOpen))
+            .map(rows => overlapIn(reason, filesOf(rows), rows.map(_.json), undecided = isOpen))
         catch {
-          case NonFatal(error) => Some(met(failed(error), candidates, Nil, undecided = true))
+          case NonFatal(error) => Some(overlapIn(failed(error), candidates, Nil, undecided = true))
         }
 
     /** Whether a part of the predicate cannot be decided. */
@@ -100,7 +100,7 @@ final private[interlock] class ReadRows(
       candidates.filter(file => names(new Path(file.toPath.toString).getName))
     }
 
-    private def met(
+    private def overlapIn(
         why: String,
         files: Seq[AddFile],
         rows: Seq[String],

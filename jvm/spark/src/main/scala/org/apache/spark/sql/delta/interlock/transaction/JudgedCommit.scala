@@ -77,7 +77,7 @@ final private[transaction] class JudgedCommit(
     val view = viewFrom(version)
     if (view.reachesEnd) {
       val files = view.commits.map(_.file)
-      meet(new MissedCommits(table.log, view.commits), files)
+      expect(new MissedCommits(table.log, view.commits), files)
       files
     } else {
       val files = list
@@ -168,13 +168,13 @@ final private[transaction] class JudgedCommit(
       val found = queue.settled(before.next)
       if (found.nonEmpty) {
         val files = found.map(_.file)
-        meet(new MissedCommits(table.log, found), files)
+        expect(new MissedCommits(table.log, found), files)
         resolve(before.info, before.next, files, level): Unit
       }
       soFar.exists(_.next > before.next)
     }
 
-  private def meet(commits: MissedCommits, files: Seq[FileStatus]): Unit = {
+  private def expect(commits: MissedCommits, files: Seq[FileStatus]): Unit = {
     winners.expect(commits)
     transaction.preCommitLogSegment = files.foldLeft(transaction.preCommitLogSegment)(appended)
   }
