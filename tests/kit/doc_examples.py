@@ -29,7 +29,7 @@ _CHANGING = (
     r"(?<=#)\d+",
     r"(?<=By )[^ ,]+",
     r"local-\d+",
-    r"\d+(?= ms since)",
+    r"\d+(?= ms of)",
 )
 
 
