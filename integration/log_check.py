@@ -14,7 +14,7 @@ from typing import Any
 
 from tests.kit.support import Table, commit, commit_info, deltalake_rows, versions
 
-# Of the versions that a commit has passed, its tags name so many.
+# A commit's tags name at most so many of the versions that it has passed.
 MOST_NAMED = 100
 
 

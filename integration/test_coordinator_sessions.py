@@ -20,8 +20,8 @@ from tests.kit.log_replay import check_log
 from tests.kit.support import Table, commit_info, deltalake_rows, versions
 
 NAME = "main"
-POLICED = "'interlock.policy' = 'maxcompute_transactional'"
-BOUND = f"{POLICED}, 'interlock.coordinator' = '{NAME}'"
+WITH_POLICY = "'interlock.policy' = 'maxcompute_transactional'"
+BOUND = f"{WITH_POLICY}, 'interlock.coordinator' = '{NAME}'"
 
 
 @pytest.fixture(scope="module")
@@ -127,7 +127,7 @@ def test_every_statement_commits_there(session: DriverProcess, tmp_path: Path) -
 def test_bound_moved_and_unbound(session: DriverProcess, tmp_path: Path) -> None:
     """A change of the binding commits where the table was bound before."""
     table = Table(tmp_path / "table")
-    create(session, table, POLICED)
+    create(session, table, WITH_POLICY)
     expected = ["filesystem"]
     for statement, where in (
         (insert(table, 1), "filesystem"),
@@ -163,7 +163,7 @@ def test_the_way_back_to_plain_delta(session: DriverProcess, tmp_path: Path) -> 
 
 def test_a_job_that_read_before_the_binding_fails(session: DriverProcess, tmp_path: Path) -> None:
     table = Table(tmp_path / "table")
-    create(session, table, POLICED)
+    create(session, table, WITH_POLICY)
     session.hold(insert(table, 1))
     run(session, f"ALTER TABLE {table} SET TBLPROPERTIES ({BOUND})")
     assert session.open().error == "MetadataChangedError"
@@ -267,8 +267,8 @@ def test_no_table_is_bound_to_what_cannot_order_its_commits(
 ) -> None:
     condition, help_text = USELESS[name]
     table, new = Table(tmp_path / "table"), Table(tmp_path / "new")
-    create(session, table, POLICED)
-    bound = f"{POLICED}, 'interlock.coordinator' = '{name}'"
+    create(session, table, WITH_POLICY)
+    bound = f"{WITH_POLICY}, 'interlock.coordinator' = '{name}'"
     for statement in (
         f"ALTER TABLE {table} SET TBLPROPERTIES ('interlock.coordinator' = '{name}')",
         f"CREATE TABLE {new} (id INT, v STRING) USING delta TBLPROPERTIES ({bound})",
@@ -282,7 +282,7 @@ def test_no_table_is_bound_to_what_cannot_order_its_commits(
     run(session, insert(table, 1))
     assert versions(table) == [0, 1]
     sound(table, 1)
-    create(session, new, POLICED)
+    create(session, new, WITH_POLICY)
 
 
 @pytest.fixture(scope="module")

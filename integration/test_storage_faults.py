@@ -19,7 +19,9 @@ from tests.kit.support import Table, commit_file, deltalake_rows, versions
 
 MOST_CALLS = 400
 # No checkpoint comes between.
-POLICED = "TBLPROPERTIES ('interlock.policy' = 'row_level', 'delta.checkpointInterval' = '1000')"
+WITH_POLICY = (
+    "TBLPROPERTIES ('interlock.policy' = 'row_level', 'delta.checkpointInterval' = '1000')"
+)
 PLAIN = "TBLPROPERTIES ('delta.checkpointInterval' = '1000')"
 THREE = (
     "SELECT /*+ COALESCE(1) */ col1 AS id, col2 AS v "
@@ -48,7 +50,7 @@ class Case(NamedTuple):
     statement: str
     winner: str = ""
     on_new_table: bool = False
-    properties: str = POLICED
+    properties: str = WITH_POLICY
     loses: bool = False
     reads_log: bool = False
     given: str = ""
@@ -56,18 +58,20 @@ class Case(NamedTuple):
 
 INSERT = Case("INSERT INTO {t} VALUES ({n}0, 'x')")
 # Statements that give a table its first policy: Delta commits by itself.
-BIND = Case("ALTER TABLE {t} SET " + POLICED, properties=PLAIN)
+BIND = Case("ALTER TABLE {t} SET " + WITH_POLICY, properties=PLAIN)
 BIND_BEHIND_COORDINATOR = BIND._replace(
     properties="TBLPROPERTIES ('interlock.coordinator' = 'filesystem')"
 )
-REPLACE = Case(f"CREATE OR REPLACE TABLE {{t}} USING delta {POLICED} AS {THREE}", properties=PLAIN)
+REPLACE = Case(
+    f"CREATE OR REPLACE TABLE {{t}} USING delta {WITH_POLICY} AS {THREE}", properties=PLAIN
+)
 RESTORE = Case("RESTORE TABLE {t} TO VERSION AS OF 1", reads_log=True)
 SOURCE = (
     f"CREATE TABLE {{s}} USING delta TBLPROPERTIES ('delta.enableRowTracking' = 'true') AS {THREE}"
 )
-# Of a source that tracks its rows, a clone may bring an empty table its first policy.
+# If its source has row tracking, a clone may give an empty table its first policy.
 REPLACE_BY_CLONE = Case(
-    f"CREATE OR REPLACE TABLE {{t}} SHALLOW CLONE {{s}} {POLICED}",
+    f"CREATE OR REPLACE TABLE {{t}} SHALLOW CLONE {{s}} {WITH_POLICY}",
     on_new_table=True,
     properties=PLAIN,
     given=f'spark.sql("{SOURCE}"), '
@@ -79,12 +83,12 @@ CASES = {
         "DELETE FROM {t} WHERE id = {n}1", winner="DELETE FROM {t} WHERE id = {n}2"
     ),
     "ctas": Case(
-        f"CREATE TABLE {{t}} USING delta PARTITIONED BY (v) {POLICED} AS {THREE}",
+        f"CREATE TABLE {{t}} USING delta PARTITIONED BY (v) {WITH_POLICY} AS {THREE}",
         on_new_table=True,
     ),
     "bind": BIND,
     "create": Case(
-        f"CREATE TABLE {{t}} (id INT, v STRING) USING delta {POLICED}", on_new_table=True
+        f"CREATE TABLE {{t}} (id INT, v STRING) USING delta {WITH_POLICY}", on_new_table=True
     ),
     "insert-behind": Case("INSERT INTO {t} VALUES ({n}0, 'x')", winner="OPTIMIZE {t}"),
     "update": Case("UPDATE {t} SET v = 'u' WHERE id = {n}1"),
@@ -98,11 +102,11 @@ CASES = {
     "alter-ours": Case(
         "ALTER TABLE {t} SET TBLPROPERTIES ('interlock.compaction.minFiles' = '1{n}')"
     ),
-    "replace": Case(f"CREATE OR REPLACE TABLE {{t}} USING delta {POLICED} AS {THREE}"),
+    "replace": Case(f"CREATE OR REPLACE TABLE {{t}} USING delta {WITH_POLICY} AS {THREE}"),
     "replace-bind": REPLACE,
     "restore": RESTORE,
     "clone": Case(
-        f"CREATE TABLE {{t}} SHALLOW CLONE {{s}} {POLICED}",
+        f"CREATE TABLE {{t}} SHALLOW CLONE {{s}} {WITH_POLICY}",
         on_new_table=True,
         given=SOURCE,
     ),
@@ -149,7 +153,7 @@ def test_some_calls(
         (REPLACE, "java.io.IOException", "CommittedError"),
         (REPLACE, "java.io.InterruptedIOException", "Py4JJavaError"),
         (REPLACE, "java.lang.IllegalStateException", "Py4JJavaError"),
-        # Of a second try of Hadoop's.
+        # Hadoop's second try finds the file of its first one.
         (REPLACE, "org.apache.hadoop.fs.FileAlreadyExistsException", "CommittedError"),
         (REPLACE_BY_CLONE, "org.apache.hadoop.fs.FileAlreadyExistsException", "CommittedError"),
     ],

@@ -4,7 +4,7 @@
     flights = interlock.table(spark, "db.flights")
     flights.between(versions=(3, None)).show()
 
-Importing this package imports neither PySpark nor anything else that is heavy; the names below are
+Importing this package does not import PySpark or any other large package; the names below are
 loaded when they are first used.
 """
 

@@ -1,4 +1,4 @@
-"""Checks of what the calls of this package are given: what is wrong is an `ArgumentError`."""
+"""Checks the arguments of this package's functions; a wrong one raises an `ArgumentError`."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def refused(name: str, wanted: str, value: object) -> ArgumentError:
 
 
 def integer(name: str, value: Any) -> int:
-    """Take an int, or what stands for one as NumPy's do."""
+    """Take an int, or an object that can be used as one, such as NumPy's integers."""
     if isinstance(value, bool) or not hasattr(value, "__index__"):
         raise refused(name, "an int", value)
     return operator.index(value)
@@ -40,14 +40,14 @@ def text(name: str, value: object) -> str:
 
 
 def path(name: str, value: Any) -> str:
-    """Take the path of a file, or a text that may be one."""
+    """Take the path of a file, as a path object or a text."""
     if not isinstance(value, str | os.PathLike):
         raise refused(name, "a str or a path", value)
     return os.fspath(value)
 
 
 def texts(name: str, value: object) -> list[str]:
-    """Take a collection of texts; a text by itself is none."""
+    """Take a collection of texts; a single text is refused."""
     if isinstance(value, Collection) and not isinstance(value, str):
         items = list(value)
         if all(isinstance(item, str) for item in items):
@@ -71,6 +71,6 @@ def span(name: str, value: object, end: Callable[[str, object], _T]) -> tuple[_T
 
 
 def one_of(**given: object) -> None:
-    """Refuse none of some arguments, and several."""
+    """Require exactly one of some arguments."""
     if sum(value is not None for value in given.values()) != 1:
         raise ArgumentError(f"give either {' or '.join(given)}.")

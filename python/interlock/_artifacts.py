@@ -1,4 +1,4 @@
-"""What this wheel carries and what it fits: its version, its jar, the Spark and Delta it needs."""
+"""The wheel's version and jar, and the versions of Spark and Delta that it needs."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ JAR_NAME = f"{ARTIFACT}-{__version__}.jar"
 def jar_path() -> Path:
     """Return the jar of the installed wheel, for `spark.jars` or `spark-submit --jars`.
 
-    An installation that carries no jar of its own version is a `ConfigurationError`.
+    If the installation has no jar of its own version, a `ConfigurationError` is raised.
     """
     path = Path(__file__).resolve().parent / "jars" / JAR_NAME
     if not path.is_file():

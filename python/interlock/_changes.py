@@ -21,13 +21,13 @@ _BEFORE = "_interlock_row_commit_version_before"
 class Diff:
     """The rows in which two versions differ, as lazy DataFrames with the table's own columns.
 
-    A row is what Delta's row tracking takes for one, whatever its values. A row that an UPDATE
-    wrote with the values it had has changed; one that was only compacted has not.
+    Rows are identified by Delta's row tracking, not by their values. A row that an UPDATE wrote
+    with the same values has changed; a row that was only compacted has not.
 
     Attributes:
-        added: rows of the second version that the first has not
-        removed: rows of the first version that the second has not
-        changed: rows of both that were written in between, as in the second version
+        added: rows of the second version that are not in the first
+        removed: rows of the first version that are not in the second
+        changed: rows of both that were written in between, as they are in the second version
 
     """
 

@@ -1,4 +1,4 @@
-"""What `interlock doctor` checks, one function each."""
+"""The checks of `interlock doctor`, one function each."""
 
 from __future__ import annotations
 
@@ -24,14 +24,14 @@ _OLDEST_JAVA = 17
 
 @dataclass(frozen=True)
 class Check:
-    """What one check found.
+    """The result of one check.
 
     Attributes:
-        name: what was looked at
-        ok: whether it is as it must be
-        found: what is there
-        fix: what to do about it where it is not
-        mark: what it is called where it is not
+        name: the thing that was checked
+        ok: whether it is right
+        found: what was found
+        fix: what to do if it is not
+        mark: what the check is called if it is not
 
     """
 
@@ -73,7 +73,7 @@ def spark() -> Check:
 
 
 def jar() -> Check:
-    """Look whether the wheel brings a whole jar of its own version."""
+    """Check that the wheel has a complete jar of its own version."""
     fix = f"pip install --force-reinstall spark-interlock=={_artifacts.__version__}"
     try:
         with ZipFile(_artifacts.jar_path()) as opened:
@@ -93,7 +93,7 @@ def no_session(error: Exception) -> Check:
 
 
 def of_session(session: SparkSession, folder: Path | None) -> Iterator[Check]:
-    """Check what only a session can tell; Delta and the folder only where its JVM is here."""
+    """Make the checks that need a session; Delta and the disk only if its JVM runs here."""
     yield extension(session)
     for name, key, value in (
         ("Catalog", "spark.sql.catalog.spark_catalog", CATALOG),
@@ -109,7 +109,7 @@ def of_session(session: SparkSession, folder: Path | None) -> Iterator[Check]:
 
 
 def extension(session: SparkSession) -> Check:
-    """Try a statement that only Interlock knows, and look for the order of the extensions."""
+    """Try a statement that only Interlock knows, and check the order of the extensions."""
     fix = f"set spark.sql.extensions to {DELTA_EXTENSION},{EXTENSION}, in this order"
     listed = (session.conf.get("spark.sql.extensions", None) or "").split(",")
     if EXTENSION in listed and DELTA_EXTENSION not in listed[: listed.index(EXTENSION)]:

@@ -1,4 +1,4 @@
-"""Races: concurrent jobs whose commits come in an order that is forced.
+"""Races: concurrent jobs whose commits are made in a given order.
 
     first, second = interlock.race(
         spark,
@@ -8,9 +8,9 @@
     print(first.ok, second.ok, second.error)
 
 All jobs read the table as it was before the first of them committed. Each runs on a thread of its
-own. Every job but the first stands at a gate, which the JVM holds between "data written" and
-"commit", before the first commits; then one after the other is let go. Nothing sleeps: the driver
-waits for arrivals and for ends.
+own. Before the first job commits, every other job is stopped at a gate in the JVM, after it has
+written its data and before it commits; then one after the other may go on. There are no sleeps: the
+driver waits until jobs arrive at their gates and end.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ class Job:
     Attributes:
         name: what results call it
         run: the work, which gets the session; its return value is ignored
-        session: the session it gets, where that is not the one of the race
+        session: the session it gets, if it is not the race's
 
     """
 
@@ -53,9 +53,10 @@ class JobResult:
     Attributes:
         name: the job's name
         error: what it raised, None if it succeeded
-        version: the version of the table that it made, None if it made none (or nobody asked)
-        held: whether it stood at its gate; a first job never does
-        seconds: from its start to its end, the time at the gate included
+        version: the version of the table that it made, None if it made none (or if that was not
+            asked for)
+        held: whether it was stopped at its gate; the first job never is
+        seconds: from its start to its end, including the time at the gate
 
     """
 
@@ -78,8 +79,9 @@ def race(
 ) -> tuple[JobResult, ...]:
     """Run jobs at the same time and let them commit in the order given.
 
-    All read the table before the first of them commits. A job that ends or fails before it could
-    commit holds nobody up. One that lives is waited for, however slow the machine.
+    All read the table before the first of them commits. A job that ends or fails before its commit
+    does not stop the others. There is no deadline for a running job, since its time depends on the
+    machine.
 
     Args:
         spark: a session of classic PySpark, with Interlock
@@ -90,7 +92,7 @@ def race(
         how each job ended, in the same order
 
     Raises:
-        interlock.ArgumentError: there is no job, or one is none of these
+        interlock.ArgumentError: there is no job, or one is of another type
         interlock.ConfigurationError: the session is one of Spark Connect, or has no Interlock
 
     """
@@ -155,7 +157,7 @@ class _HeldJob:
         self._end = threads.submit(self._run_behind_gate)
 
     def await_arrival(self) -> None:
-        """Wait until the job stands at its gate, or has ended without getting there."""
+        """Wait until the job is at its gate, or has ended before."""
         while not self.arrived and not self._end.done():
             self.arrived = self.gate.awaitArrival(_POLL_MILLIS)
 
@@ -193,7 +195,7 @@ def _result(job: Job, end: _End, versions: _Versions, *, held: bool) -> JobResul
 
 
 class _Versions:
-    """Notices which version each job made, as the jobs end one after the other."""
+    """Finds out which version each job made, as the jobs end one after the other."""
 
     def __init__(self, latest: Callable[[], int] | None) -> None:
         self._latest = latest

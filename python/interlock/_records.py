@@ -1,7 +1,7 @@
 """Reads the rows of Interlock's statements into `interlock.results`.
 
-Times are read as microseconds: PySpark would give them without time zone, in the machine's, where
-an hour of each autumn has two meanings.
+Times are read as microseconds: PySpark would return them without time zone, in the machine's zone,
+in which an hour of each autumn is ambiguous.
 """
 
 from __future__ import annotations
@@ -105,6 +105,6 @@ def _values(row: Row) -> dict[str, Any]:
 
 
 def _renamed(values: dict[str, Any]) -> dict[str, Any]:
-    """Rename what is a word of Python's."""
+    """Rename columns whose names are Python keywords."""
     values["operation_class"] = values.pop("class")
     return values

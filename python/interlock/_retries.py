@@ -1,4 +1,4 @@
-"""`interlock.retry`: runs a whole statement again after a conflict that this can cure."""
+"""`interlock.retry`: runs a whole statement again after a conflict, if that can help."""
 
 from __future__ import annotations
 
@@ -39,15 +39,16 @@ def retry(
         @interlock.retry(attempts=3)
         def load(day): ...
 
-    Runs `fn` again after a `ConflictError`, of which nothing is visible in the table; so `fn` is
-    one statement with all that it reads, and DataFrames are made inside it. Never again after
-    `CommitStateUnknown`, which may have done its work, after `ConcurrentTransactionError`, whose
-    work the other query does, or after any other error. Each conflict is logged to the logger
+    Runs `fn` again after a `ConflictError`: the failed run has left nothing in the table. So `fn`
+    must be one statement with all its reads, and create its DataFrames itself. It is not run again
+    after `CommitStateUnknown`, whose commit may have been made, after `ConcurrentTransactionError`,
+    whose batch the other query has written, or after any other error. Each conflict is logged to
+    the logger
     `interlock`.
 
     Args:
         fn: the work, without arguments; without it the result is a decorator
-        attempts: how often it runs at most, the first time included; at least 1
+        attempts: the maximum number of runs, including the first; at least 1
         backoff: seconds; the delay before attempt n + 1 is random between 0 and
             `backoff * 2 ** (n - 1)`, and at most 30 s
 

@@ -39,13 +39,13 @@ def configure(
 ) -> SparkSession.Builder:
     """Add Interlock and Delta to the session that `builder` builds, and return the builder.
 
-    Appends to the user's jars, packages and extensions and keeps their order; a value that the user
-    set to something else stays, with a `ConfigurationWarning`. Settings made on the builder after
+    Appends to the user's jars, packages and extensions and keeps their order; if the user has set
+    another value, it stays, with a `ConfigurationWarning`. Settings made on the builder after
     this call replace what it appended, so it goes last (and after
     `delta.configure_spark_with_delta_pip`, which replaces the packages).
 
-    Calling it twice changes nothing more. Parts that do not fit together are a
-    `VersionMismatchError`, a process that can no longer be configured is a `ConfigurationError`.
+    Calling it twice changes nothing more. If versions do not fit together, a `VersionMismatchError`
+    is raised; if the process can no longer be configured, a `ConfigurationError`.
 
     A session on a Spark Connect server has what its server has: nothing is added, and
     `getOrCreate()` warns of a server without Interlock.
@@ -133,8 +133,8 @@ def _lists(settings: Settings, artifact: str, package: str, jar: str) -> bool:
 def _ship_packages(builder: SparkSession.Builder) -> None:
     """Let the builder's session send the jars of `spark.jars.packages` to its executors.
 
-    Spark's launcher adds them to `spark.jars` of the JVM, and PySpark then sets what the builder
-    says over it. So the session takes over the launcher's list before it is built.
+    Spark's launcher adds them to `spark.jars` of the JVM, but PySpark then overwrites that with the
+    builder's value. So the launcher's list is copied to the builder first.
     """
     build = builder.getOrCreate
 
@@ -155,7 +155,7 @@ def _ship_packages(builder: SparkSession.Builder) -> None:
 
 
 def _finish_at_stop(session: SparkSession) -> None:
-    """Let `session.stop()` wait for checkpoints behind the commits, and close coordinators."""
+    """Let `session.stop()` wait for background checkpoints, and close coordinators."""
     jvm: Any = getattr(session, "_jvm", None)
     if jvm is None or hasattr(session, "_interlock_stop"):
         return
@@ -171,7 +171,7 @@ def _finish_at_stop(session: SparkSession) -> None:
 
 
 def _add_extensions(settings: Settings) -> None:
-    """Add Delta's extension and ours; Delta's own statements break if ours stands before it."""
+    """Add Delta's extension and then Interlock's; in the other order Delta's statements fail."""
     found = settings.items(_EXTENSIONS)
     if EXTENSION in found and DELTA_EXTENSION not in found[: found.index(EXTENSION)]:
         found.remove(EXTENSION)
@@ -194,7 +194,7 @@ def _set_unless_other(
 
 
 def _check_running_spark() -> None:
-    """Refuse a Spark process that already runs without what can only be given at its start."""
+    """Refuse a running Spark process without the settings that must be given at its start."""
     from pyspark import SparkContext
 
     context = SparkContext._active_spark_context

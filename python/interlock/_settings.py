@@ -1,4 +1,4 @@
-"""What a Spark session would be configured with if nobody added anything to it.
+"""The configuration that a Spark session would have without Interlock's additions.
 
 `interlock.configure` appends to lists which the user may have given in three places: the builder,
 a Spark process that runs already (under `spark-submit`), and `spark-defaults.conf`.
@@ -21,14 +21,14 @@ class Settings:
         self._builder = builder
 
     def value(self, key: str) -> str | None:
-        """Return what the session gets for `key` as things stand."""
+        """Return the value that the session would get for `key`."""
         options: dict[str, Any] = self._builder._options
         if key in options:
             return None if options[key] is None else str(options[key])
         return self._below.get(key)
 
     def all_keys(self) -> set[str]:
-        """Return the keys that have a value as things stand."""
+        """Return the keys for which the session would get a value."""
         options: dict[str, Any] = self._builder._options
         return {key for key in (*options, *self._below) if self.value(key) is not None}
 
@@ -41,7 +41,7 @@ class Settings:
         return [item.strip() for item in (self.value(key) or "").split(",") if item.strip()]
 
     def append(self, key: str, items: Iterable[str]) -> None:
-        """Put `items` behind the list at `key`, each only if the list does not have it."""
+        """Append to the list at `key` those `items` that it does not have."""
         found = self.items(key)
         added = [item for item in items if item not in found]
         if added:

@@ -22,7 +22,7 @@ _NAME = re.compile(rf"{_PART}(?:\.{_PART})*")
 
 
 def table_name(name: str) -> str:
-    """Quote a table's name, or make one of its path; neither is an `ArgumentError`."""
+    """Quote a table's name, or make one of its path; anything else is an `ArgumentError`."""
     if _PATH.match(_arguments.text("name", name)):
         return f"delta.{_quoted(name)}"
     parts = re.findall(_PART, name)
@@ -40,7 +40,7 @@ def run(spark: SparkSession, statement: str) -> DataFrame:
     """Run a statement that was written with these functions.
 
     Raises:
-        interlock.ConfigurationError: it has escapes, which the session's parser does not read
+        interlock.ConfigurationError: the text has escapes, which the session's parser does not read
 
     """
     if "\\" in statement and spark.conf.get(_NO_ESCAPES, "false") == "true":
@@ -52,7 +52,7 @@ def run(spark: SparkSession, statement: str) -> DataFrame:
 
 
 def reference(name: str) -> str:
-    """Write a quoted name as statements take it: in quotes Spark would replace `${...}`."""
+    """Write a quoted name for a statement, so that Spark does not replace a `${...}` in it."""
     return f"IDENTIFIER({literal(name)})" if "${" in name else name
 
 
@@ -86,7 +86,7 @@ def _text(value: object) -> str:
 
 
 def literal(value: object) -> str:
-    """Write a value; an `ArgumentError` where SQL has no literal for its type."""
+    """Write a value; an `ArgumentError` if SQL has no literal for its type."""
     if value is None:
         return "NULL"
     if isinstance(value, bool):

@@ -1,6 +1,6 @@
 """Base classes for `interlock.errors` where PySpark is not installed, or Delta's Python package.
 
-They carry the names of the classes whose place they take; nothing ever raises them.
+They have the names of the classes that they replace; they are never raised.
 """
 
 # ruff: noqa: N803, N818

@@ -1,4 +1,4 @@
-"""`interlock.table`: a table's policy, versions, changes and upkeep.
+"""`interlock.table`: a table's policy, versions, changes and maintenance.
 
 Everything here is a SQL statement, so it works in the same way on Spark Connect.
 """
@@ -41,9 +41,10 @@ _POLICY = "interlock.policy"
 
 @dataclass(frozen=True)
 class Table:
-    """A Delta table; made by `interlock.table`. It needs no policy, but for compactions.
+    """A Delta table, made by `interlock.table`. Only compactions need it to have a policy.
 
-    DataFrames are lazy: they read when they are used, and always the version they were made for.
+    DataFrames are lazy: they read when they are used, but always the version for which they were
+    made.
 
     Attributes:
         spark: the session that its statements run in
@@ -79,12 +80,12 @@ class Table:
 
     @property
     def policy(self) -> str | None:
-        """Read the name of the conflict policy in force, None if the table has none."""
+        """Read the name of the table's conflict policy, None if it has none."""
         found = run(self.spark, f"SHOW TBLPROPERTIES {self._reference}").collect()
         return next((str(row["value"]) for row in found if row["key"] == _POLICY), None)
 
     def set_policy(self, name: str | None) -> None:
-        """Put the table under another conflict policy, under none with None.
+        """Give the table another conflict policy, or remove it with None.
 
         Raises:
             interlock.UsageError: there is no such policy, or the table cannot have it
@@ -101,10 +102,10 @@ class Table:
     def remove_policy(self, *, keep: Collection[str] = ()) -> Removal:
         """Run `CALL interlock.remove_policy`: make a plain Delta table of it.
 
-        Calling it again goes on where an earlier call ended.
+        Calling it again continues where an earlier call ended.
 
         Args:
-            keep: of the table features "rowTracking" and "inCommitTimestamp" those that stay
+            keep: those of the table features "rowTracking" and "inCommitTimestamp" that are kept
 
         Raises:
             interlock.UsageError: `keep` names another feature
@@ -180,8 +181,8 @@ class Table:
         """Run `CALL interlock.explain_conflict`: why a job lost, or how it passed others.
 
         Args:
-            conflict: an error, or the id of a transaction. Errors of Delta's own checks name none:
-                the newest record with such a message is taken
+            conflict: an error, or the id of a transaction. Errors of Delta's own checks have no id:
+                the newest record with the same message is taken
 
         Raises:
             interlock.UsageError: the table has no record of it (INTERLOCK_UNKNOWN_TRANSACTION)
@@ -210,7 +211,7 @@ class Table:
         return version
 
     def latest_timestamp(self, n: int = 1) -> datetime:
-        """Return the n-th newest time version, in UTC: compactions and the like have none.
+        """Return the n-th newest time version, in UTC; compactions have none.
 
         Raises:
             interlock.UsageError: n is not positive, or there are fewer time versions

@@ -87,7 +87,7 @@ class InterlockError(PySparkException):
 
 
 class UsageError(InterlockError):
-    """A statement, property or call that Interlock refuses, whoever else is writing."""
+    """A statement, property or call that Interlock refuses, whether or not others are writing."""
 
 
 class ArgumentError(UsageError, ValueError, TypeError):
@@ -99,17 +99,17 @@ class ConfigurationError(UsageError):
 
 
 class VersionMismatchError(UsageError):
-    """Two parts that do not fit together: wheel and jar, or Spark, or Delta."""
+    """The versions of the wheel, the jar, Spark or Delta do not fit together."""
 
 
 class ConfigurationWarning(UserWarning):
-    """`interlock.configure` left a setting of the user's as it is."""
+    """`interlock.configure` has kept a setting of the user that differs from the one it needs."""
 
 
 class CommitStateUnknown(InterlockError):  # noqa: N818 - neither success nor failure
-    """Nobody could say whether a commit was made; the message says how to find out.
+    """It is not known whether a commit was made; the message says how to find out.
 
-    Its files stay. Running the statement again may do its work twice.
+    The statement's files are kept. Running it again may do its work twice.
     """
 
 
@@ -118,13 +118,13 @@ class StorageError(InterlockError):
 
 
 class CommittedError(InterlockError):
-    """A statement was committed, and something failed after that: not to be run again."""
+    """A statement was committed, but a later step failed: do not run it again."""
 
 
 class ConflictError(InterlockError):
     """A job lost against one that committed earlier; nothing of it is visible.
 
-    Attributes are None where the error comes from one of Delta's own checks, which know less.
+    Attributes are None if the error comes from one of Delta's own checks, which know less.
 
     Attributes:
         condition: the condition in the error catalogue
@@ -137,7 +137,7 @@ class ConflictError(InterlockError):
         operation: the operation of the job that lost
         read_version: the version that the losing job had read
         winner_version: the version that the winner had made
-        scope: the partitions in which the two met
+        scope: the partitions in which the two overlap
         table: the table
         why: why the job that lost failed, as a clause
         txn_id: the id of the losing job's transaction, which `Table.explain` takes
@@ -190,7 +190,7 @@ _LISTS = {"files", "rows"}
 
 
 def conflict_facts(facts: Mapping[str, object]) -> dict[str, object]:
-    """Return a conflict's attributes from what the JVM calls them; what it leaves out is None."""
+    """Return a conflict's attributes from the JVM's names and values; missing ones are None."""
     return {attribute: _fact(key, facts.get(key)) for key, attribute in _CONFLICT_FIELDS.items()}
 
 
@@ -226,11 +226,11 @@ class ConcurrentDeleteDeleteError(ConflictError, ConcurrentDeleteDeleteException
 
 
 class ConcurrentWriteError(ConflictError, ConcurrentWriteException):
-    """Anything was committed beside a job that tolerates nothing: RESTORE, CLONE, CONVERT."""
+    """Another job committed during a RESTORE, CLONE or CONVERT, which do not permit that."""
 
 
 class ConcurrentTransactionError(ConflictError, ConcurrentTransactionException):
-    """Two streaming queries wrote with one checkpoint."""
+    """Two streaming queries wrote with the same checkpoint."""
 
 
 class MetadataChangedError(ConflictError, MetadataChangedException):

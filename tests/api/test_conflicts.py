@@ -111,7 +111,7 @@ def test_explain_takes_an_error_or_an_id(lost: Lost) -> None:
     assert told.retry_helps is True
     assert str(told) == told.text
     assert f"Predicate: {told.predicate}" in str(told)
-    assert "A predicate that selects none of the winner's rows" in str(told)
+    assert "matched rows that the winner changed" in str(told)
     assert told._repr_html_().startswith("<pre>MERGE (MUTATE) read version 2 and lost against")
     assert told.to_pandas()["retry_helps"].tolist() == [True]
     assert told.to_dicts()[0]["class"] == "MUTATE"

@@ -174,7 +174,7 @@ def test_a_conflict_is_explained(spark: SparkSession, table: Table, lost: dict[s
     for told in (
         "INSERT INTO (APPEND) read version 2 and lost against version 3 (INSERT INTO, APPEND).",
         "Policy maxcompute_delta, rule D7: APPEND fails after APPEND. Source: ",
-        "Where they met: the whole table.",
+        "Where they overlap: the whole table.",
         "Run it again? Yes",
     ):
         assert told in append["text"], append["text"]

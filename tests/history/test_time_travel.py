@@ -166,7 +166,7 @@ class TestComputedVersions:
         assert found(spark.sql(f"SELECT id FROM table_at_version('{history}', 1)")) == [(1,), (2,)]
 
     def test_latest_versions(self, spark: SparkSession, history: Table) -> None:
-        """Of a table by its path; the last change of data is the RESTORE."""
+        """The functions take a table by its path; the last change of data is the RESTORE."""
         latest = f"get_latest_version('{history}')"
         for clause, rows in [
             (f"VERSION AS OF {latest}", sorted(LIVE[9])),

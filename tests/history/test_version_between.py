@@ -329,7 +329,7 @@ class TestErrors:
     def test_parts_of_a_table(self, spark: SparkSession, history: Table) -> None:
         """A folder of one, and one at an earlier version, are no tables."""
         for part in (f"delta.`{history.path}@v3`", f"delta.`{history.path}/p=1`"):
-            with pytest.raises(InterlockError, match=f"no versions of .*{history.path}") as caught:
+            with pytest.raises(InterlockError, match=f"{history.path}.* has no versions") as caught:
                 spark.sql(f"SELECT * FROM {part} VERSION BETWEEN 0 AND 1")
             assert caught.value.getCondition() == "INTERLOCK_RANGE_NEEDS_TABLE"
 

@@ -1,6 +1,6 @@
 """Races that work on Spark Connect too, where a test cannot reach into the JVM.
 
-The jobs that are to lose wait inside their own data: see `tests.kit.barrier`.
+The jobs that should lose wait in a function on their own rows: see `tests.kit.barrier`.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ def lose(
 ) -> dict[str, Exception | None]:
     """Let the statement `winner` commit while all of `losers` wait; return what each raises.
 
-    A loser gets the name of a SQL function that gives its argument back after the winner.
+    A loser gets the name of an SQL function that returns its argument after the winner's commit.
     """
     with ExitStack() as stack:
         barriers = {name: stack.enter_context(barrier()) for name in losers}

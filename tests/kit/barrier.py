@@ -1,9 +1,9 @@
-"""A barrier that a running query meets inside its own data.
+"""A barrier at which a running query waits while it reads its rows.
 
-`PhaseGate` holds the transactions of a thread that the test owns. Where Spark owns the thread (a
-micro-batch), or where another transaction of the thread is wanted than the first, the query itself
-waits: a column passes through a function that asks the test, over a local socket, to go on. Delta
-starts a statement's transaction before it runs the query, so what commits meanwhile is a winner.
+`PhaseGate` stops the first transaction of a thread that the test has started. For a thread of Spark
+(a micro-batch), or for a later transaction of a thread, the query itself waits: a column passes
+through a function that asks the test over a local socket whether it may go on. Delta starts a
+statement's transaction before it runs the query, so commits made meanwhile are winners.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ POLL_SECONDS = 0.05
 
 
 class Barrier:
-    """Where rows wait until the test lets them pass."""
+    """The barrier at which rows wait until the test opens it."""
 
     def __init__(self) -> None:
         self._server = socket.create_server(("127.0.0.1", 0))
@@ -28,7 +28,7 @@ class Barrier:
         threading.Thread(target=self._serve, daemon=True).start()
 
     def passing(self, at: int) -> Callable[[int], int]:
-        """Return a function that gives its argument back, for `at` once the barrier is open."""
+        """Return a function that returns its argument; for `at` it first waits at the barrier."""
         port: int = self._server.getsockname()[1]
         patience = WAIT_SECONDS
 
@@ -43,7 +43,7 @@ class Barrier:
         return wait
 
     def await_arrival(self, *, unless: Callable[[], bool] = lambda: False) -> None:
-        """Wait until a row stands at the barrier, or `unless` says that none will come."""
+        """Wait until a row is at the barrier, or `unless` says that none will come."""
         give_up = time.monotonic() + WAIT_SECONDS
         while not self._arrived.wait(POLL_SECONDS):
             assert not unless(), "it ended before the barrier"
@@ -74,7 +74,7 @@ class Barrier:
 
 @contextmanager
 def barrier() -> Iterator[Barrier]:
-    """Make a barrier that is open and gone in the end, whatever happens."""
+    """Make a barrier that is opened and removed at the end, even after a failure."""
     made = Barrier()
     try:
         yield made

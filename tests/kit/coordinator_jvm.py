@@ -61,7 +61,7 @@ class Refused(Exception):  # noqa: N818
 
 @dataclass(frozen=True)
 class Outcome:
-    """What became of a request; `winners` are their transactions."""
+    """The outcome of a request; `winners` are the winners' transactions."""
 
     kind: str
     version: int | None = None
@@ -138,7 +138,7 @@ def refusals() -> Iterator[None]:
 
 
 def admin(jvm: Any, command: str, options: Mapping[str, str], *, password: str) -> dict[str, Any]:
-    """What `interlock coordinator` gets from the jar."""
+    """The result that `interlock coordinator` gets from the jar."""
     with NamedTemporaryFile("w", encoding="utf-8") as file:
         file.write(password)
         file.flush()
@@ -151,7 +151,7 @@ def admin(jvm: Any, command: str, options: Mapping[str, str], *, password: str) 
 
 
 class _Observer:
-    """Calls a Python function at each step of each commit; what it raises, the step throws."""
+    """Calls a Python function at each step of each commit; its exceptions make the step fail."""
 
     def __init__(self, at: Callable[[str, int], None]) -> None:
         self._at = at

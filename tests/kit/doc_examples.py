@@ -1,8 +1,8 @@
 """Pages whose examples run: each block of SQL or Python, in order, in one session.
 
-A `text` block right behind one of them is its output: the rows of the last statement, what Python
-printed, or the message of the error that ended it. Times and ids differ from run to run and are
-not compared. A block behind `<!-- not run -->` is not run.
+A `text` block directly after one of them is its output: the rows of the last statement, Python's
+printed output, or the message of the error that ended it. Times and ids differ from run to run and
+are not compared. A block after `<!-- not run -->` is not run.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _CHANGING = (
     r"(?<=#)\d+",
     r"(?<=By )[^ ,]+",
     r"local-\d+",
-    r"\d+(?= ms since)",
+    r"\d+(?= ms of)",
 )
 
 
@@ -40,8 +40,8 @@ class Example:
     Attributes:
         code: the code
         is_sql: whether it is SQL, not Python
-        output: the text of the block behind it, None where there is none
-        span: where that text stands on the page
+        output: the text of the block after it, None if there is none
+        span: the position of that text on the page
 
     """
 
@@ -111,7 +111,7 @@ def checked(page: Path, spark: SparkSession) -> str:
 
 
 def masked(text: str) -> str:
-    """Leave out what differs from run to run, and the blanks that it moves."""
+    """Leave out texts that differ from run to run, and the blanks whose number depends on them."""
     for changing in _CHANGING:
         text = re.sub(changing, "*", text)
     return re.sub(r"-{2,}", "--", re.sub(r" +", " ", text))

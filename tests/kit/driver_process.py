@@ -1,8 +1,8 @@
-"""A Spark driver in a process of its own, which runs statements as it is told.
+"""A Spark driver in a process of its own, which runs the statements that the test sends.
 
 The test writes one JSON line per order and reads one per answer, so the two can interleave their
-work in any order without a clock: `hold` answers once its statement stands at its commit, `open`
-lets it go on and answers with its end.
+work in any order without a clock: `hold` answers when its statement is stopped before its commit,
+`open` lets it go on and answers when it has ended.
 
     python -m tests.kit.driver_process interlock|stock SETTINGS_AS_JSON
 """
@@ -45,7 +45,7 @@ class Answer:
 
 
 class DriverProcess:
-    """The test's end of the line."""
+    """The test's side of the connection."""
 
     def __init__(self, kind: str, log: Path, settings: Mapping[str, str]) -> None:
         self._log = log.open("w", encoding="utf-8")
@@ -68,7 +68,7 @@ class DriverProcess:
         return Answer(**self._ask("run", code))
 
     def hold(self, code: str) -> None:
-        """Start a statement and wait until it stands at its commit."""
+        """Start a statement and wait until it is stopped before its commit."""
         assert self._ask("hold", code) == {}, f"{code} never came to its commit"
 
     def open(self) -> Answer:
@@ -76,7 +76,7 @@ class DriverProcess:
         return Answer(**self._ask("open", ""))
 
     def stop(self) -> None:
-        """End it: its orders are over."""
+        """End the process."""
         stdin, stdout = self._pipes()
         stdin.close()
         try:
@@ -115,7 +115,7 @@ class DriverProcess:
 def driver_processes(
     folder: Path, *kinds: str, settings: Mapping[str, str] = MappingProxyType({})
 ) -> Iterator[list[DriverProcess]]:
-    """Start processes side by side, and end them whatever happens.
+    """Start processes side by side, and end them even after a failure.
 
     Args:
         folder: where each leaves what Spark logs
@@ -222,7 +222,7 @@ def _write(answers: IO[str], answer: dict[str, Any]) -> None:
 
 
 if __name__ == "__main__":
-    # Whatever prints must not speak in between.
+    # Other output must not come between the answers.
     real_stdout = os.fdopen(os.dup(sys.stdout.fileno()), "w")
     os.dup2(sys.stderr.fileno(), sys.stdout.fileno())
     serve(sys.argv[1], json.loads(sys.argv[2]), sys.stdin, real_stdout)

@@ -1,4 +1,4 @@
-"""Every way to write to a table, and what Interlock takes it for."""
+"""Every way to write to a table, and the class that Interlock gives it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Commits as other writers leave them: lines put into a table's log, and no more."""
+"""Commits as other writers leave them: the test writes lines into a table's log."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def commit_by_hand(
 
 
 def added(table: Table, version: int) -> list[Action]:
-    """Return what a version's commit says of the files that it added."""
+    """Return the AddFiles of a version's commit."""
     return [action["add"] for action in commit(table, version) if "add" in action]
 
 

@@ -1,6 +1,7 @@
 """A gate for another transaction of a thread than the first, which `PhaseGate` holds.
 
-What Delta runs behind a commit, on the committing thread, such as auto compaction, is the second.
+Work that Delta does after a commit on the committing thread, such as auto compaction, is the
+second.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ WAIT_SECONDS = 60
 
 
 class SecondTransactionGate:
-    """Holds the second transaction of a thread between "data written" and "commit"."""
+    """Stops the second transaction of a thread after its data is written and before its commit."""
 
     def __init__(self, spark: SparkSession) -> None:
         start: Any = ensure_callback_server_started
@@ -28,12 +29,12 @@ class SecondTransactionGate:
         self._opened = threading.Event()
 
     def install(self) -> None:
-        """Put the gate on the calling thread."""
+        """Install the gate on the calling thread."""
         self._before = self._observers.getObserver()
         self._observers.setObserver(self)
 
     def uninstall(self) -> None:
-        """Take it off the calling thread."""
+        """Remove it from the calling thread."""
         self._observers.setObserver(self._before)
 
     def await_arrival(self) -> None:

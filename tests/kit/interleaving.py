@@ -1,8 +1,8 @@
 """Runs the steps of several database sessions in a given order.
 
-A call that waits for another session's lock is left waiting. Who waits is what PostgreSQL says
-(pg_blocking_pids); whom it wakes first is its choice, so steps that are due while their session
-waits follow as soon as it has been answered.
+A call that waits for another session's lock is left waiting. PostgreSQL says which sessions wait
+(pg_blocking_pids) and decides which it wakes first. A step that is due while its session waits is
+therefore taken as soon as the session has got its answer.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ class Session:
 
     @property
     def holds(self) -> bool:
-        """Whether it has had an answer and not ended its transaction."""
+        """Whether it has had an answer and has not ended its transaction."""
         return bool(self.replies and self.steps) and self.waiting is None
 
     def submit(self) -> None:
@@ -85,7 +85,7 @@ def run(
     order: Sequence[int],
     monitor: Connection,
 ) -> list[int]:
-    """Take the steps; the sessions by the order in which they were given their first answer."""
+    """Take the steps; return the sessions in the order of their first answers."""
     answered: list[int] = []
     sessions = sessions[: len(steps)]
     for session, own in zip(sessions, steps, strict=True):
@@ -100,7 +100,7 @@ def run(
 
 
 def _take_one(sessions: Sequence[Session], due: list[int], monitor: Connection) -> bool:
-    """Take a step that is due and possible, and wait until every session is idle or blocked."""
+    """Take a step that is due and not blocked, and wait until every session is idle or blocked."""
     for i, session in enumerate(sessions):
         if due[i] and session.waiting is None:
             due[i] -= 1

@@ -1,6 +1,6 @@
 """Replays a table's log by the Delta protocol and checks what every commit claims.
 
-A reading of the log that shares no code with Delta: each `remove` names a file that is live, with
+This shares no code with Delta: each `remove` names a file that is live, with
 the deletion vector it has, no file is added twice, row ids do not overlap, and the version checksum
 equals what was counted here.
 """

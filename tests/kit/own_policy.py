@@ -22,7 +22,7 @@ CLASSES = ("OVERWRITE", "APPEND", "MUTATE", "COMPACT_MINOR")
 
 
 def text(cells: dict[tuple[str, str], str] = CELLS, head: str = "source us") -> str:
-    """Write a policy; what `cells` leaves out fails."""
+    """Write a policy; cells that `cells` leaves out are FAIL."""
     lines = [head, "compaction COMPACT_MINOR", f"| x | {' | '.join(CLASSES)} |"]
     for earlier in CLASSES:
         verdicts = (cells.get((earlier, later), "FAIL") for later in CLASSES)
@@ -31,7 +31,7 @@ def text(cells: dict[tuple[str, str], str] = CELLS, head: str = "source us") -> 
 
 
 def digest(cells: dict[tuple[str, str], str] = CELLS) -> str:
-    """Reckon the digest without the jar."""
+    """Compute the digest without the jar."""
     rules = sorted(f"{e} -> {x}: {cells.get((e, x), 'FAIL')}" for e in CLASSES for x in CLASSES)
     whole = "\n".join(["compaction COMPACT_MINOR", "isolation Serializable", *rules])
     return hashlib.sha256(whole.encode()).hexdigest()[:16]

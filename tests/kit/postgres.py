@@ -1,4 +1,4 @@
-"""Real PostgreSQL servers for tests, out of packages from PyPI.
+"""Real PostgreSQL servers for tests, from packages on PyPI.
 
     with start(18, folder) as server:
         server.migrate()
@@ -109,7 +109,7 @@ class Server:
         self.let_write()
 
     def let_write(self) -> None:
-        """What an administrator does once the migrations have made the roles."""
+        """Do the administrator's part after the migrations have made the roles."""
         with self.admin() as connection:
             connection.execute(f"GRANT interlock_writer TO {WRITER}")
 
@@ -145,7 +145,7 @@ class Server:
         return Dump(file)
 
     def restore(self, dump: Dump) -> None:
-        """Put the database of `dump` into the place of the one there, and end its connections."""
+        """Replace the database by the one in `dump`, and end its connections."""
         with self.superuser(database="postgres") as connection:
             connection.execute(f"DROP DATABASE {DATABASE} WITH (FORCE)")
         text = dump.file.read_text(encoding="utf-8")

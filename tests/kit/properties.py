@@ -1,4 +1,4 @@
-"""What the log says of a table's properties, version by version."""
+"""A table's properties, version by version, from its log."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ class Definition:
 
 
 def definitions(table: Table) -> list[Definition]:
-    """Replay the log: what the table is defined as at every version."""
+    """Replay the log: return the table's definition at every version."""
     return list(_replayed(table))
 
 
@@ -65,7 +65,7 @@ def latest(table: Table) -> Definition:
 
 
 def check_policy(table: Table, policy: str | None) -> None:
-    """Check the policy at the last version, and that no version has one without its needs.
+    """Check the policy at the last version, and that no version lacks what its policy requires.
 
     In-commit timestamps grow from version to version as long as they are enabled.
     """

@@ -1,4 +1,4 @@
-"""Tables with a history, and what a range of their versions must give."""
+"""Tables with a history, and the rows that a range of their versions must return."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def make_history(spark: SparkSession, path: Path, kind: str) -> Table:
 
 
 def changed(after: int, until: int) -> Rows:
-    """Return the rows that (after, until] must give."""
+    """Return the rows that the range (after, until] must return."""
     return tuple(sorted(row for row, since in LIVE[until].items() if since > after))
 
 

@@ -20,8 +20,8 @@ from interlock.lab.session import JVM_OPTIONS, SMALL_SESSION
 from pyspark.find_spark_home import _find_spark_home
 from pyspark.sql import SparkSession
 
-# One JVM runs all tests of a worker. Its second compiler pays for what runs four times as often as
-# it asks for by itself.
+# One JVM runs all tests of a worker. Its second compiler pays off only for code that runs four
+# times as often as its default threshold.
 _WHEN_HOT = (
     "-XX:Tier4InvocationThreshold=20000 -XX:Tier4MinInvocationThreshold=2400 "
     "-XX:Tier4CompileThreshold=60000 -XX:Tier4BackEdgeThreshold=160000"
@@ -65,10 +65,10 @@ def stock(builder: SparkSession.Builder) -> SparkSession.Builder:
 
 @contextmanager
 def classic_session(**settings: str) -> Iterator[SparkSession]:
-    """Give a session of its own, and leave nothing of it to the next one.
+    """Give a new session, and remove all traces of it before the next one.
 
-    Sessions of the same settings run in one Spark, which starts with the first of them and stops
-    where other settings are asked for.
+    Sessions with the same settings share one Spark, which starts with the first of them and stops
+    when other settings are asked for.
     """
     session = _spark(settings).newSession()
     try:
@@ -98,7 +98,7 @@ def _spark(settings: Mapping[str, str]) -> SparkSession:
 
 
 def _stop(settings: Mapping[str, str], session: SparkSession) -> None:
-    """Stop a Spark; what its JVM was started with would be settings of the next one too."""
+    """Stop a Spark, and clear its settings, which the next one would inherit."""
     system: Any = session._jvm.System  # type: ignore[union-attr]
     session.stop()
     for key in settings:
@@ -199,7 +199,7 @@ def _started(
 
 
 def _port(server: subprocess.Popen[str], started: re.Pattern[str]) -> int:
-    """Read what the server says until it tells its port, and let it talk on."""
+    """Read the server's output until it names its port; later output is read and dropped."""
     assert server.stdout is not None
     said = []
     for line in server.stdout:
@@ -212,7 +212,7 @@ def _port(server: subprocess.Popen[str], started: re.Pattern[str]) -> int:
 
 @contextmanager
 def connect_session(address: str) -> Iterator[SparkSession]:
-    """Open a session of its own on a server.
+    """Open a new session on a server.
 
     `SparkSession.builder` would refuse: this process may have a classic session as well.
     """

@@ -1,4 +1,4 @@
-"""Statements and races on tables without a policy, and what came of them.
+"""Statements and races on tables without a policy, and their results.
 
 `test_stock_behaviour.py` observes the same in sessions with Interlock and of plain Delta.
 """
@@ -111,5 +111,5 @@ def _error(error: Exception | None) -> list[str] | None:
 
 
 def write(spark: SparkSession, folder: Path, which: str, result: Path) -> None:
-    """Leave what `observe` finds in a file."""
+    """Write the result of `observe` to a file."""
     result.write_text(json.dumps(observe(spark, folder, which=which)), encoding="utf-8")

@@ -1,4 +1,4 @@
-"""What tests share: tables, how to read them, and races.
+"""Shared by the tests: making and reading tables, and races.
 
 Tables are made by `make_table`, read by `rows` (Spark) and `deltalake_rows` (a reader that shares
 no code with Spark), and their logs by `latest_version`, `commit` and `tags`.
@@ -117,9 +117,9 @@ def commit_info(table: Table, version: int) -> dict[str, Any]:
 
 
 def tags(table: Table, version: int) -> dict[str, str]:
-    """Return the tags of one version's commitInfo, where Interlock writes what it did.
+    """Return the tags of one version's commitInfo that Interlock has written.
 
-    What nearly every commit has is left out: the coordinator's stamp, and the user.
+    The coordinator's stamp and the user, which nearly every commit has, are left out.
     """
     found = commit_info(table, version).get("tags") or {}
     stamps = ("interlock.coordinator", "interlock.user")
@@ -175,7 +175,7 @@ def python_job(name: str, run: Callable[[SparkSession], object]) -> Job:
 def last_of(
     spark: SparkSession, table: Table, winners: tuple[str, ...], last: str
 ) -> Exception | None:
-    """Run `winners` in turn while `last` stands at its commit; return the error of `last`."""
+    """Run `winners` in turn while `last` waits before its commit; return the error of `last`."""
 
     def run_winners(session: SparkSession) -> None:
         for winner in winners:
@@ -224,7 +224,7 @@ def jobs_started(spark: SparkSession, statement: str) -> int:
 
 
 def await_checkpoints(spark: SparkSession) -> None:
-    """Wait for the checkpoints that run behind the commits of tables with a coordinator."""
+    """Wait for the background checkpoints of tables with a coordinator."""
     jvm: Any = spark._jvm
     assert jvm.org.apache.spark.sql.delta.interlock.log.BackgroundCheckpoints.awaitIdle(60_000)
 

@@ -1,4 +1,4 @@
-"""A TCP proxy in front of a server that loses what it is told to lose."""
+"""A TCP proxy in front of a server that drops requests or replies when a test says so."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ _CHUNK = 1 << 16
 
 
 class Proxy:
-    """Passes bytes between clients and a port of 127.0.0.1, until a request is to be lost."""
+    """Passes bytes between clients and a port of 127.0.0.1, until it must drop some."""
 
     def __init__(self, target: int) -> None:
         self._target = target

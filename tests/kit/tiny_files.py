@@ -12,7 +12,7 @@ from pyspark.sql import SparkSession
 
 from tests.kit.support import Table, commit, commit_file, latest_version, make_table
 
-# Of one file; ext4 takes 65,000.
+# The number of links to one file; ext4 permits 65,000.
 MOST_LINKS = 50_000
 
 

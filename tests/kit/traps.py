@@ -1,4 +1,4 @@
-"""What the tests of the traps share: tables, and how to look at all of them."""
+"""Shared by the tests of the traps: tables, and checks of all their versions."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The variants: further forms of cases, which `make variants` runs and `make test` does not.
+"""The variants of test cases, which `make variants` runs and `make test` does not.
 
 `tests/variants.txt` names them by file: below its path, a line for each pattern of its tests. `*`
 stands for any text. As in a `.gitignore`, a `!` takes back what a line above says.

@@ -27,7 +27,7 @@ CELLS = [
     for cell in MATRICES[policy].cells
     for case in cases_of(policy, cell)
 ]
-# Of the Delta document, all but what write_serializable shares with serializable.
+# The Delta document's cells, without those that write_serializable shares with serializable.
 DELTA_CELLS = [
     case
     for policy in ("serializable", "write_serializable", "row_level")

@@ -138,7 +138,7 @@ def test_who_means_something_else_reads_and_does_not_write(
     with set_for_now(spark, session):
         for statement in WRITES:
             told = refused(spark, ours, statement, "INTERLOCK_POLICY_MISMATCH")
-            assert f"has the digest {digest()}, and" in told
+            assert f"has the digest {digest()}, but" in told
             found = f"one with the digest {digest(STRICT)}" if session else "no policy of that name"
             assert f"the session has {found}:" in told
             assert KEY in told

@@ -98,7 +98,7 @@ def _message(error: dict[str, Any]) -> str:
 
 
 def _made(result: dict[str, Any]) -> str:
-    """Tell what `init` or `upgrade` did, and how a login becomes a writer."""
+    """Say what `init` or `upgrade` did, and how a login becomes a writer."""
     if result["applied"]:
         done = f"Ran {', '.join(result['applied'])}."
     else:
@@ -130,7 +130,7 @@ def _status(result: dict[str, Any]) -> str:
 
 
 def _published(table: dict[str, Any]) -> str:
-    """Tell up to which version the log is complete, or `4 or later` where it cannot be seen."""
+    """Return up to which version the log is complete, or `4 or later` if it cannot be read."""
     if table["inLog"] is not None:
         return str(table["inLog"])
     return f"{table['published']}" + (" or later" if table["published"] < table["head"] else "")

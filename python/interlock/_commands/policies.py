@@ -1,4 +1,4 @@
-"""`interlock policies`: the matrices that tables can live by, in a session of the user's."""
+"""`interlock policies`: the policies that a session of the user knows, with their matrices."""
 
 from __future__ import annotations
 
@@ -71,6 +71,6 @@ def _policy_text(policy: dict[str, Any]) -> str:
 
 
 def _cell_text(cell: dict[str, str]) -> str:
-    """Write the rule's number, where there is one, and the verdict."""
+    """Write the rule's number, if it has one, and the verdict."""
     numbered = "->" not in cell["rule"]
     return f"{cell['rule']} {cell['verdict']}" if numbered else cell["verdict"]

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 @contextmanager
 def quiet_start() -> Iterator[None]:
-    """Keep what Spark and its package resolver say on standard error; show it if they fail."""
+    """Hold back what Spark and its package resolver write to standard error, unless they fail."""
     sys.stderr.flush()
     shown = os.dup(2)
     with TemporaryFile() as kept:
@@ -38,7 +38,7 @@ def quiet_start() -> Iterator[None]:
 
 @contextmanager
 def small_session() -> Iterator[tuple[SparkSession, Path]]:
-    """Start a small Spark with Interlock and a folder; stop the one, remove the other."""
+    """Start a small Spark with Interlock and a temporary folder, and remove both at the end."""
     from pyspark.sql import SparkSession
 
     from interlock._session import configure
@@ -77,7 +77,7 @@ def _setting(text: str) -> tuple[str, str]:
 
 @contextmanager
 def user_session(conf: Sequence[tuple[str, str]]) -> Iterator[SparkSession]:
-    """Start the session that the user's settings describe, small where they say nothing."""
+    """Start a session with the user's settings, and settings for a small one as defaults."""
     from pyspark.sql import SparkSession
 
     from interlock._session import configure, is_remote_server

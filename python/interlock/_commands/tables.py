@@ -1,4 +1,4 @@
-"""`interlock history`, `versions`, `conflicts`, `explain`: what is known of a table."""
+"""`interlock history`, `versions`, `conflicts`, `explain`: a table's versions and conflicts."""
 
 from __future__ import annotations
 

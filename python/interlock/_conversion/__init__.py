@@ -1,8 +1,8 @@
 """Turns exceptions of the JVM into `interlock.errors`, on classic PySpark and on Spark Connect.
 
-What PySpark makes of an exception decides first what the error is. Where the exception or one of
-its causes is a conflict (or one of Interlock's usage errors), the result is that *and* our class,
-so code which catches what it caught before goes on working.
+PySpark first makes its own error of an exception. If the exception or one of its causes is a
+conflict (or one of Interlock's usage errors), the result belongs to PySpark's class *and* to
+Interlock's, so that existing `except` clauses still work.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ import sys
 
 
 def install() -> None:
-    """Convert the errors of the clients that this process uses; calling it again is no error."""
+    """Convert the errors of the clients that this process uses; it may be called again."""
     from pyspark.util import is_remote_only
 
     if not is_remote_only():
@@ -24,7 +24,7 @@ def install() -> None:
 
 
 def install_connect() -> None:
-    """Convert the errors of Spark Connect, before there is a session of it."""
+    """Convert the errors of Spark Connect, before a Connect session is started."""
     from interlock._conversion import connect
 
     connect.install()

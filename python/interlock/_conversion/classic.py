@@ -43,7 +43,7 @@ def install() -> None:
 
 
 def _install_for_streams() -> None:
-    """Convert what `StreamingQuery.exception()` returns too; it does not go through the rest."""
+    """Convert the result of `StreamingQuery.exception()` too, which PySpark converts by itself."""
     from pyspark.sql.streaming.query import StreamingQuery
 
     previous = StreamingQuery.exception
@@ -57,7 +57,7 @@ def _install_for_streams() -> None:
 
 
 def _converted(throwable: Any, stock: Any) -> Any:
-    """Return `stock`, or what is both `stock` and the error of ours that `throwable` means."""
+    """Return `stock`, or an error that is both `stock` and the one that `throwable` means."""
     for cause in _chain(throwable):
         names = _class_names(cause)
         kind = kinds.by_class(names)
@@ -72,16 +72,16 @@ def _converted(throwable: Any, stock: Any) -> Any:
 
 
 def _facts(throwable: Any, names: tuple[str, ...]) -> dict[str, Any]:
-    """Read the attributes of a conflict of ours, or what any error of Spark's can tell."""
+    """Read the attributes of one of Interlock's conflicts, or those that any Spark error has."""
     if kinds.is_judged(names):
         return errors.conflict_facts_of_json(throwable.conflictJson())
     return {"condition": throwable.getCondition(), "sqlstate": throwable.getSqlState()}
 
 
 def _from_python(throwable: Any, stock: Any) -> Any:
-    """Recognise an error of ours that a Python callback, as in foreachBatch, let through.
+    """Recognise an error of Interlock that a Python callback, such as foreachBatch's, raised.
 
-    The JVM keeps only its text. The error itself went through here before, in this process.
+    The JVM keeps only its text, but this process has converted the error itself before.
     """
     text = str(stock)
     if _PYTHON_NAME in text:
@@ -101,7 +101,7 @@ def _chain(throwable: Any) -> Iterator[Any]:
 
 
 def _class_names(throwable: Any) -> tuple[str, ...]:
-    """Name its class and all superclasses; none of them need be loadable on this thread."""
+    """Name its class and all superclasses, even if this thread cannot load them."""
     names = []
     java_class = throwable.getClass()
     while java_class is not None:
@@ -117,5 +117,5 @@ def _both(
 
     if isinstance(stock, UnknownException):  # PySpark would show the Java exception instead
         stock = CapturedException(origin=cause)
-    # Shows the JVM's stack trace to those who ask for it.
+    # Shows the JVM's stack trace if the user has asked for it.
     return kinds.both(kind, stock, facts, text=type(stock).__str__)

@@ -21,7 +21,7 @@ _PYTHON = "org.apache.spark.api.python.PythonException"
 
 
 class _Throwable(NamedTuple):
-    """What the server tells of one exception."""
+    """One exception, as the server describes it."""
 
     names: list[str]
     message: str
@@ -47,9 +47,9 @@ def install() -> None:
 
 
 def _install_for_streams() -> None:
-    """Let `StreamingQuery.exception()` return what `awaitTermination()` raises.
+    """Let `StreamingQuery.exception()` return the error that `awaitTermination()` raises.
 
-    Its own answer from the server is a text.
+    Without this it returns only the text that the server sends.
     """
     from pyspark.errors import PySparkException
     from pyspark.sql.connect.streaming.query import StreamingQuery
@@ -71,7 +71,7 @@ def _install_for_streams() -> None:
 
 
 def _converted(chain: list[_Throwable], stock: Any) -> Any:
-    """Return `stock`, or what is both `stock` and the error of ours that the chain means."""
+    """Return `stock`, or an error that is both `stock` and the one that the chain means."""
     for cause in chain:
         kind = kinds.by_class(cause.names)
         if kind is not None:
@@ -95,7 +95,7 @@ def _facts(cause: _Throwable) -> dict[str, Any]:
 def _both(
     kind: type[errors.InterlockError], stock: Any, facts: dict[str, Any]
 ) -> errors.InterlockError:
-    """Show our message alone; the stack trace, which stock shows, stays in `getStackTrace()`."""
+    """Show Interlock's message alone; the stack trace is still in `getStackTrace()`."""
     return kinds.both(kind, stock, facts, text=errors.InterlockError.__str__)
 
 
@@ -119,7 +119,7 @@ def _chain(info: Any, message: str, response: Any) -> Iterator[_Throwable]:
 
 
 def _from_header(header: Any, message: str) -> _Throwable:
-    """Read what came with the failed call itself, where the server keeps the rest to itself."""
+    """Read the facts in the failed call's own header, if the server sends no error details."""
     return _Throwable(
         json.loads(header.get("classes", "[]")) or [""],
         message,

@@ -1,8 +1,8 @@
 """Ctrl-C during a statement of classic PySpark: it cancels the statement's jobs.
 
-PySpark's handler of SIGINT means to cancel all jobs, but it asks for it on the connection on which
-the statement's own answer is awaited, so nothing is cancelled; a notebook's handler does not even
-ask. In both cases `KeyboardInterrupt` is raised in the thread that waits for the JVM, and there the
+PySpark's handler of SIGINT tries to cancel all jobs, but on the connection that is waiting for the
+statement's answer, so nothing is cancelled; a notebook's handler does not try. In both cases
+`KeyboardInterrupt` is raised in the thread that waits for the JVM, and there the
 jobs are cancelled. Spark Connect's client interrupts its operation by itself.
 """
 
@@ -38,13 +38,13 @@ def install() -> None:
 
 
 def _close(connection: Any) -> None:
-    """Give up the connection that the interrupt left half-read: the next call makes a new one."""
+    """Drop the connection whose answer was left half-read; the next call makes a new one."""
     if connection is not None:
         connection.close(reset=True)
 
 
 def _cancel() -> None:
-    """Cancel the jobs that run, on a connection of its own, hence a thread."""
+    """Cancel the running jobs from a new thread, which has its own connection."""
     from pyspark import SparkContext
     from pyspark.sql import SparkSession
 
@@ -58,13 +58,13 @@ def _cancel() -> None:
 def _cancel_jobs(session: SparkSession) -> None:
     """Cancel all jobs but those of streaming queries.
 
-    `SparkSession.interruptAll` would miss what a command does behind its first query, since Spark
-    takes the session's tag away when that query ends.
+    `SparkSession.interruptAll` would miss a command's work after its first query, since Spark
+    removes the session's tag when that query ends.
     """
     context = session.sparkContext
     jobs = context.statusTracker()
     running = set(jobs.getActiveJobsIds())  # first: a stream may start a job at any time
-    # Of all sessions: `session.streams` knows its own only. One that ends meanwhile is None.
+    # The queries of all sessions, unlike `session.streams`. One that ends meanwhile is None.
     queries: Any = session._jsparkSession.sharedState().activeStreamingQueries()
     streams = [query.runId().toString() for query in queries.values() if query is not None]
     kept = {job for run in streams for job in jobs.getJobIdsForGroup(run)}

@@ -1,4 +1,4 @@
-"""What an error of the JVM means: the class of ours, its attributes, and the mix of both."""
+"""The class in `interlock.errors` for an error of the JVM, and an instance with its attributes."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ _BY_CONDITION: dict[str | None, type[errors.InterlockError]] = {
 
 
 def by_class(names: Collection[str]) -> type[errors.InterlockError] | None:
-    """Return the class for an exception of the JVM, None if it is nothing of ours or of Delta's.
+    """Return the class for an exception of the JVM, None if it is not Interlock's or Delta's.
 
     Args:
         names: its class and its superclasses
@@ -52,7 +52,7 @@ def by_condition(condition: str | None) -> type[errors.InterlockError]:
 
 
 def is_judged(names: Collection[str]) -> bool:
-    """Tell whether an exception is a conflict of ours, which knows all facts."""
+    """Tell whether an exception is a conflict raised by Interlock, which has all attributes."""
     return next(iter(names)).startswith(_OURS) and not {_USAGE, _UNKNOWN} & set(names)
 
 
@@ -63,13 +63,13 @@ def both(
     *,
     text: Callable[..., str],
 ) -> errors.InterlockError:
-    """Make an instance of `kind` that is also what `stock` is and knows what `stock` knows.
+    """Make an instance of `kind` that also has the class and the attributes of `stock`.
 
     Args:
-        kind: the class of ours
+        kind: the class in `interlock.errors`
         stock: the error as PySpark has made it
-        facts: attributes that it gets besides
-        text: what `str` gives
+        facts: further attributes
+        text: the result of `str`
 
     """
     body = {"__module__": kind.__module__, "__doc__": kind.__doc__, "__str__": text}

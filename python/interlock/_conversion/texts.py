@@ -1,7 +1,7 @@
-"""Finds an error of ours in a text, where nothing else of it is left.
+"""Finds an error of Interlock in a text, if only the text is left of it.
 
-A Python callback of a server, as foreachBatch on Spark Connect, is a process of its own: what it
-raises comes back as the text of its traceback. The message in it follows the catalogue.
+On Spark Connect a Python callback such as foreachBatch's runs in a process of its own. An error
+that it raises comes back as the text of its traceback, with the message from the catalogue.
 """
 
 from __future__ import annotations
@@ -18,14 +18,14 @@ _PARAMETER = re.compile(r"<(\w+)>")
 
 
 class Found(NamedTuple):
-    """An error of ours, and as much of its attributes as the text tells."""
+    """An error of Interlock, with those attributes that are in the text."""
 
     kind: type[errors.InterlockError]
     facts: dict[str, Any]
 
 
 def find(text: str) -> Found | None:
-    """Return the first error of ours, or conflict of Delta's, that `text` quotes."""
+    """Return the first error of Interlock, or conflict of Delta, that `text` quotes."""
     ours = _CONDITION.search(text)
     if ours and ours[1] in _artifacts.error_conditions():
         return _of_catalogue(ours[1], text[ours.start() :])

@@ -1,4 +1,4 @@
-"""Records of a table as jobs: each from the version that it read to the one that ended it.
+"""Makes jobs of a table's records; each goes from the version it read to the one that ended it.
 
 Nothing else reads records of conflicts for the page.
 """
@@ -55,24 +55,24 @@ class Lane(str, Enum):
 
 @dataclass(frozen=True)
 class Job:
-    """A bar, and what is told of it.
+    """A bar of the page, and the texts about it.
 
     Attributes:
-        key: names it on the page, and in the page's address behind `#`
+        key: its name on the page, and in the page's address after `#`
         label: its operation
         kind: how it is drawn: append, overwrite, mutate, minor, major, small-files or other
-        lane: where it stands
+        lane: the lane it is in
         rejected: whether it lost
         read: the version that it had read, which is at most `end - 1`
-        reads_unknown: whether nobody said so, and `read` is the version before
+        reads_unknown: whether that version is not known, and `read` is the version before `end`
         end: the version that it made, or the one that it lost against
-        passed: versions of other jobs that it met and passed
+        passed: versions of other jobs that it passed
         time: when it ended, in milliseconds since 1970
         user: who ran it
         application: Spark's id of the application
-        partitions: those in which it met others
+        partitions: the partitions in which it overlaps with others
         story: what happened, in sentences
-        fields: all else that is known of it, as titles and values
+        fields: all other facts about it, as titles and values
 
     """
 
@@ -167,7 +167,7 @@ def _rejected(record: ConflictRecord) -> Job:
 
 
 def _made(record: HistoryRecord, versions: Mapping[int, HistoryRecord]) -> Iterator[str]:
-    """Tell of a commit in the words of `Table.explain`."""
+    """Describe a commit in the words of `Table.explain`."""
     read = record.read_version
     had_read = "" if read is None else f" It had read version {read}."
     made = f"{_job(record.operation, record.operation_class)} made version {record.version}."
@@ -184,7 +184,7 @@ def _made(record: HistoryRecord, versions: Mapping[int, HistoryRecord]) -> Itera
 
 
 def _lost(record: ConflictRecord) -> Iterator[str]:
-    """Tell of a rejected commit in the words of `Table.explain`, then in those of its error."""
+    """Describe a rejected commit in the words of `Table.explain`, then of its error."""
     read = "" if record.read_version is None else f" read version {record.read_version} and"
     winner = next(
         (_version(v, record.winner_operation, record.winner_class) for v in record.winners),
@@ -211,7 +211,7 @@ def _kind(operation_class: str | None, operation: str) -> str:
 
 
 def _met(conflicts: Conflicts) -> dict[int, set[str]]:
-    """Find the partitions in which versions met later jobs, where the records leave no doubt."""
+    """Find the partitions in which versions overlap with later jobs, if the records tell them."""
     found: dict[int, set[str]] = {}
     for record in conflicts:
         winners, partitions = record.winners, _partitions(record)

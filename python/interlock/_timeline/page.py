@@ -1,4 +1,4 @@
-"""The page: one HTML file that needs no other and asks no network."""
+"""The page: one HTML file that needs no other file and no network."""
 
 from __future__ import annotations
 

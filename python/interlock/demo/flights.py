@@ -41,7 +41,7 @@ class Year:
 
     @property
     def loaded(self) -> pd.DataFrame:
-        """Return what the table holds at first."""
+        """Return the flights that the table holds at first."""
         return self.flights[~self._is_late & ~self._is_evening]
 
     def month(self, month: int) -> pd.DataFrame:
@@ -60,11 +60,11 @@ class Year:
         return pd.concat([corrected, self.late(month)])
 
     def first_hour(self) -> pd.DataFrame:
-        """Return what the first hour after the start brings."""
+        """Return the flights of the first hour after the start."""
         return self.flights[self._is_evening & (self.flights["hour"] == _EVENING)]
 
     def next_hours(self, origin: str) -> pd.DataFrame:
-        """Return what one airport sends for the hours after that."""
+        """Return the flights that one airport sends for the hours after that."""
         later = self.flights["hour"] > _EVENING
         return self.flights[self._is_evening & later & (self.flights["origin"] == origin)]
 
@@ -80,7 +80,7 @@ class Year:
 
 @dataclass(frozen=True)
 class Batch:
-    """Flights that lie ready for a job, as a file and as a frame."""
+    """Flights prepared for a job, as a file and as a DataFrame."""
 
     path: Path
     frame: pd.DataFrame
@@ -92,20 +92,20 @@ class Batch:
 
 
 class Landing:
-    """A folder of Parquet files, where jobs find what they bring to the table."""
+    """A folder of Parquet files with the flights that jobs add to the table."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
         folder.mkdir(parents=True)
 
     def batch(self, name: str, frame: pd.DataFrame) -> Batch:
-        """Lay flights ready in one file."""
+        """Write flights to one file."""
         path = self._folder / f"{name}.parquet"
         frame.to_parquet(path, index=False)
         return Batch(path, frame)
 
     def first_load(self, frame: pd.DataFrame) -> Batch:
-        """Lay flights ready in several files; each makes a small file in every month."""
+        """Write flights to several files; each makes a small file in every month."""
         path = self._folder / "first-load"
         path.mkdir()
         for number in range(_FILES_PER_MONTH):

@@ -1,6 +1,7 @@
-"""The kinds of jobs: the statement that runs in Spark, and what the same means in pandas.
+"""The kinds of jobs: the statement that runs in Spark, and its effect in pandas.
 
-In pandas, rows are known by their index. A job is computed from the rows that it *read* and changes
+In pandas, rows are identified by their index. A job is computed from the rows that it *read* and
+changes
 the rows that are *live* when it commits: what an INSERT brings is added to them, an UPDATE or a
 DELETE changes those that it read, an OVERWRITE replaces all that are live in its month.
 """
@@ -82,7 +83,7 @@ class Overwrite:
         )
 
     def replay(self, read: pd.DataFrame, live: pd.DataFrame) -> pd.DataFrame:
-        """Remove what is live in the month, whether it was read or not, and add the batch."""
+        """Remove the month's live rows, even those that were not read, and add the batch."""
         return _with_new(self.batch.frame, read, live[live["month"] != self.month])
 
 
@@ -171,7 +172,7 @@ class Compact:
     kind: Literal["MINOR", "MAJOR"]
 
     def sql(self, table: str) -> str:
-        """Return the statement, which only a table with a policy knows."""
+        """Return the statement, which needs a table with a policy."""
         return f"ALTER TABLE {table} PARTITION (month = {self.month}) COMPACT {self.kind}"
 
     def replay(self, read: pd.DataFrame, live: pd.DataFrame) -> pd.DataFrame:

@@ -27,7 +27,7 @@ def run_demo(
     settings: Mapping[str, str],
     timeline: Path,
 ) -> bool:
-    """Run the schedule on one table for each policy, and end with the summary whatever happens.
+    """Run the schedule on one table for each policy; the summary is printed even after a failure.
 
     Args:
         folder: an empty folder that Spark's executors see as well

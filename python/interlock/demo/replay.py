@@ -16,11 +16,11 @@ SUMS = ("dep_delay", "arr_delay", "air_time", "distance")
 
 @dataclass(frozen=True)
 class Totals:
-    """What is compared between a table and its replay.
+    """The numbers that are compared between a table and its replay.
 
     Attributes:
         months: for each month its number of flights, and the sum of each column of `SUMS`
-        twice: how many flights are there more than once
+        twice: the number of flights that are there more than once
 
     """
 
@@ -47,8 +47,9 @@ class Replay:
 
     Args:
         loaded: what the table begins with
-        appends_last: whether an INSERT that read nothing counts as committed behind the jobs of its
-            round, as under Delta's levels; an INSERT OVERWRITE then does not replace its rows
+        appends_last: whether an INSERT that read nothing counts as committed after the jobs of its
+            round, as under Delta's isolation levels; an INSERT OVERWRITE then does not replace its
+            rows
 
     """
 

@@ -22,11 +22,11 @@ class Outcome:
 
     Attributes:
         job: the job
-        operation_class: its class, None where nobody said: the table has no policy, or the job
+        operation_class: its class, None if it is not known: the table has no policy, or the job
             failed in one of Delta's own checks
         started_at: the version of the table that it read
         version: the version that it made, None if it lost
-        winners: versions of jobs that it met: that it passed, or that it lost against
+        winners: versions of jobs that it passed, or that it lost against
         rule: the cells of the policy by which it passed, or their verdicts if they have no
             numbers; the cell, if it has one, and the exception of a job that lost
 
@@ -46,24 +46,24 @@ class Outcome:
 
 
 class Progress(Protocol):
-    """Hears how a run goes on."""
+    """Receives the progress of a run."""
 
     def begin(self, run: Run, number: int) -> None:
-        """Hear that a round begins, the first being 1."""
+        """Take note that a round begins; the first is 1."""
 
     def end(self, outcomes: Sequence[Outcome]) -> None:
-        """Hear how its jobs ended."""
+        """Take note of the outcomes of the round's jobs."""
 
 
 class Run:
-    """The schedule on one table: what is planned, and what has come of it so far.
+    """The schedule on one table: the plan, and the outcomes so far.
 
     Attributes:
         policy: the policy of the table, None for stock Delta
-        rounds: what is planned
+        rounds: the rounds to run
         outcomes: the jobs of all rounds that have ended, in commit order
-        found: what the table holds in the end, None before
-        expected: what the replay says, None before
+        found: the table's totals at the end, None before
+        expected: the replay's totals, None before
 
     """
 
@@ -125,7 +125,7 @@ def run_round(spark: SparkSession, table: Table, current: Round) -> list[Outcome
 def outcome_of(job: DemoJob, result: JobResult, table: Table, started_at: int) -> Outcome:
     """Read from the table's log, or from the exception, how a job ended.
 
-    Any other failure than a lost race is raised.
+    A failure that is not a lost race is raised again.
     """
     error = result.error
     if isinstance(error, ConflictError):

@@ -41,7 +41,7 @@ class Round:
 
 
 def schedule(year: Year, landing: Landing) -> tuple[Round, ...]:
-    """Return the rounds, with all that their jobs bring laid ready."""
+    """Return the rounds, with the files of their jobs written."""
     bring = _Deliveries(year, landing)
     return (
         Round(

@@ -1,8 +1,8 @@
 """The conflict lab: the documents' cells, run live on real Spark and Delta.
 
-Which rules a table follows is read in the documents (`documents`), what must come of two jobs is
-worked out from them in plain Python (`model`), and what does come of them is seen on a table of
-three rows (`runner`).
+The rules are copied from the documents (`documents`). The expected result of two jobs is computed
+from them in plain Python (`model`), and compared with the result on a real table of three rows
+(`runner`).
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ def run(
         rules: "stock" gives the tables no policy and compacts with OPTIMIZE, and so shows what
             Delta does by itself
         deletion_vectors: the tables' setting
-        on_result: is called after each case
+        on_result: called after each case
 
     """
     tables = Tables(spark, folder)

@@ -50,7 +50,7 @@ def update(identifier: int, value: str, where: str | None = None) -> Body:
 
 
 def delete(identifier: int, where: str | None = None, *, leaves: str = "a file") -> Body:
-    """DELETE of the row with one id; `leaves` is "no file" where its file held no other row."""
+    """DELETE of the row with one id; `leaves` is "no file" if its file had no other row."""
     return Body(
         Class.UD,
         f"DELETE FROM {{t}} WHERE {where or f'id = {identifier}'}",
@@ -80,7 +80,7 @@ def compact(kind: Class, *, statement: str = "", partition: int | None = None) -
 
 
 def optimize(kind: Class, *, partition: int | None = None) -> Body:
-    """OPTIMIZE, as the kind of compaction that the table's policy takes it for."""
+    """OPTIMIZE, with the class of compaction that the table's policy gives it."""
     where = "" if partition is None else f" WHERE p = {partition}"
     return Body(
         kind,

@@ -1,4 +1,4 @@
-"""What the lab can run: two statements, a table, and what must come of it."""
+"""The cases that the lab can run: two statements, a table, and the expected result."""
 
 from __future__ import annotations
 
@@ -28,12 +28,13 @@ class Case:
         policy: the table's policy, None for stock Delta's behaviour
         earlier: the statement that commits first
         later: the statement that would commit second
-        outcome: what becomes of them
+        outcome: the expected outcome
         example: the table
         deletion_vectors: the table's setting
         sessions: 1 if both jobs share the session, 2 if each has one of its own
-        last_version: the table's version at the end, where it is not 4 for two jobs, 3 for one
-        raises: what the later job raises where it fails and the model does not know better
+        last_version: the table's version at the end, if it is not 4 (two jobs commit) or 3 (one
+            commits)
+        raises: the error of the later job, if it fails and the model does not know the class
 
     """
 

@@ -1,7 +1,7 @@
 """The cases of the documents' cells.
 
-A cell that says "can conflict" has two: jobs that meet, of which the later one fails, and jobs that
-keep apart, by partitions, predicates or rows, and both succeed.
+A cell that says "can conflict" has two cases: jobs that overlap, of which the later one fails, and
+jobs that touch different partitions or rows and both succeed.
 """
 
 from __future__ import annotations
@@ -64,7 +64,7 @@ _APART: dict[Pair, _Jobs] = {
     (MIN, UD): _Jobs(_OPTIMIZE_P2, _UPDATE_P1, SCATTERED),
     (MIN, MIN): _Jobs(_OPTIMIZE_P1, _OPTIMIZE_P2, SCATTERED),
 }
-# What the document calls INSERT is a blind one: elsewhere than here it conflicts if it reads.
+# The document's INSERT is a blind one; an INSERT that reads can conflict, but is not here.
 _BOTH = _MEET | {(UD, II): _APART[UD, II]}
 _SAME_ROW = _Jobs(_UPDATE, bodies.update(1, "V"))
 _OTHER_ROWS_OF_A_FILE = _Jobs(_UPDATE, bodies.delete(2))

@@ -1,9 +1,9 @@
-"""The matrices of the source documents, copied cell by cell: rows earlier, columns later.
+"""The matrices of the source documents, copied cell by cell; each row is the earlier job.
 
 The cells say `both` (both jobs succeed) or `fail` (the later one fails); their ids count them row
-by row, as D1 to D25 and T1 to T16. `refused` marks what a kind of table does not offer at all, and
-`can` is the Delta document's "can conflict": by what the jobs touch, the later one fails or not.
-That document names pairs without an order; here a pair stands in both orders.
+by row, as D1 to D25 and T1 to T16. `refused` marks an operation that a kind of table does not have,
+and `can` is the Delta document's "can conflict": whether the later job fails depends on what the
+jobs touch. That document names pairs without an order; here each pair has a cell for both orders.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ UD      both  can   can
 MIN     both  can   can
 """
 
-# The matrix of WriteSerializable by rows: no compaction stands in the way of an UPDATE.
+# The matrix of WriteSerializable by rows: a compaction and an UPDATE do not conflict.
 _ROW_LEVEL = """
         II    UD    MIN
 II      both  both  both

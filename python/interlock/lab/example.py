@@ -1,4 +1,4 @@
-"""The documents' example table, and fresh copies of it to run jobs on."""
+"""The documents' example table, and copies of it to run jobs on."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ class Example:
 
     Attributes:
         name: names its copies
-        columns: what CREATE TABLE says behind the table's name
+        columns: the text of CREATE TABLE after the table's name
         setup: the statements that make versions 1 and 2; `{t}` stands for the table
         history: the rows at versions 1 and 2
 
@@ -85,7 +85,7 @@ class Tables:
         self._originals: dict[tuple[str, frozenset[tuple[str, str]]], Path] = {}
 
     def fresh(self, example: Example, properties: dict[str, str]) -> Path:
-        """Return the path of a table that nobody else uses, at version 2."""
+        """Return the path of a new copy, at version 2."""
         key = (example.name, frozenset(properties.items()))
         if key not in self._originals:
             path = self._new_path(f"{example.name}-original")

@@ -1,4 +1,4 @@
-"""What a pair of concurrent statements must come to, worked out in plain Python.
+"""The expected result of two concurrent statements, computed in plain Python.
 
 This is the lab's oracle. It knows statements only as functions on rows and the documents' sentence
 for each kind of later job; it asks neither Spark nor the policies of the JVM.
@@ -30,9 +30,9 @@ COMPACTIONS = frozenset({Class.MIN, Class.MAJ, Class.SFM})
 
 
 class Outcome(Enum):
-    """What becomes of two concurrent jobs.
+    """The outcome of two concurrent jobs.
 
-    CAN stands in a document's cell only: such jobs conflict or not, by what they touch.
+    CAN occurs only in a document's cell: whether such jobs conflict depends on what they touch.
     """
 
     BOTH = "both"
@@ -48,7 +48,7 @@ class Body:
     Attributes:
         kind: its class
         sql: the statement; `{t}` stands for the table
-        effect: what it makes of the rows it reads; compaction changes none
+        effect: its effect on the rows it reads; a compaction changes none
         scope: for IO, which rows it replaces; for compaction, which it moves
         adds_files: whether it adds files, so that a later job misses data (rather than reads
             data that is gone)

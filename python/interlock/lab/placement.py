@@ -1,4 +1,4 @@
-"""Which rows must lie together in a data file, worked out in plain Python.
+"""Which rows must be in the same data file, computed in plain Python.
 
 A file is a name here: of the job that wrote it, and of the partition.
 """
@@ -27,8 +27,8 @@ def files_after(
         earlier: the job that commits first
         later: the other, which reads what the first one reads
         history: the rows at each version from 1 on; the last is what the jobs read
-        outcome: what becomes of them
-        deletion_vectors: "off" if UPDATE, DELETE and MERGE write a file's rows anew
+        outcome: the outcome of the two jobs
+        deletion_vectors: "off" if UPDATE, DELETE and MERGE rewrite files
 
     """
     start = _start(history)

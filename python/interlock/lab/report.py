@@ -1,4 +1,4 @@
-"""The lab's results as the documents draw them: rows earlier, columns later."""
+"""The lab's results in the documents' form: each row is the earlier job, each column the later."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class Mark(Enum):
 
 @dataclass(frozen=True)
 class MatrixReport:
-    """A document's matrix beside what was seen.
+    """A document's matrix, with the lab's results.
 
     Attributes:
         matrix: the document's matrix
@@ -36,11 +36,11 @@ class MatrixReport:
     results: dict[str, list[CaseResult]] = field(default_factory=dict)
 
     def add(self, cell: Cell, result: CaseResult) -> None:
-        """Take in what came of a case of a cell."""
+        """Add the result of a case of a cell."""
         self.results.setdefault(cell.id, []).append(result)
 
     def of(self, cell: Cell) -> Sequence[CaseResult]:
-        """Return what came of the cell's cases, nothing if it was not run."""
+        """Return the results of the cell's cases, none if it was not run."""
         return self.results.get(cell.id, ())
 
     def mark(self, cell: Cell) -> Mark:
@@ -50,7 +50,7 @@ class MatrixReport:
         return Mark.NOT_RUN
 
     def seen(self, cell: Cell) -> str:
-        """Say what came of the jobs of each of the cell's cases, - if it was not run."""
+        """Return the outcome of each of the cell's cases, or - if it was not run."""
         return ", ".join(result.seen.value for result in self.of(cell)) or "-"
 
     def count(self, mark: Mark) -> int:

@@ -1,4 +1,4 @@
-"""Runs a case on real Spark and Delta and compares what it sees with what must be."""
+"""Runs a case on real Spark and Delta and compares the result with the expected one."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ Reader = Callable[[Path, int], Rows]
 
 @dataclass(frozen=True)
 class CaseResult:
-    """What came of a case.
+    """The result of a case.
 
     Attributes:
         case: what was run
@@ -54,7 +54,7 @@ class CaseResult:
 def run_case(
     spark: SparkSession, tables: Tables, case: Case, *, reader: Reader | None = None
 ) -> CaseResult:
-    """Run `case` on a table of its own.
+    """Run `case` on a new table.
 
     Args:
         spark: a session with Interlock

@@ -77,8 +77,8 @@ PARTITIONS = (
     _case(_partitioned, "P12-disjoint", insert(_p2), truncate_partition(1), BOTH),
 )
 
-# Of those whose two jobs are of different kinds. P3 and P6: what an earlier job touched are the
-# partitions of its files, whatever it could have selected or replaced.
+# Only cases whose two jobs are of different kinds have a reversed one. P3 and P6: an earlier job
+# has touched the partitions of its files, even if it could have selected or replaced others.
 _REVERSED_OUTCOMES = {
     **{"P2": BOTH, "P3": BOTH, "P4": FAIL, "P5": FAIL, "P6": BOTH, "P7": BOTH},
     **{"P8": FAIL, "P8-dynamic": BOTH, "P9": BOTH, "P9-whole-table": BOTH},

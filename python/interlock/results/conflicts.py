@@ -1,4 +1,4 @@
-"""What `Table.conflicts` and `Table.explain` return: audit records of commits that met others."""
+"""The results of `Table.conflicts` and `Table.explain`: records of rejected and rebased commits."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from interlock.results._shown import Records, Shown
 
 @dataclass(frozen=True)
 class ConflictRecord:
-    """A commit that was rejected, or passed others. What is not known is None or empty.
+    """A commit that was rejected, or rebased over others. Unknown values are None or empty.
 
     Attributes:
         time: when it was rejected or committed, in UTC
@@ -22,13 +22,13 @@ class ConflictRecord:
         policy: the policy that it was judged by
         read_version: the version that it had read
         version: the version that a rebased commit made
-        winners: the versions that it met: the one it lost against, or those that it passed
+        winners: the winners: the version that it lost against, or those that it passed
         rules: for each of them the cell of the policy that decided; None where one of Delta's own
             checks did
-        verdicts: for each of them what that cell says
+        verdicts: for each of them the verdict of that cell
         winner_operation: the operation of the commit that it lost against
-        winner_class: that one's class
-        winner_txn_id: that one's transaction
+        winner_class: the class of that commit
+        winner_txn_id: the transaction of that commit
         scope: the partitions in which they met
         files: files in which they met, at most 5
         rows: rows that met, as JSON objects, at most 3
@@ -74,7 +74,7 @@ class ConflictRecord:
 
 
 class Conflicts(Records[ConflictRecord]):
-    """The commits of a table that were rejected, or passed others, newest first."""
+    """The rejected and rebased commits of a table, newest first."""
 
     record_class = ConflictRecord
     printed = (
@@ -85,17 +85,17 @@ class Conflicts(Records[ConflictRecord]):
 
 @dataclass(frozen=True)
 class Explanation(ConflictRecord, Shown):
-    """A record, and what would have let both jobs through; `str` and notebooks show the text.
+    """A record, and how both jobs could have succeeded; `str` and notebooks show the text.
 
     Attributes:
         source: the document of the policy
         policies: policies under which two such jobs always both succeed
-        policies_by_files: policies under which they do if they touch other files
-        policies_by_rows: policies under which they do if they touch other rows
+        policies_by_files: policies under which they do if they touch different files
+        policies_by_rows: policies under which they do if they touch different rows
         layout: the predicate, the partitioning or the order that keeps such jobs apart
         retry_helps: whether the statement may succeed when it is run again; None for a rebased
-            commit, as the four before are empty
-        text: all of it, for people
+            commit, for which the four values above are empty
+        text: the whole explanation as text
 
     """
 

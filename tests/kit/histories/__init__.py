@@ -1,4 +1,4 @@
-"""Random histories of overlapping jobs, and what the documents say must come of them.
+"""Random histories of overlapping jobs, and the results that the documents require.
 
 documents   the two matrices, read by hand, and the verdict that follows from them
 model       rows, and what a job does to them

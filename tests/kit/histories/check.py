@@ -28,7 +28,7 @@ ALTER_TABLE = "ALTER TABLE"
 def check(
     spark: SparkSession, history: History, table: Table, start: Start, ends: Sequence[Ended]
 ) -> Replay:
-    """Raise AssertionError for the first thing that is not as it must be."""
+    """Raise AssertionError for the first difference from the oracle."""
     check_log(table)
     log = replayed(table)
     expected = replay(history, start, ends, log)
@@ -52,9 +52,10 @@ def check(
 
 
 def _check_leftovers(spark: SparkSession, history: History, table: Table, expected: Replay) -> None:
-    """What jobs that failed have written is gone.
+    """Check that the files of failed jobs are gone.
 
-    Delta leaves files without a row behind, and a rebased compaction the files that it dropped.
+    Exceptions are files without rows, which Delta leaves, and outputs that a rebased compaction
+    dropped.
     """
     unknown = unknown_files(table)
     rebased = any(
@@ -142,7 +143,7 @@ def _check_rows(
 
 
 def _traced(row: Row, known: set[int | None]) -> Row:
-    """Forget the ids of rows that came during the history: nobody can foretell them."""
+    """Forget the ids of rows that were added during the history: the oracle cannot know them."""
     return Row(row.id, row.v, row.p, row.number if row.number in known else None, row.since)
 
 

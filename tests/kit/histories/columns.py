@@ -14,8 +14,8 @@ class Columns:
     """`id INT, v STRING`, perhaps `s`, perhaps `p`.
 
     Attributes:
-        p: the type of the partition column, None where there is none; a timestamp's value is noon
-            of a day, which is a number to the model
+        p: the type of the partition column, None if there is none; a timestamp's value is noon of a
+            day, and the model has the day's number
         nested: whether there is `s`, whose fields have the names of other columns
 
     """
@@ -34,7 +34,7 @@ class Columns:
 
     @property
     def number(self) -> str:
-        """Return an expression for what p is to the model."""
+        """Return an expression for the model's value of p."""
         return {"INT": "p", "TIMESTAMP": "day(p)", None: "CAST(NULL AS INT)"}[self.p]
 
     def value(self, p: int | None) -> str:
@@ -51,12 +51,12 @@ class Columns:
         )
 
     def of(self, row: Row) -> tuple[object, ...]:
-        """Return a row's values as `plain` makes them of what a reader gives."""
+        """Return a row's values in the form that `plain` gives to a reader's row."""
         return (row.id, row.v, *[row.s] * self.nested, *[row.p] * (self.p is not None))
 
 
 def nested_value(identifier: int) -> str:
-    """Return what a row with an id has in the nested column."""
+    """Return the nested column's value in the row with an id."""
     p, other = Row(identifier, "").s
     return f"named_struct('p', {p}, 'id', {other})"
 
@@ -66,7 +66,7 @@ def noon(day: int) -> str:
 
 
 def plain(row: Sequence[object]) -> tuple[object, ...]:
-    """Return what any reader gives as the model has it: a noon is its day, a struct a tuple."""
+    """Convert a reader's value to the model's: a noon to its day, a struct to a tuple."""
     return tuple(map(_plain, row))
 
 

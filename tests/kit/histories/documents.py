@@ -1,6 +1,6 @@
 """The documents' tables, copied by hand, and the verdict that follows from them.
 
-Nothing here is read from the policies that Interlock enforces: both are readings of the same pages.
+Nothing here is read from Interlock's policies: both were written from the same pages.
 """
 
 from __future__ import annotations
@@ -106,7 +106,7 @@ PAGES = {
 
 
 @dataclass(frozen=True)
-class Met:
+class Winner:
     """A job that committed earlier and changed a partition which the later job covers."""
 
     version: int
@@ -115,12 +115,12 @@ class Met:
 
 @dataclass(frozen=True)
 class Verdict:
-    """What must become of a job.
+    """The required outcome of a job.
 
     Attributes:
         lost_to: the version of the first earlier job that it must fail after, None if it succeeds
         cell: that job's cell
-        passed: the versions of the jobs it met, in order, where it succeeds
+        passed: the versions of the overlapping jobs that it passed, in order, if it succeeds
 
     """
 
@@ -129,9 +129,9 @@ class Verdict:
     passed: tuple[int, ...] = ()
 
 
-def verdict(page: Page, met: Sequence[Met], later: Heading) -> Verdict:
-    """Judge a job against every earlier one that it met, in the order of their versions."""
-    for earlier in met:
+def verdict(page: Page, winners: Sequence[Winner], later: Heading) -> Verdict:
+    """Judge a job against every earlier one that it overlaps with, in order of version."""
+    for earlier in winners:
         if page.outcome(earlier.heading, later) == FAILS:
             return Verdict(earlier.version, page.cell(earlier.heading, later))
-    return Verdict(passed=tuple(earlier.version for earlier in met))
+    return Verdict(passed=tuple(earlier.version for earlier in winners))

@@ -19,7 +19,7 @@ _ROW_IDS = "delta.rowTracking"
 
 
 def delete(p: int | None, *, tells: bool) -> Job:
-    """Removal of all files of a partition, whose values the commit tells or leaves out."""
+    """Removal of all files of a partition, with or without partition values in the commit."""
 
     def by_hand(table: Table) -> None:
         gone = [add for add in check_log(table).values() if partition(add) == p]

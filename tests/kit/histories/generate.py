@@ -39,7 +39,7 @@ class History:
     jobs: tuple[Planned, ...]
 
     def without(self, index: int) -> History:
-        """Leave a job out."""
+        """Return the history without one of its jobs."""
         left = [
             replace(planned, pin=planned.pin - (planned.pin > index))
             for planned in self.jobs[:index] + self.jobs[index + 1 :]
@@ -53,7 +53,7 @@ def history(seed: int) -> History:
     template = templates.template(seed % templates.COUNT)
     make = _Statements(template, chance)
     drawn = [make.job(number) for number in range(1, chance.randint(2, MOST_JOBS) + 1)]
-    # Half of the matrix fails: of two orders, the one in which more jobs can succeed.
+    # Half of the matrix fails, so of two orders the one is taken in which more jobs can succeed.
     orders = [chance.sample(drawn, len(drawn)) for _ in range(2)]
     order = min(orders, key=lambda order: _failures(order, template.page))
     planned = (Planned(job, _pin(job, index, chance)) for index, job in enumerate(order))
@@ -67,7 +67,7 @@ def _pin(job: Job, index: int, chance: random.Random) -> int:
 
 
 def _failures(order: list[Job], page: Page) -> int:
-    """Count the jobs that must fail if all read one version and all meet."""
+    """Count the jobs that must fail if all read one version and all overlap."""
     done: list[Heading] = []
     for job in order:
         if all(page.outcome(earlier, job.heading) != FAILS for earlier in done):
@@ -88,7 +88,7 @@ class _Statements:
         self._ansi = chance.random() < 0.7
 
     def job(self, number: int) -> Job:
-        """Draw the job with a number, which its new values bear."""
+        """Draw a job; its number is in its new values."""
         kinds: list[tuple[int, Callable[[int], Job]]] = [
             (3, self._insert),
             (2, self._overwrite),
@@ -220,7 +220,7 @@ class _Statements:
         if draw < 0.2:  # a partition predicate only; without ANSI a failed cast is NULL
             sql = is_p if self._ansi else f"(p = 'none' OR {is_p})"
             return Predicate(sql, lambda row: row.p == p, lambda value: value == p)
-        if draw < 0.3:  # decides nothing on partitions
+        if draw < 0.3:  # selects every partition
             return Predicate(f"({is_p} OR {rows.sql})", lambda r: r.p == p or rows.holds(r))
         if draw < 0.45:
             return Predicate(

@@ -1,4 +1,4 @@
-"""The statements of histories, each with what it means in plain Python."""
+"""The statements of histories, each with its effect in plain Python."""
 
 from __future__ import annotations
 
@@ -94,7 +94,7 @@ def overwrite_dynamically(source: tuple[str, Source]) -> Job:
 def replace_where(p: int | None, field: int | None, rows: Rows, columns: Columns) -> Job:
     """INSERT INTO ... REPLACE WHERE a partition, a field of the nested column, or both.
 
-    Of a partition alone it is an overwrite; else it deletes rows and adds some.
+    By a partition alone it is an overwrite; otherwise it deletes rows and adds some.
 
     Args:
         p: the partition
@@ -226,7 +226,7 @@ def compact(heading: Heading, p: int | None, columns: Columns) -> Job:
 
 
 def optimize(p: int | None, columns: Columns) -> Job:
-    """OPTIMIZE, which the documents' pages know as a minor compaction."""
+    """OPTIMIZE, which counts as the documents' minor compaction."""
     where = "" if p is None else f" WHERE p = {columns.value(p)}"
     return Job(
         Heading.MINOR,

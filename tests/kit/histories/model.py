@@ -15,7 +15,7 @@ class Row:
 
     Attributes:
         p: its partition, where the table has any
-        number: its row id, where that is known: it was there before the history
+        number: its row id, if it is known because the row is older than the history
         since: the version that wrote its values, None before it has one
 
     """
@@ -28,7 +28,7 @@ class Row:
 
     @property
     def s(self) -> tuple[int, int]:
-        """What is in the nested column, where there is one: a copy with id + 100 has the same."""
+        """The nested column's value, if there is one; a copy with id + 100 has the same."""
         return self.id % 4, self.id % 5
 
 
@@ -39,7 +39,7 @@ NOWHERE: Callable[[int | None], bool] = lambda p: False  # noqa: E731
 
 @dataclass(frozen=True)
 class Change:
-    """What a job does: rows that go, rows that come, and rows that get other values."""
+    """A job's effect: rows that it removes, adds and changes."""
 
     deleted: Rows = ()
     inserted: Rows = ()
@@ -51,13 +51,13 @@ class Change:
 
     @property
     def partitions(self) -> frozenset[int | None]:
-        """Return the partitions in which a row goes or comes."""
+        """Return the partitions in which rows are removed or added."""
         touched = [*self.deleted, *self.inserted]
         touched += [row for pair in self.updated for row in pair]
         return frozenset(row.p for row in touched)
 
     def on(self, rows: Rows, version: int) -> Rows:
-        """Return what `version` makes of `rows`."""
+        """Return `rows` after the change, which makes `version`."""
         left = list(rows)
         for gone in (*self.deleted, *(before for before, _ in self.updated)):
             left.remove(gone)
@@ -92,7 +92,7 @@ class Job:
         change: what it does, from the rows it read and the rows that are there when it commits
         covers: the partitions that it replaces or can select, besides those it writes
         settings: those of its session
-        refused_as: the condition of the error with which it must be refused, whoever else commits
+        refused_as: the condition of the error with which it must be refused, in any race
         by_hand: writes the commit of a writer without Interlock, None where a session runs `sql`
         tells: whether its commit tells the partitions that it changes
 

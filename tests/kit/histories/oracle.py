@@ -1,4 +1,4 @@
-"""What must come of a history: the documents' verdicts, and the serial replay of what succeeded."""
+"""The required result of a history: the documents' verdicts, and a replay of the successes."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from tests.kit.histories.documents import Heading, Met, Verdict, verdict
+from tests.kit.histories.documents import Heading, Verdict, Winner, verdict
 from tests.kit.histories.generate import History
 from tests.kit.histories.model import NOWHERE, Change, Job, Rows
 from tests.kit.histories.physical import Version
@@ -16,11 +16,11 @@ from tests.kit.histories.templates import Start
 
 @dataclass(frozen=True)
 class Expected:
-    """What must have come of one job.
+    """The required result of one job.
 
     Attributes:
-        verdict: the documents' word
-        change: what it did to rows, nothing where it failed
+        verdict: the documents' verdict
+        change: its effect on rows, nothing if it failed
         version: the version that it must have made, if any
         by_hand: whether another writer made it
 
@@ -34,7 +34,7 @@ class Expected:
 
 @dataclass(frozen=True)
 class Replay:
-    """What must have come of a whole history.
+    """The required result of a whole history.
 
     Attributes:
         jobs: in the order of their commits
@@ -47,35 +47,35 @@ class Replay:
 
 
 @dataclass(frozen=True)
-class _Winner:
+class _Committed:
     """A job that has made a version.
 
     Attributes:
-        met: as the documents see it
+        judged_as: the job in the documents' terms
         changed: the partitions that it changed, None if nobody tells
 
     """
 
-    met: Met
+    judged_as: Winner
     changed: frozenset[int | None] | None
 
 
 def replay(history: History, start: Start, ends: Sequence[Ended], log: Sequence[Version]) -> Replay:
     """Replay the jobs in the order of their commits, each judged against those it did not read.
 
-    Of what happened this takes what the documents leave open: which files a compaction took, so
-    whether it made a version and in which partitions.
+    The documents leave open which files a compaction takes. Whether it made a version, and in which
+    partitions, is therefore taken from the real run.
     """
-    states, winners = {start.version: start.rows}, list[_Winner]()
+    states, winners = {start.version: start.rows}, list[_Committed]()
     expected, latest = [], start.version
     for planned, ended in zip(history.jobs, ends, strict=True):
         job, read, now = planned.job, states[ended.read], states[latest]
         if job.refused_as is not None:
             expected.append(Expected(Verdict(), Change(), None))
             continue
-        missed = [winner for winner in winners if winner.met.version > ended.read]
-        met = [w.met for w in missed if _meets(history, job, read, w.changed)]
-        ruling = verdict(history.template.page, met, job.heading)
+        missed = [winner for winner in winners if winner.judged_as.version > ended.read]
+        overlapping = [w.judged_as for w in missed if _overlaps(history, job, read, w.changed)]
+        ruling = verdict(history.template.page, overlapping, job.heading)
         succeeds = ruling.lost_to is None
         change = job.change(read, now) if succeeds else Change()
         if job.heading is Heading.UPDATE and succeeds:
@@ -84,14 +84,16 @@ def replay(history: History, start: Start, ends: Sequence[Ended], log: Sequence[
         if version is not None and version < len(log):
             states[version] = change.on(now, version)
             changed = log[version].changed if job.compacts else change.partitions
-            met_as = Met(version, job.heading)
-            winners.append(_Winner(met_as, changed if job.tells else None))
+            judged_as = Winner(version, job.heading)
+            winners.append(_Committed(judged_as, changed if job.tells else None))
             latest = version
         expected.append(Expected(ruling, change, version, job.by_hand is not None))
     return Replay(tuple(expected), states)
 
 
-def _meets(history: History, job: Job, read: Rows, changed: frozenset[int | None] | None) -> bool:
+def _overlaps(
+    history: History, job: Job, read: Rows, changed: frozenset[int | None] | None
+) -> bool:
     """Tell whether a job writes, replaces or can select anything in partitions that changed."""
     if not history.template.partitioned:
         return bool(changed)
@@ -108,7 +110,7 @@ def _makes_version(job: Job, change: Change, ended: Ended) -> bool:
 
 
 def _check_read_what_is_there(change: Change, planned: Change) -> None:
-    """The rows that a MUTATE changes are those it read: else the documents' word is wrong."""
+    """Check that a MUTATE changes only rows that it read; otherwise the verdict is wrong."""
 
     def touched(of: Change) -> Counter[object]:
         rows = (*of.deleted, *of.inserted, *(before for before, _ in of.updated))

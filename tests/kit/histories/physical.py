@@ -1,4 +1,4 @@
-"""What a table's log says of each version, read without Spark and without `deltalake`."""
+"""The versions of a table by its log, read without Spark and without `deltalake`."""
 
 from __future__ import annotations
 
@@ -29,11 +29,11 @@ class File:
 
 @dataclass(frozen=True)
 class Version:
-    """What a version left.
+    """The table's state at a version.
 
     Attributes:
         files: all live files
-        changed: the partitions of the files it added or removed, as far as it tells them
+        changed: the partitions of the files it added or removed, as far as its commit has them
         info: its commitInfo
 
     """

@@ -17,12 +17,12 @@ from tests.kit.histories.templates import Start
 from tests.kit.support import Table, commit_info
 
 SAMPLES = 2
-EVERY = 6  # of as many histories one is gone on with: an UPDATE that changes nothing, a RESTORE
+EVERY = 6  # one history in so many is continued with an UPDATE that changes nothing and a RESTORE
 
 
 @dataclass(frozen=True)
 class Range:
-    """The versions behind `after` up to `until`, or the times of them."""
+    """The versions after `after` up to `until`, or their times."""
 
     after: int
     until: int
@@ -53,7 +53,7 @@ def check_ranges(
 def _gone_on_with(
     spark: SparkSession, table: Table, states: dict[int, Rows], chance: random.Random
 ) -> dict[int, Rows]:
-    """Write all rows anew as they are, and restore an earlier version: its rows keep theirs."""
+    """Rewrite all rows unchanged, and restore an earlier version: its rows keep their versions."""
     latest, back_to = max(states), chance.choice(sorted(states))
     found = dict(states)
     if found[latest]:
@@ -90,7 +90,7 @@ def _check(
 
 
 def _known(rows: Sequence[Row], start: Start) -> Counter[Row]:
-    """Forget the ids of rows that came during the history: nobody can foretell them."""
+    """Forget the ids of rows that were added during the history: the oracle cannot know them."""
     numbers = {row.number for row in start.rows}
     return Counter(r if r.number in numbers else replace(r, number=None) for r in rows)
 

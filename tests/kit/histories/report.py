@@ -1,4 +1,4 @@
-"""A failing history: made smaller while it fails, and told as SQL."""
+"""A failing history, reduced to the fewest jobs that still fail, and printed as SQL."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from tests.kit.histories.generate import History
 
 
 def shrunk(history: History, fails: Callable[[History], bool]) -> History:
-    """Leave out jobs, one after the other, as long as what is left still fails."""
+    """Leave out jobs, one after the other, as long as the rest still fails."""
     for index in reversed(range(len(history.jobs))):
         if len(history.jobs) > 1:
             smaller = history.without(index)
@@ -17,7 +17,7 @@ def shrunk(history: History, fails: Callable[[History], bool]) -> History:
 
 
 def told(history: History) -> str:
-    """Tell a history as SQL, for several sessions: comments say when each statement does what."""
+    """Write a history as SQL for several sessions; comments say when each one reads and commits."""
     table = "t"
     lines = [f"-- INTERLOCK_HISTORY_SEED={history.seed}", "-- Every session, first:"]
     lines += ["SET spark.sql.leafNodeDefaultParallelism = 1;", "-- The table:"]

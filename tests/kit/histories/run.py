@@ -1,4 +1,4 @@
-"""Lets a history happen: every job reads when it must, and commits when it is its turn."""
+"""Runs a history: every job reads and commits at the planned time."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class Ended:
         read: the latest version when it started
         error: what it raised
         version: the version it made, None where it made none
-        held: whether it stood at its commit
+        held: whether it was stopped before its commit
         result: the row that the statement returned, if it returned one
 
     """
@@ -98,7 +98,7 @@ class _Held:
         self._end: Future[dict[str, Any]] = threads.submit(self._work, session)
 
     def await_arrival(self) -> None:
-        """Wait until the job stands at its commit, or has ended without getting there."""
+        """Wait until the job is stopped before its commit, or has ended before."""
         give_up = time.monotonic() + PATIENCE_SECONDS
         while not self._arrived and not self._end.done():
             assert time.monotonic() < give_up, f"{self._sql} did not come to its commit"

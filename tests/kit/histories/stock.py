@@ -1,4 +1,4 @@
-"""What a session of plain Delta makes of tables that histories left.
+"""Reads tables that histories left in a session of plain Delta.
 
     python -m tests.kit.histories.stock FOLDER FIRST...
 

@@ -17,7 +17,7 @@ from tests.kit.histories.model import Row, Rows
 from tests.kit.support import Table, deltalake_rows, latest_version
 
 POLICIES = ("maxcompute_delta", "maxcompute_delta", "maxcompute_transactional")
-VECTORS = ("on", "off", "left over")  # left over: files have some, new ones are not made
+VECTORS = ("on", "off", "left over")  # files have some, but no new ones are written
 LAYOUTS = 2
 COUNT = len(POLICIES) * len(VECTORS) * 2 * LAYOUTS
 SHAPES = (
@@ -36,7 +36,7 @@ class Template:
     Attributes:
         policy: its conflict policy
         columns: its columns
-        vectors: what it does with deletion vectors, one of `VECTORS`
+        vectors: its use of deletion vectors, one of `VECTORS`
         changes: whether it records a change data feed
         statements: what makes it; `{t}` stands for the table
         ids: the ids that its rows ever had

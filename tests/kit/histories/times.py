@@ -1,4 +1,4 @@
-"""Compares what SHOW HISTORY says with the oracle: rows in and out, time versions, time travel."""
+"""Compares SHOW HISTORY with the oracle: rows in and out, time versions, time travel."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
-"""Histories of a few jobs under Delta's isolation levels, and an oracle outside of Delta.
+"""Histories of a few jobs under Delta's isolation levels, and an oracle independent of Delta.
 
 statements  the statements, each with what it means in plain Python
 workloads   what jobs do: random changes, a bank, lists, predicates that others' rows move into
 generate    a history from a seed
 orders      which serial orders of the jobs that succeeded explain what is in the table
-check       compares a table with the oracle, and each loss under row_level with the rows that met
+check       compares a table with the oracle, and each loss under row_level with the rows
 """

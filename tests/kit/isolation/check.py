@@ -21,10 +21,10 @@ _FIRST = 1
 
 
 def check(history: History, table: Table, ends: Sequence[Ended]) -> Counter[str]:
-    """Raise AssertionError for the first thing that is not as it must be.
+    """Raise AssertionError for the first difference from the oracle.
 
     Returns:
-        how many jobs lost, and how many passed a version that they had not read
+        the number of jobs that lost, and of those that passed a version that they had not read
 
     """
     check_log(table)
@@ -40,10 +40,10 @@ def check(history: History, table: Table, ends: Sequence[Ended]) -> Counter[str]
             if history.policy == "row_level" and history.vectors and statement.where is not None:
                 before = list(zip(history.jobs[:turn], ends, strict=False))
                 touched = _touched(before, states, ended.error.winner_version)
-                met = any(map(statement.where.holds, touched))
-                assert met, f"lost for nothing: {ended.error}"
+                overlap = any(map(statement.where.holds, touched))
+                assert overlap, f"lost for nothing: {ended.error}"
             continue
-        if ended.version is None:  # it has only read, so its place is where it has
+        if ended.version is None:  # its place in the order is the version that it read
             assert statement.effect(states[ended.read]).is_empty, f"no effect: {statement.sql}"
             continue
         done.append(statement)

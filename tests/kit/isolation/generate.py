@@ -28,7 +28,7 @@ class History:
         policy: of the table
         name: of the workload
         seed: which history of that workload it is
-        partitioned: whether the table is, by p
+        partitioned: whether the table is partitioned by p
         vectors: whether UPDATE and DELETE mark rows, or write files anew
         jobs: each with how many of them have ended when it reads the table
 

@@ -1,4 +1,4 @@
-"""Serial orders of the jobs that succeeded, and what they leave in the table."""
+"""Serial orders of the jobs that succeeded, and the rows that they leave in the table."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def values(rows: Rows) -> Values:
 
 
 def _orders(policy: str, done: Sequence[Statement]) -> Iterator[Sequence[Statement]]:
-    """The order of the commits; but for serializable also those in which blind appends move."""
+    """The order of the commits; except for serializable, also those with blind appends moved."""
     if policy == "serializable":
         yield done
         return

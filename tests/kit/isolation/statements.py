@@ -1,4 +1,4 @@
-"""The statements of histories, each with what it does to rows when it runs all alone."""
+"""The statements of histories, each with its effect on rows when it runs alone."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ class Statement(Job):
     """A job whose effect is a function of the rows it finds.
 
     Attributes:
-        where: what it selects, if it is an UPDATE or a DELETE and so says nothing of other rows
+        where: the rows that an UPDATE or DELETE selects, which do not depend on other rows
         blind: whether it adds rows and reads none
 
     """
@@ -36,7 +36,7 @@ def insert(row: Row) -> Statement:
 
 
 def insert_count(identifier: int, p: int, where: Predicate) -> Statement:
-    """INSERT of how many rows there are: every row that comes or goes makes a difference."""
+    """INSERT of the number of rows, so that every added or removed row changes the result."""
     return Statement(
         Heading.INSERT,
         f"INSERT INTO {{t}} SELECT {identifier}, CAST(count(*) AS STRING), "
@@ -50,7 +50,7 @@ def insert_copies(where: Predicate, plus: int, p: int) -> Statement:
 
 
 def append(where: Predicate, digit: int) -> Statement:
-    """UPDATE that adds a digit to values: no two of them can change places unseen."""
+    """UPDATE that appends a digit to values, so that the order of two of them can be seen."""
     return _update(
         f"v = concat(v, '{digit}')", where, lambda row: replace(row, v=f"{row.v}{digit}")
     )

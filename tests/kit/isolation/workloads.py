@@ -1,4 +1,4 @@
-"""What the jobs of a history do, and what must be true of the rows whatever the order.
+"""The jobs of a history, and the condition on the rows that must hold in every order.
 
 All begin with the same rows. p is what a partitioned table is partitioned by.
 """

@@ -4,7 +4,7 @@ package io.interlock.coordinator
 object Causes {
   private val LongestChain = 20
 
-  /** A failure, its cause, and so on to the innermost. */
+  /** The failure, its cause, and so on to the innermost one. */
   def of(failure: Throwable): Seq[Throwable] =
     Iterator.iterate(failure)(_.getCause).takeWhile(_ != null).take(LongestChain).toVector
 }

@@ -6,14 +6,14 @@ sealed trait CommitContent {
   def sha256: Array[Byte]
 }
 
-/** A small commit. */
+/** A small commit, held in memory. */
 final case class InMemory(bytes: Array[Byte], sha256: Array[Byte]) extends CommitContent {
   override def size: Long = bytes.length.toLong
 }
 
-/** A commit that is complete and durable in a file of `_delta_log`.
+/** A commit that is completely and durably written to a file in `_delta_log`.
   *
   * @param name
-  *   of the file, without its folder
+  *   the file's name, without its folder
   */
 final case class StagedFile(name: String, size: Long, sha256: Array[Byte]) extends CommitContent

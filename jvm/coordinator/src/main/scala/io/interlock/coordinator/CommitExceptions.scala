@@ -2,12 +2,12 @@ package io.interlock.coordinator
 
 import io.delta.storage.commit.CommitFailedException
 
-/** Nobody could say whether a commit was made.
+/** It is not known whether a commit was made.
   *
   * @param txnId
   *   the id to look for in the table's history
   * @param version
-  *   the one it wanted
+  *   the version that the commit wanted
   */
 final class CommitUnknownException(
     val log: String,
@@ -16,7 +16,8 @@ final class CommitUnknownException(
     cause: Throwable
 ) extends RuntimeException(s"No answer whether $txnId is version $version of $log.", cause)
 
-/** A commit was judged against one that was on its way and did not arrive: it is judged anew. */
+/** A commit was judged against one that was on its way and then not made; it must be judged again.
+  */
 final class CommitWithdrawnException(version: Long)
     extends CommitFailedException(
       false,

@@ -14,7 +14,9 @@ object CommitLines {
   /** The key of the stamp in commitInfo.tags. */
   val StampTag = "interlock.coordinator"
 
-  /** Numbers keep all their digits, and nothing is too long or too deep that Delta has written. */
+  /** Keeps all digits of numbers, and has no limit on length or depth that a commit of Delta could
+    * exceed.
+    */
   private val mapper = JsonMapper
     .builder(
       new JsonFactoryBuilder().streamReadConstraints(
@@ -26,11 +28,11 @@ object CommitLines {
     .disable(JsonNodeFeature.STRIP_TRAILING_BIGDECIMAL_ZEROES)
     .build()
 
-  /** The same lines, with the stamp in the tags of the commitInfo; all else there stays, in its
-    * order.
+  /** The same lines, with the stamp added to the tags of the commitInfo; everything else and its
+    * order stays.
     *
     * @throws IllegalArgumentException
-    *   where the first line is no commitInfo
+    *   if the first line is not a commitInfo
     */
   def stamped(lines: Iterator[String], stamp: Stamp): Iterator[String] = {
     val first = if (lines.hasNext) lines.next() else ""
@@ -44,7 +46,7 @@ object CommitLines {
   def txnIdOf(line: String): Option[String] =
     parse(line).flatMap(commitInfo).flatMap(text(_, "txnId"))
 
-  /** The stamp, from the first line of a commit; none where no coordinator of ours made it. */
+  /** The stamp, from the first line of a commit; none if no coordinator of Interlock ordered it. */
   def stampOf(line: String): Option[Stamp] =
     parse(line).flatMap(commitInfo).flatMap(obj(_, "tags")).flatMap(text(_, StampTag))
       .flatMap(Stamp.parse)

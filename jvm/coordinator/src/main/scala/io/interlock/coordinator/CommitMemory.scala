@@ -5,20 +5,21 @@ import java.lang.ref.WeakReference
 import scala.annotation.tailrec
 import scala.collection.mutable
 
-/** How many commits the queues of a process may keep together. The oldest give way, of whichever
-  * table they are.
+/** Limits how many commits the queues of a process keep together. If there are too many, the oldest
+  * are dropped, of whichever table.
   *
   * @param most
-  *   in characters
+  *   the limit in characters
   */
 final private[coordinator] class CommitMemory(most: Long) {
   import CommitMemory._
 
-  // Both guarded by `this`. What a queue has forgotten since counts until it is the oldest.
+  // Both guarded by `this`. Commits that a queue has forgotten still count until they are the
+  // oldest.
   private val kept = mutable.Queue.empty[Kept]
   private var size = 0L
 
-  /** Counts what `queue` keeps now, and lets go of what has no room beside it. */
+  /** Counts commits that `queue` now keeps, and drops the oldest ones that exceed the limit. */
   def keep(queue: CommitQueue, bodies: Seq[CommitBody]): Unit = {
     val owner = new WeakReference(queue)
     val tooMany = synchronized {
@@ -29,7 +30,7 @@ final private[coordinator] class CommitMemory(most: Long) {
       }
       surplus(Nil)
     }
-    // Not under this lock: each queue has its own.
+    // Not under this lock, since each queue takes its own lock.
     tooMany.foreach(old => Option(old.owner.get).foreach(_.drop(old.version)))
   }
 

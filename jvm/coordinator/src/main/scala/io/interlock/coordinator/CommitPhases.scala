@@ -8,13 +8,13 @@ object CommitPhase {
   /** Before the first byte of the commit is written anywhere. */
   case object Staging extends CommitPhase("staging")
 
-  /** After the temporary or staged file is complete and synced; before anything decides. */
+  /** After the temporary or staged file is complete and synced; before the commit is decided. */
   case object Staged extends CommitPhase("staged")
 
   /** Before the database is asked. */
   case object Ratifying extends CommitPhase("ratifying")
 
-  /** After the database said yes; before this process acts on it. */
+  /** After the database has ratified the commit; before this process acts on it. */
   case object Ratified extends CommitPhase("ratified")
 
   /** Before `N.json` appears. */
@@ -30,13 +30,13 @@ object CommitPhase {
     Seq(Staging, Staged, Ratifying, Ratified, Publishing, Linked, Published)
 }
 
-/** Sees each step of each commit of this JVM, on the thread that takes it. What it throws, the step
-  * throws: failure tests put their faults here.
+/** Is called at each step of each commit of this JVM, on the committing thread. An exception that
+  * it throws makes the step fail; tests of failures use this.
   */
 trait CommitPhaseObserver {
 
   /** @param log
-    *   the folder `_delta_log`, as text
+    *   the path of the folder `_delta_log`
     */
   def at(phase: CommitPhase, log: String, version: Long): Unit
 }
@@ -44,7 +44,7 @@ trait CommitPhaseObserver {
 object CommitPhases {
   @volatile private var observer: Option[CommitPhaseObserver] = None
 
-  /** Puts `observer` in the place of any other of this JVM; null takes it off. */
+  /** Sets the observer of this JVM in place of any other; null removes it. */
   def observe(observer: CommitPhaseObserver): Unit = this.observer = Option(observer)
 
   private[coordinator] def reached(phase: CommitPhase, log: TableLog, version: Long): Unit =

@@ -12,13 +12,13 @@ import org.apache.hadoop.fs.FileStatus
 
 /** The commits of one table in this process, in the order of their turns.
   *
-  * A transaction takes its turn, judges itself against all commits it has missed, those that are
-  * still on their way included, and hands its bytes in; the turn passes on while it waits for the
-  * outcome. What has been handed in meanwhile goes to the store as one batch. So within a process
-  * nobody races, and each commit is judged against its predecessor; between processes the store
-  * decides, and a [[HandOver]] sees to it that each gets its share.
+  * A transaction takes its turn, judges itself against all commits that it has not read, including
+  * those that are still on their way to the store, and hands its bytes in. The turn passes on while
+  * it waits for the outcome. Commits that were handed in meanwhile go to the store as one batch. So
+  * the transactions of a process do not race, and each commit is judged against its predecessor.
+  * Between processes the store decides, and a [[HandOver]] gives each its share.
   *
-  * [[QueueState]] has the rules; here are the locks, and the threads that wait.
+  * [[QueueState]] has the rules; this class adds the locks and the waiting of threads.
   */
 final class CommitQueue private[coordinator] (
     log: TableLog,
@@ -33,17 +33,17 @@ final class CommitQueue private[coordinator] (
   private lazy val handOver = new HandOver(store.processLock(log))
   private val sending = new ReentrantLock(true)
 
-  /** Who has the turn: the first in line, once the process has it. */
+  /** The thread that has the turn: the first in line, once it is its process's turn. */
   @volatile private var holder: Option[Thread] = None
 
   /** Guarded by `this`. */
   private var state = QueueState.empty[Entry]
 
-  /** Waits until all transactions before have handed in their commits, or given up, and other
-    * processes have let this one commit.
+  /** Waits until all transactions before this one have handed in their commits or given up, and
+    * until it is this process's turn.
     *
     * @param meanwhile
-    *   what there is to do until then, some of it at a time: says whether there was anything
+    *   a part of the work that can be done while waiting; returns whether there was any
     */
   def takeTurn(meanwhile: () => Boolean = () => false): Unit = if (!hasTurn) {
     line.join()
@@ -58,8 +58,9 @@ final class CommitQueue private[coordinator] (
     }
   }
 
-  /** Whether the thread has its turn. Who has much to do asks for nothing until it is done: others
-    * could have the turn. And what others have committed until now is to be judged first.
+  /** Whether the thread has its turn. It does all work that can be done before it asks for the
+    * turn, so that others can have it meanwhile. Commits that others have made until now are judged
+    * first.
     */
   @tailrec private def isReady(meanwhile: () => Boolean): Boolean = {
     while (meanwhile()) {}
@@ -79,7 +80,7 @@ final class CommitQueue private[coordinator] (
     handOver.mayCommit()
   }
 
-  /** Looks for the next commit of another process, and says whether there is one. */
+  /** Looks for the next commit of another process; returns whether there is one. */
   private def readOn(): Boolean = LogFolder.isLocal(log) && {
     val known = synchronized(state.bodies.lastOption.map { case (last, _) =>
       (state.generation, last)
@@ -94,12 +95,12 @@ final class CommitQueue private[coordinator] (
     found.nonEmpty
   }
 
-  /** Whether processes wait for each other, so that nobody needs to stand back. */
+  /** Whether processes take turns, so that a loser does not need to pause. */
   def isTakingTurns: Boolean = handOver.isInForce
 
   def hasTurn: Boolean = holder.contains(Thread.currentThread())
 
-  /** Lets the next one have its turn; [[submit]] does it too. */
+  /** Gives the turn to the next transaction; [[submit]] does so too. */
   def passTurn(): Unit = if (hasTurn) {
     holder = None
     leaveLine()
@@ -110,12 +111,12 @@ final class CommitQueue private[coordinator] (
     rest()
   }
 
-  /** A process in which nobody wants to commit does not keep the turn. */
+  /** Gives the process's turn up if none of its transactions wants to commit. */
   private def rest(): Unit =
     if (line.isEmpty && synchronized(state.waiting.isEmpty)) handOver.pass()
 
-  /** What is known of the commits from version `from` on, without gaps. Waits for those on their way
-    * that are not kept: afterwards the log has them.
+  /** The known commits from version `from` on, without gaps. Commits on their way that are too
+    * large to keep are waited for; afterwards they can be read from the log.
     */
   def view(from: Long): View = {
     def now = synchronized(state.view(from))
@@ -136,27 +137,27 @@ final class CommitQueue private[coordinator] (
   /** Whether a commit of that version is known, or this process has handed in a later one. */
   def isTaken(version: Long): Boolean = synchronized(state.isTaken(version))
 
-  /** Forgets all commits: the log turned out to be another than this process left. */
+  /** Forgets all commits, because the log is not as this process left it. */
   def startOver(): Unit = synchronized(answer(state.startOver))
 
   /** Remembers commits that were read from the log.
     *
     * @param seen
-    *   the generation of the view that they complete
+    *   the generation of the view that these commits complete
     */
   def learn(seen: Long, commits: Seq[CommitBody]): Unit = {
     synchronized { state = state.learn(seen, commits) }
     memory.keep(this, commits)
   }
 
-  /** Forgets one commit, to keep others. */
+  /** Forgets one commit, to make room for others. */
   private[coordinator] def drop(version: Long): Unit =
     synchronized { state = state.without(version) }
 
-  /** Waits until no commit is on its way that was when it was called.
+  /** Waits for all commits that were on their way at the time of the call.
     *
     * @return
-    *   whether what was judged against the view of generation `seen` was judged against the log
+    *   whether all commits in the view of generation `seen` are now in the log
     */
   def isSettled(seen: Long): Boolean = {
     sending.lock()
@@ -180,7 +181,7 @@ final class CommitQueue private[coordinator] (
       handedIn.left.toOption
     }
     answered.getOrElse {
-      // It may be sent by others from now on, whatever fails here.
+      // From now on another thread may send it, even if this one fails.
       try {
         memory.keep(this, Seq(body))
         passTurn()
@@ -189,7 +190,7 @@ final class CommitQueue private[coordinator] (
     }
   }
 
-  /** Commits one request by itself, of any length: nothing of it is kept. */
+  /** Commits one request by itself. It may be of any length, as it is not kept in memory. */
   def submitAlone(request: CommitRequest): CommitOutcome = {
     sending.lockInterruptibly()
     try {
@@ -227,7 +228,9 @@ final class CommitQueue private[coordinator] (
     line.wake(MostAhead)
   }
 
-  /** A thread that is interrupted must not stop half-way what others wait for. */
+  /** Runs on a thread of its own: an interrupt of this one must not stop a commit that others wait
+    * for.
+    */
   private def outcomes(requests: Seq[CommitRequest]): Seq[CommitOutcome] =
     try
       Uninterrupted("interlock-commit") {
@@ -235,9 +238,9 @@ final class CommitQueue private[coordinator] (
         catch { case NonFatal(refused) => requests.map(_ => Failed(refused)) }
       }
     catch {
-      // The store broke: it may have made some of them.
+      // The store failed unexpectedly: it may have made some of them.
       case broken: ExecutionException => requests.map(_ => Unknown(broken.getCause))
-      // There was no thread for it: the store was not asked.
+      // No thread could be started, so the store was not asked.
       case broken: Throwable => requests.map(_ => Failed(broken))
     }
 
@@ -246,35 +249,39 @@ final class CommitQueue private[coordinator] (
     state = settled.next
   }
 
-  /** Stands for `N.json` until it is there. */
+  /** Stands for `N.json` until the file is there. */
   private def onItsWay(version: Long) =
     new FileStatus(0, false, 1, 0, System.currentTimeMillis(), log.file(version))
 }
 
 object CommitQueue {
 
-  /** How often who is first in line asks whether the process has its turn. */
+  /** How often the thread that is first in line asks whether its process has the turn. */
   private val AskNanos = 2.millis.toNanos
 
-  /** How often the others look what there is to do. */
+  /** How often the other waiting threads look for work. */
   private val LookNanos = 20.millis.toNanos
 
-  /** How many of those who wait are told at once that there are new commits. */
+  /** How many waiting threads are woken at once when there are new commits. */
   private val MostAhead = 4
 
-  /** Not sent: the commit before it, which it was judged against, was not made. It starts again. */
+  /** The commit was not sent, because one that it was judged against was not made. It must be
+    * judged again.
+    */
   case object Withdrawn
 
-  /** Commits, those on their way included.
+  /** Commits, including those on their way to the store.
     *
     * @param generation
-    *   tells whether one that was on its way has failed since
+    *   changes when a commit that was on its way has failed
     * @param reachesEnd
-    *   whether this process has handed in the last of them, so that nobody is known to be ahead
+    *   whether this process has handed in the last of them, so that no later commit of another
+    *   process is known
     */
   final case class View(generation: Long, commits: Seq[CommitBody], reachesEnd: Boolean)
 
-  /** The lines are read here, by the thread that hands them in: what they throw is its own. */
+  /** The lines are read by the thread that hands them in, so that an error in them is raised there.
+    */
   final private class Entry(asked: CommitRequest) {
     val lines: Vector[String] = asked.lines.toVector
     val request: CommitRequest = asked.copy(lines = lines.iterator)

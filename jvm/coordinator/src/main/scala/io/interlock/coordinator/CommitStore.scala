@@ -3,21 +3,21 @@ package io.interlock.coordinator
 import org.apache.hadoop.conf.Configuration
 import org.apache.hadoop.fs.{FileStatus, Path}
 
-/** A table's log, as the stores see it.
+/** The log of a table.
   *
   * @param path
   *   the folder `_delta_log`, fully qualified, links resolved
   */
 final case class TableLog(path: Path, conf: Configuration) {
 
-  /** Where version `version` is published. */
+  /** The file of version `version`. */
   def file(version: Long): Path = new Path(path, LogFolder.commitName(version))
 }
 
-/** One commit that wants one version of a table.
+/** One commit, with the version that it wants.
   *
   * @param txnId
-  *   Delta's id of the transaction, also in its commitInfo
+  *   Delta's id of the transaction, which is also in its commitInfo
   * @param tableId
   *   Delta's id of the table that the transaction read; empty for a new table
   * @param newTableId
@@ -25,12 +25,12 @@ final case class TableLog(path: Path, conf: Configuration) {
   * @param lines
   *   the actions as JSON, the commitInfo first; read once, by the store, which stamps the first
   * @param isSameTable
-  *   whether the log is still that of the table which the transaction read: asked next to the
-  *   publication, by stores that know the table by its path alone
+  *   whether the log still belongs to the table that the transaction read; asked shortly before the
+  *   publication, by stores that know the table only by its path
   * @param whenSeen
-  *   called where the log is on a local disk and this process publishes the commit: as soon as others
-  *   can see it, maybe before it is durable, and again where a publication is tried again; does not
-  *   fail
+  *   called if the log is on a local disk and this process publishes the commit: as soon as others
+  *   can see it, maybe before it is durable, and again if the publication is retried; must not
+  *   throw
   */
 final case class CommitRequest(
     version: Long,
@@ -60,65 +60,68 @@ object CommitRequest {
   ): CommitRequest = new CommitRequest(version, txnId, tableId, newTableId, lines)
 }
 
-/** A commit in the log: what later commits are judged against. */
+/** A commit against which later commits are judged. */
 final case class CommitBody(version: Long, file: FileStatus, lines: Seq[String]) {
 
-  /** Whether it is in the log, or was; else it is on its way there. */
+  /** Whether it is or was in the log; otherwise it is still on its way there. */
   def isThere: Boolean = file.getLen > 0
 }
 
-/** What became of a request. */
+/** The outcome of a request. */
 sealed trait CommitOutcome
 
-/** Its bytes, and no others, are at `N.json`.
+/** The request's bytes, and no others, are at `N.json`.
   *
   * @param file
-  *   where; another version than the one asked for if this was the replay of an earlier commit
+  *   the commit's file; its version differs from the requested one if an earlier try had already
+  *   committed the request
   */
 final case class Committed(version: Long, file: FileStatus) extends CommitOutcome
 
-/** Another commit has the version; nothing of this one is left. It may try a later version.
+/** Another commit has the version, and nothing of this one was left behind. It may try a later
+  * version.
   *
   * @param winners
-  *   the commits that are known to stand in its way, the first at the version it wanted; may be
-  *   fewer than there are, or none
+  *   known commits from the wanted version on; the list may be incomplete or empty
   */
 final case class Taken(winners: Seq[CommitBody]) extends CommitOutcome
 
-/** Nobody could say, within the deadline, whether the commit was made. Its files must stay. */
+/** It could not be found out within the deadline whether the commit was made. Its files must not be
+  * deleted.
+  */
 final case class Unknown(cause: Throwable) extends CommitOutcome
 
-/** Nothing of it is left, by an error of its own. */
+/** The commit failed by an error of its own, and nothing of it was left behind. */
 final case class Failed(cause: Throwable) extends CommitOutcome
 
-/** Where commits of a table are ordered. Implementations serve many threads. */
+/** Orders the commits of tables. Implementations are thread-safe. */
 trait CommitStore extends AutoCloseable {
 
   /** Makes commits of consecutive versions durable and visible as `N.json`, in order.
     *
-    * A request counts only if all before it were committed: after the first that was not, the rest
-    * have the outcome [[Taken]] or [[Unknown]] as well. One that cannot be committed at all is
-    * [[Failed]], and those before it are committed all the same.
+    * A request is committed only if all before it were: after the first that was not, all others
+    * are [[Taken]] or [[Unknown]] too. A request that cannot be committed at all is [[Failed]];
+    * those before it are still committed.
     *
     * @return
     *   one outcome for each request, in the same order
     * @throws CoordinatorException
-    *   where the store refuses all of them; nothing was committed
+    *   if the store refuses all of them; nothing was committed
     */
   def commit(log: TableLog, requests: Seq[CommitRequest]): Seq[CommitOutcome]
 
-  /** To be asked before a table is bound to this store: whether its commits can be ordered here.
+  /** Checks, before a table is bound to this store, that the store can order its commits.
     *
     * @throws CoordinatorException
-    *   why not
+    *   if it cannot, with the reason
     */
   def check(log: TableLog): Unit = ()
 
-  /** Forgets what this process knows of a log, so that commits are made on top of what is there now,
-    * whatever became of earlier ones.
+  /** Forgets what this process knows of a log, so that the next commits are made after the last
+    * version that is there now, even if earlier commits are gone.
     */
   def forget(log: TableLog): Unit
 
-  /** By which the processes that commit to a table agree whose turn it is. */
+  /** The lock by which the processes that commit to a table take turns. */
   private[coordinator] def processLock(log: TableLog): ProcessLock = ProcessLock.None
 }

@@ -9,11 +9,12 @@ import java.util.concurrent.ConcurrentHashMap
 
 import scala.util.Try
 
-/** A lock on a file in the log, which is made when two processes first meet, and left there. The
-  * operating system releases it when its process ends. The file counts the turns.
+/** A lock on a file in the log folder. The file is created when two processes first compete for a
+  * version, and stays. The operating system releases the lock when its process ends. The file
+  * counts the turns.
   *
-  * The file is open as long as the lock is held, and closed by the queue that has opened it before
-  * another queue of this JVM opens it: whoever closes a file gives up all locks of the process on it.
+  * The file is open only while the lock is held. A queue closes it before another queue of this JVM
+  * opens it, because closing a file releases all locks that the process has on it.
   */
 final private[coordinator] class FileProcessLock(folder: LocalPath) extends ProcessLock {
   import FileProcessLock._
@@ -43,7 +44,7 @@ final private[coordinator] class FileProcessLock(folder: LocalPath) extends Proc
         case _: ClosedByInterruptException =>
           inUse.remove(file): Unit
           Theirs(System.nanoTime)
-        // It may be another user's, or the file system may have no locks.
+        // The file may belong to another user, or the file system may not support locks.
         case _: IOException | _: UnsupportedOperationException =>
           isUsable = false
           inUse.remove(file): Unit
@@ -79,6 +80,6 @@ final private[coordinator] class FileProcessLock(folder: LocalPath) extends Proc
 private[coordinator] object FileProcessLock {
   val Name = "_interlock.turn"
 
-  /** The lock files that a queue of this JVM has open. */
+  /** The lock files that queues of this JVM have open. */
   private val inUse = ConcurrentHashMap.newKeySet[LocalPath]()
 }

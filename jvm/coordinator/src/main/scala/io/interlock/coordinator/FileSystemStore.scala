@@ -9,7 +9,7 @@ import scala.util.control.NonFatal
 import io.delta.storage.LogStore
 import org.apache.hadoop.fs.FileStatus
 
-/** Commits are ordered by the file system itself: whoever creates `N.json` has version N.
+/** Orders commits by the file system itself: the writer that creates `N.json` has version N.
   *
   * @param logStores
   *   Delta's LogStore of a log that is not on a local disk
@@ -18,7 +18,7 @@ final class FileSystemStore(logStores: TableLog => LogStore) extends CommitStore
   private val publisher = Publisher.exclusive(logStores)
   private val lastCommits = new LastCommits
 
-  /** As [[CommitStore.commit]]; whatever a commit meets is its own. */
+  /** See [[CommitStore.commit]]; an error affects only the commit that it happened to. */
   override def commit(log: TableLog, requests: Seq[CommitRequest]): Seq[CommitOutcome] =
     requests.foldLeft(Vector.empty[CommitOutcome]) { (done, request) =>
       done :+ (done.lastOption match {
@@ -27,20 +27,20 @@ final class FileSystemStore(logStores: TableLog => LogStore) extends CommitStore
       })
     }
 
-  /** As [[CommitStore.check]]; a log on a disk is tried once its folder is there. */
+  /** See [[CommitStore.check]]; a local log is tested once its folder exists. */
   override def check(log: TableLog): Unit =
     if (!LogFolder.isLocal(log) || Files.isDirectory(new LocalFolder(log).path))
       publisher.requireExclusion(log)
 
   override def forget(log: TableLog): Unit = lastCommits.forget(log)
 
-  /** Only on a disk of this machine, or one that is mounted like it. */
+  /** Only for a log on a local disk or a mounted network disk. */
   override private[coordinator] def processLock(log: TableLog): ProcessLock =
     if (LogFolder.isLocal(log)) new FileProcessLock(new LocalFolder(log).path) else ProcessLock.None
 
   override def close(): Unit = ()
 
-  /** A version is made only on top of the one before it. */
+  /** Whether the outcome is the version directly before the request's. */
   private def isBefore(outcome: CommitOutcome, request: CommitRequest): Boolean = outcome match {
     case Committed(version, _) => version + 1 == request.version
     case _ => false
@@ -66,7 +66,7 @@ final class FileSystemStore(logStores: TableLog => LogStore) extends CommitStore
       }
   }
 
-  /** A look that saves the writing of a file where the version is taken already. */
+  /** Checks whether the version is already taken, which saves writing a file. */
   private def inTheWay(log: TableLog, request: CommitRequest): Option[CommitOutcome] =
     if (LogFolder.isLocal(log))
       LogFolder.of(log).status(LogFolder.commitName(request.version)).filter(_.isFile)
@@ -86,7 +86,7 @@ final class FileSystemStore(logStores: TableLog => LogStore) extends CommitStore
           found(log, request, file)
       }
     } catch {
-      // A disk that failed once to sync may say later that it did not: then nobody knows.
+      // A disk that failed to sync once may report success later, so the outcome is unknown.
       case unknown: PublishUnknown if unknown.getCause.isInstanceOf[IOException] => Unknown(unknown)
       case unknown: PublishUnknown => lookedUp(log, request).getOrElse(Unknown(unknown))
       case e: Throwable =>
@@ -95,7 +95,9 @@ final class FileSystemStore(logStores: TableLog => LogStore) extends CommitStore
     }
   }
 
-  /** The request's own commit, found where an earlier attempt got no reply, is a success. */
+  /** The outcome if the version exists: a success if it is the request's own commit, whose reply
+    * was lost.
+    */
   private def found(log: TableLog, request: CommitRequest, file: FileStatus): CommitOutcome = {
     val folder = LogFolder.of(log)
     try
@@ -111,7 +113,7 @@ final class FileSystemStore(logStores: TableLog => LogStore) extends CommitStore
     Committed(request.version, file)
   }
 
-  /** What the log says after a reply was lost; none where it does not say. */
+  /** The outcome by the log, after a reply was lost; none if the log does not tell. */
   private def lookedUp(log: TableLog, request: CommitRequest): Option[CommitOutcome] = Try {
     val folder = LogFolder.of(log)
     folder.status(LogFolder.commitName(request.version)).filter(_ => isOwn(folder, request))
@@ -121,10 +123,11 @@ final class FileSystemStore(logStores: TableLog => LogStore) extends CommitStore
   private def isOwn(folder: LogFolder, request: CommitRequest): Boolean =
     folder.firstLine(request.version).flatMap(CommitLines.txnIdOf).contains(request.txnId)
 
-  /** The folder may have been emptied, and filled anew, since the transaction read the table.
+  /** Checks the log: since the transaction read the table, the folder may have been emptied and
+    * filled again.
     *
     * @throws CoordinatorException
-    *   where the version before `version` is not there
+    *   if the version before `version` is not there
     */
   private def requireNoGap(log: TableLog, version: Long): Unit = {
     val folder = LogFolder.of(log)

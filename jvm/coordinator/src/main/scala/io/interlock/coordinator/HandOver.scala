@@ -6,16 +6,18 @@ import scala.concurrent.duration._
 
 import io.interlock.coordinator.ProcessLock._
 
-/** Lets the processes that commit to one table do so by turns, once they have met: otherwise the one
-  * that is ahead stays ahead, for what it has judged is judged against its own commits.
+/** Lets the processes that commit to one table take turns, from the time that one has lost a
+  * version to another. Without turns the process that is ahead stays ahead, because its
+  * transactions are already judged against its own last commits.
   *
-  * A turn that does not end, since its process was stopped, is waited for once; then the others go on
-  * without, until the lock can be had again.
+  * If a turn does not end, because its process was stopped, the others wait for it once. Then they
+  * go on without the lock until it is free again.
   *
-  * [[mayCommit]] is for who is first in line; the rest serves many threads.
+  * [[mayCommit]] is called only by the thread that is first in line; all other methods are
+  * thread-safe.
   *
   * @param now
-  *   in nanoseconds
+  *   the time in nanoseconds
   */
 final private[coordinator] class HandOver(
     lock: ProcessLock,
@@ -23,14 +25,14 @@ final private[coordinator] class HandOver(
 ) {
   import HandOver._
 
-  /** Held while `lock` is used, which may take a call to a database. */
+  /** Held while `lock` is used, which may be a call to a database. */
   private val using = new ReentrantLock
 
   @volatile private var contendedUntil = now()
   @volatile private var since: Option[Long] = scala.None
   @volatile private var isOrdered = false
 
-  // What is known of the process that is first in line.
+  // Used only by the thread that is first in line.
   private var waitsFor: Option[(Long, Long)] = scala.None
   private var isStuck = false
   private var asksFrom = now()
@@ -40,15 +42,19 @@ final private[coordinator] class HandOver(
   /** To be called when another process has taken a version that this one wanted. */
   def lost(): Unit = contendedUntil = now() + Memory
 
-  /** Whether the processes wait for each other now, so that nobody needs to stand back. */
+  /** Whether the processes take turns now, so that a loser does not need to pause. */
   def isInForce: Boolean = isOrdered && isContended
 
   private def isContended = now() - contendedUntil < 0
 
-  /** Whether the process has had its turn: all that it has judged is to be sent, then [[pass]]. */
+  /** Whether the process's turn is over: it must send all commits that it has judged and then call
+    * [[pass]].
+    */
   def isOver: Boolean = since.exists(now() - _ >= Longest)
 
-  /** Gives the turn up, unless somebody is about to ask for it. Others are let ask first. */
+  /** Gives the turn up, unless a thread is just asking for it. Other processes get the time to ask
+    * first.
+    */
   def pass(): Unit =
     if (since.nonEmpty && using.tryLock())
       try {
@@ -57,7 +63,9 @@ final private[coordinator] class HandOver(
         since = scala.None
       } finally using.unlock()
 
-  /** Whether the process may judge and commit now; asks for the turn where others want it too. */
+  /** Whether the process may judge and commit now; asks for the turn if other processes want it
+    * too.
+    */
   def mayCommit(): Boolean = {
     look()
     if (since.nonEmpty || !isContended) true
@@ -91,7 +99,7 @@ final private[coordinator] class HandOver(
     isStuck
   }
 
-  /** Who commits often looks now and then whether another one waits. */
+  /** A process that commits often checks from time to time whether another one waits. */
   private def look(): Unit = {
     val time = now()
     val isBusy = time - seenAt < Busy
@@ -108,13 +116,13 @@ private[coordinator] object HandOver {
   /** How long a process may keep the turn while others want it. */
   private val Longest = 100.millis.toNanos
 
-  /** How long one turn is waited for. */
+  /** How long others wait for a turn that does not end. */
   private val Patience = 2.seconds.toNanos
 
-  /** How long after the last meeting the processes take turns. */
+  /** How long the processes take turns after one last lost a version to another. */
   private val Memory = 5.seconds.toNanos
 
-  /** For others to ask, who do so every few milliseconds. */
+  /** How long a process lets others ask for the turn; they ask every few milliseconds. */
   private val Courtesy = 10.millis.toNanos
 
   private val Busy = 100.millis.toNanos

@@ -11,19 +11,19 @@ import io.delta.storage.commit.actions.{AbstractMetadata, AbstractProtocol}
 import org.apache.hadoop.conf.Configuration
 import org.apache.hadoop.fs.Path
 
-/** Delta's interface to a commit coordinator, over the queue of one table.
+/** Delta's commit coordinator interface, implemented by the queue of one table.
   *
-  * Every commit is at `N.json` before it is acknowledged, so there never is one to backfill.
+  * Every commit is at `N.json` before it is acknowledged, so there is never a commit to backfill.
   *
   * @param judgedAgainst
-  *   the generation of the queue's view that the commit was judged against; none where it knows
-  *   the log only, and goes alone
+  *   the generation of the queue's view that the commit was judged against; none if it was judged
+  *   against the log alone and is committed by itself
   * @param isSameTable
-  *   as in [[CommitRequest]]
+  *   see [[CommitRequest]]
   * @param whenSeen
-  *   as in [[CommitRequest]]
+  *   see [[CommitRequest]]
   * @param whenCommitted
-  *   called after each commit, on its thread
+  *   called after each commit, on the committing thread
   */
 final class InterlockCommitCoordinatorClient(
     private val queue: CommitQueue,
@@ -34,9 +34,9 @@ final class InterlockCommitCoordinatorClient(
 ) extends CommitCoordinatorClient {
 
   /** @throws CommitFailedException
-    *   retryable and a conflict, where another commit has the version
+    *   as a retryable conflict, if another commit has the version
     * @throws CommitUnknownException
-    *   where nobody can say
+    *   if the outcome is unknown
     */
   override def commit(
       logStore: LogStore,

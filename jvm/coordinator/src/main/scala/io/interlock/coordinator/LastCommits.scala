@@ -2,14 +2,14 @@ package io.interlock.coordinator
 
 import org.apache.hadoop.fs.{FileStatus, Path}
 
-/** The last commit that this process made to each table. A link keeps two commits of Interlock apart,
-  * but a writer without Interlock may put its own in the place of one: the file is looked for before
-  * the next commit.
+/** The last commit that this process made to each table. Hard links keep commits of Interlock from
+  * replacing each other, but a writer without Interlock may replace one. So the file is checked
+  * before the next commit.
   */
 final private[coordinator] class LastCommits {
   private val commits = RecentlyUsed.map[Path, LastCommit]()
 
-  /** Notes a commit, unless a later one of the same table is known. */
+  /** Remembers a commit, unless a later one of the same table is known. */
   def remember(log: TableLog, request: CommitRequest, file: FileStatus): Unit = {
     val made = LastCommit(request.version, request.txnId, request.newTableId, file)
     commits.merge(log.path, made, (known, made) => if (known.isLaterThan(made)) known else made)
@@ -37,12 +37,13 @@ final private[coordinator] case class LastCommit(
   def isLaterThan(other: LastCommit): Boolean =
     tableId == other.tableId && version > other.version
 
-  /** Old commits are cleaned away, but never the newest one.
+  /** Checks that the commit is still in its place. Log clean-up removes old commits, but never the
+    * newest one.
     *
     * @param next
-    *   the version that is wanted now
+    *   the version of the next commit
     * @throws CoordinatorException
-    *   where another commit is in the place of this one
+    *   if another commit is in the place of this one
     */
   def requireKept(log: TableLog, next: Long): Unit = file match {
     case own: LocalStatus =>

@@ -4,7 +4,7 @@ import java.util.concurrent.locks.LockSupport
 
 import scala.collection.mutable
 
-/** Threads in the order in which they came. */
+/** A line of waiting threads, in the order in which they came. */
 final private[coordinator] class Line {
 
   /** Guarded by `this`. */
@@ -21,13 +21,13 @@ final private[coordinator] class Line {
 
   def isEmpty: Boolean = synchronized(threads.isEmpty)
 
-  /** Wakes the first of those who wait. */
+  /** Wakes the first `most` threads in line. */
   def wake(most: Int): Unit = synchronized(threads.take(most).foreach(LockSupport.unpark))
 
-  /** Waits until it is woken, and no longer than that.
+  /** Waits until the thread is woken, at most for `nanos`.
     *
     * @throws InterruptedException
-    *   at once, where the thread was interrupted
+    *   at once, if the thread was interrupted
     */
   def await(nanos: Long): Unit = {
     LockSupport.parkNanos(this, nanos)

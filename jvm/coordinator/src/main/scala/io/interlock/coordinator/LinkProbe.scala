@@ -7,14 +7,14 @@ import java.util.concurrent.ConcurrentHashMap
 
 import scala.util.Try
 
-/** Finds out whether a file system really refuses to make a second file of one name. Each file system
-  * is asked once in a process.
+/** Tests whether a file system really refuses to create a file whose name is taken. Each file
+  * system is tested once per process.
   */
 private[interlock] object LinkProbe {
   private val passed = ConcurrentHashMap.newKeySet[AnyRef]()
 
   /** @throws CoordinatorException
-    *   where two writers could both be told that a version is theirs
+    *   if two writers could both be told that they have made a version
     */
   private[coordinator] def require(log: TableLog, folder: LocalFolder): Unit = {
     val device = Files.getAttribute(folder.path, "unix:dev")
@@ -28,10 +28,10 @@ private[interlock] object LinkProbe {
     }
   }
 
-  /** What is wrong with hard links in `folder`, if anything. */
+  /** What is wrong with hard links in `folder`; none if they work. */
   def fault(folder: LocalPath): Option[String] = fault(folder, Files.createLink(_, _))
 
-  /** What is wrong with `link` in `folder`, if anything.
+  /** What is wrong with `link` in `folder`; none if it works.
     *
     * @param link
     *   makes its first argument a name of its second

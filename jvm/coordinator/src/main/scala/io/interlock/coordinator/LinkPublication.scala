@@ -6,8 +6,9 @@ import java.nio.file.NoSuchFileException
 import scala.util.Try
 import scala.util.control.NonFatal
 
-/** Publishes one version on a local disk: a complete, synced file gets `N.json` as its second name,
-  * which the file system refuses where there is one, and then loses its first.
+/** Publishes one version on a local disk: a complete, synced file gets `N.json` as its second name
+  * by a hard link, which the file system refuses if `N.json` exists. Then its first name is
+  * deleted.
   */
 final private[coordinator] class LinkPublication(
     log: TableLog,
@@ -49,7 +50,7 @@ final private[coordinator] class LinkPublication(
         None
       } catch {
         case e: IOException =>
-          // The reply of a network file system may have been lost: the link may be there.
+          // On a network file system the link may have been made although the reply was lost.
           val found = lookedAt(folder.status(target).filter(_.isFile))
             .getOrElse(throw new IOException(s"${log.file(version)} cannot be made", e))
           Option.when(!lookedAt(isOwn(found, own, content)))(Foreign(found))

@@ -11,8 +11,9 @@ import scala.util.Using
 
 import org.apache.hadoop.fs.Path
 
-/** A `_delta_log` on a local disk. Hadoop's local file system has no part in it: it starts a process
-  * for each file that it makes. An interrupt of the thread stops nothing half-way.
+/** A `_delta_log` on a local disk. It does not use Hadoop's local file system, which starts a
+  * process for each file that it creates. An interrupt of the thread does not stop an operation
+  * half-way.
   */
 final private[coordinator] class LocalFolder(log: TableLog) extends LogFolder {
   val path: LocalPath = LocalPath.of(log.path.toUri.getPath)
@@ -49,10 +50,10 @@ final private[coordinator] class LocalFolder(log: TableLog) extends LogFolder {
         files.iterator.asScala.map(_.getFileName.toString).toVector
       }
 
-  /** Makes `target` a second name of the file `source`; never in the place of another file.
+  /** Makes `target` a second name of the file `source`; never replaces another file.
     *
     * @throws FileAlreadyExistsException
-    *   where `target` exists
+    *   if `target` exists
     */
   def link(source: String, target: String): Unit = {
     val _ = Files.createLink(file(target), file(source))

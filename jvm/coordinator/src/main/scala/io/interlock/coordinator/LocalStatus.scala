@@ -4,15 +4,15 @@ import java.nio.file.attribute.BasicFileAttributes
 
 import org.apache.hadoop.fs.{FileStatus, Path}
 
-/** A file on a local disk, and which file it is: another one of the same name and size is not the
-  * same.
+/** The status of a file on a local disk, with its identity: a new file of the same name and size
+  * differs.
   */
 final private[coordinator] class LocalStatus(file: Path, found: BasicFileAttributes)
     extends FileStatus(
       found.size,
       found.isDirectory,
       1,
-      32L << 20, // what Hadoop says of local files
+      32L << 20, // Hadoop's block size for local files
       found.lastModifiedTime.toMillis,
       file
     ) {

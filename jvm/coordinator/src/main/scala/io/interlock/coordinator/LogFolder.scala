@@ -12,23 +12,25 @@ import org.apache.hadoop.fs.FileStatus
 /** The files of one `_delta_log`, by their names in it. Every method may throw IOException. */
 private[coordinator] trait LogFolder {
 
-  /** None if there is no such file. */
+  /** The status of a file; none if there is no such file. */
   def status(name: String): Option[FileStatus]
 
   def open(name: String): InputStream
 
-  /** Makes a new file, never over another. It is complete and durable once `close` returns. */
+  /** Creates a new file and never replaces another. It is complete and durable once `close`
+    * returns.
+    */
   def create(name: String): OutputStream
 
-  /** Nothing happens if there is no such file. */
+  /** Deletes a file, if there is one. */
   def delete(name: String): Unit
 
-  /** The names of all that is in the folder, in no order; none if it does not exist. A log may have
-    * 100,000 files and more: they are not looked at one by one.
+  /** The names of all files in the folder, in no order; none if it does not exist. The status of
+    * the files is not read, since a log may have 100,000 files and more.
     */
   def names(): Seq[String]
 
-  /** Makes the names in the folder durable. */
+  /** Makes the folder's entries durable. */
   def sync(): Unit
 
   /** The first line of version `version`; none if the log has no such version. */
@@ -37,7 +39,7 @@ private[coordinator] trait LogFolder {
     status(name).flatMap(_ => LogFolder.reading(open(name))(in => Option(in.readLine())))
   }
 
-  /** All of version `version`, if the log has it and it is small. */
+  /** The whole of version `version`, if the log has it and it is small. */
   final def body(version: Long): Option[CommitBody] = {
     val name = LogFolder.commitName(version)
     status(name).filter(_.getLen < LogFolder.Small).map { file =>
@@ -46,7 +48,7 @@ private[coordinator] trait LogFolder {
     }
   }
 
-  /** Makes a new file of the given bytes; if that fails, none is left.
+  /** Creates a new file with the given bytes; if that fails, no file is left behind.
     *
     * @return
     *   its size
@@ -82,7 +84,7 @@ private[coordinator] object LogFolder {
   def of(log: TableLog): LogFolder =
     if (isLocal(log)) new LocalFolder(log) else new HadoopFolder(log)
 
-  /** Whether it is on a disk of this machine, or mounted like one. */
+  /** Whether the log is on a local disk or a mounted network disk. */
   def isLocal(log: TableLog): Boolean =
     Option(log.path.toUri.getScheme).forall(_ == "file")
 
@@ -90,7 +92,7 @@ private[coordinator] object LogFolder {
 
   def newDigest(): MessageDigest = MessageDigest.getInstance("SHA-256")
 
-  /** Closes `in`. */
+  /** Reads `in`, and closes it. */
   def reading[A](in: InputStream)(read: BufferedReader => A): A =
     Using.resource(new BufferedReader(new InputStreamReader(in, UTF_8)))(read)
 }

@@ -10,8 +10,8 @@ import scala.util.{Failure, Success, Try}
 import io.delta.storage.{AzureLogStore, GCSLogStore, HDFSLogStore, LogStore}
 import org.apache.hadoop.security.AccessControlException
 
-/** Publishes one version by Delta's LogStore. After a failure, what is there is read back and
-  * compared; where nothing is, the write is tried again a few times.
+/** Publishes one version by Delta's LogStore. After a failure the file is read back and compared;
+  * if there is none, the write is tried again a few times.
   */
 final private[coordinator] class LogStorePublication(
     log: TableLog,
@@ -96,7 +96,7 @@ private[coordinator] object LogStorePublication {
   private val Attempts = 4
 
   /** @throws CoordinatorException
-    *   where two writers could both be told that a version is theirs
+    *   if two writers could both be told that they have made a version
     */
   def require(log: TableLog, logStore: LogStore): Unit = {
     if (!putsIfAbsent(log, logStore)) throw new CoordinatorException(
@@ -109,17 +109,17 @@ private[coordinator] object LogStorePublication {
     )
   }
 
-  /** Renames on S3 are copies, whichever class makes them. */
+  /** A rename on S3 is a copy and replaces an existing file, whichever class makes it. */
   private def putsIfAbsent(log: TableLog, logStore: LogStore): Boolean = logStore match {
     case _: HDFSLogStore | _: AzureLogStore | _: GCSLogStore =>
       !log.path.toUri.getScheme.startsWith("s3")
     case _ => false
   }
 
-  /** Failures that come before the file could be made. */
+  /** Whether the failure came before the file could be created. */
   private def neverWritten(e: Throwable): Boolean = e match {
     case _: FileNotFoundException | _: AccessControlException => true
-    case _: FileAlreadyExistsException => true // by a folder, or a file that is gone again
+    case _: FileAlreadyExistsException => true // by a folder, or a file gone since
     case _ => false
   }
 }

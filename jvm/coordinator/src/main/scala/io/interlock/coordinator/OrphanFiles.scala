@@ -11,15 +11,15 @@ object OrphanFiles {
   private val logger = LoggerFactory.getLogger(getClass)
   private val Orphan: Regex = """\.(probe|\d{20})\..+\.(tmp|staged)""".r
 
-  /** The age, in milliseconds, that the longest transaction is taken to reach: seven days. */
+  /** The assumed maximum duration of a transaction in milliseconds: seven days. */
   val LongestTransaction: Long = 7L * 24 * 60 * 60 * 1000
 
-  /** Age is the rule: the outcome of a younger file's transaction may be open.
+  /** Deletes files by their age: the transaction of a younger file may still be running.
     *
     * @param olderThanMillis
-    *   younger files stay
+    *   younger files are kept
     * @return
-    *   what was deleted
+    *   the files that were deleted
     */
   def sweep(log: TableLog, olderThanMillis: Long): Seq[Path] = {
     val folder = LogFolder.of(log)

@@ -1,9 +1,9 @@
 package io.interlock.coordinator
 
-/** What one process at a time holds while it commits to a table. Advisory: a store is right without
-  * it, and who cannot have it in time commits all the same.
+/** A lock that one process at a time holds while it commits to a table. It is advisory: a store is
+  * correct without it, and a process that cannot have it in time commits without it.
   *
-  * Used by one thread at a time. No method throws.
+  * For use by one thread at a time. No method throws.
   */
 private[coordinator] trait ProcessLock {
   import ProcessLock._
@@ -11,7 +11,7 @@ private[coordinator] trait ProcessLock {
   /** Whether another process holds it. */
   def isWanted: Boolean
 
-  /** Takes it, if nobody holds it. */
+  /** Takes it if no process holds it. */
   def ask(): Answer
 
   /** Gives it up. */
@@ -28,14 +28,14 @@ private[coordinator] object ProcessLock {
   /** Another process holds it.
     *
     * @param turn
-    *   another number for each turn that somebody has
+    *   a number that is different for each turn
     */
   final case class Theirs(turn: Long) extends Answer
 
-  /** There is none, or it cannot be used. */
+  /** There is no lock, or it cannot be used. */
   case object Missing extends Answer
 
-  /** Where processes have no way to agree. */
+  /** For tables whose processes have no lock. */
   object None extends ProcessLock {
     override def isWanted: Boolean = false
     override def ask(): Answer = Missing

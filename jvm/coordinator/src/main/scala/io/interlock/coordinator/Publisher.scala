@@ -9,22 +9,22 @@ import scala.util.Try
 import io.delta.storage.LogStore
 import org.apache.hadoop.fs.{FileStatus, Path}
 
-/** What is at `N.json` after an attempt to publish. */
+/** The result of an attempt to publish: what is at `N.json` now. */
 sealed trait Publication {
   def file: FileStatus
 }
 
-/** The bytes of the attempt, durable. */
+/** The commit's own bytes, durable. */
 final case class Published(file: FileStatus) extends Publication
 
-/** Another commit; nothing of it was touched. */
+/** Another commit, which was not touched. */
 final case class Foreign(file: FileStatus) extends Publication
 
-/** The file may or may not be there, now or later. */
+/** It is not known whether the file is there, or will appear later. */
 final class PublishUnknown(file: Path, cause: Throwable)
     extends IOException(s"It is not known whether $file was written durably", cause)
 
-/** Makes `N.json`, whole and never over another file.
+/** Creates `N.json` completely or not at all, and never replaces another file.
   *
   * @param logStores
   *   Delta's LogStore of a log that is not on a local disk
@@ -34,11 +34,11 @@ final class Publisher private (
     mode: Publisher.Mode
 ) {
 
-  /** Reads the lines of a commit once and makes their bytes ready: in memory or, where they are many,
-    * in a file of the log folder. If it fails, nothing is left.
+  /** Reads the lines of a commit once and stages their bytes: in memory or, if they are many, in a
+    * file of the log folder. If this fails, nothing is left behind.
     *
     * @throws CoordinatorException
-    *   where the storage does not refuse a second creation of a file, and it must
+    *   if the storage must refuse to create a file twice, and does not
     */
   def stage(log: TableLog, version: Long, txnId: String, lines: Iterator[String]): CommitContent = {
     requireExclusion(log)
@@ -53,15 +53,15 @@ final class Publisher private (
     content
   }
 
-  /** Publishes what was staged, here or elsewhere, and says what is there now. After a success the
-    * staged file is gone.
+  /** Publishes a staged commit, of this process or another one, and returns what is at `N.json`
+    * now. After a success the staged file is gone.
     *
     * @param whenSeen
     *   as in [[CommitRequest]]
     * @throws PublishUnknown
-    *   where nobody can say whether the file is there, or is durable
+    *   if it is not known whether the file is there and durable
     * @throws java.io.IOException
-    *   where nothing became visible
+    *   if nothing became visible
     */
   def publish(
       log: TableLog,
@@ -72,14 +72,14 @@ final class Publisher private (
     if (LogFolder.isLocal(log)) new LinkPublication(log, version, whenSeen).publish(content)
     else new LogStorePublication(log, version, logStores(log)).publish(content)
 
-  /** Deletes the staged file of a commit that will not be published, best effort. */
+  /** Tries to delete the staged file of a commit that will not be published. */
   def discard(log: TableLog, content: CommitContent): Unit = content match {
     case StagedFile(name, _, _) => Try(LogFolder.of(log).delete(name)): Unit
     case _: InMemory =>
   }
 
   /** @throws CoordinatorException
-    *   where the storage does not refuse a second creation of a file, and it must
+    *   if the storage must refuse to create a file twice, and does not
     */
   def requireExclusion(log: TableLog): Unit =
     if (LogFolder.isLocal(log)) LinkProbe.require(log, new LocalFolder(log))
@@ -115,13 +115,13 @@ object Publisher {
   private case object Exclusive extends Mode
   private case object Ratified extends Mode
 
-  /** For commits that nothing but the creation of `N.json` decides: the storage must refuse a second
-    * one.
+  /** For commits that are decided by the creation of `N.json` alone: the storage must refuse to
+    * create it a second time.
     */
   def exclusive(logStores: TableLog => LogStore): Publisher = new Publisher(logStores, Exclusive)
 
-  /** For commits that a database has let in: where the storage cannot refuse a second creation, the
-    * file is looked for before it is written.
+  /** For commits that a database has ratified: if the storage cannot refuse to create a file a
+    * second time, the file is looked for before it is written.
     */
   def ratified(logStores: TableLog => LogStore): Publisher = new Publisher(logStores, Ratified)
 

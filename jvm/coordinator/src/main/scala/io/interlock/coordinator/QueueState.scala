@@ -2,22 +2,23 @@ package io.interlock.coordinator
 
 import scala.collection.immutable.TreeMap
 
-/** What a [[CommitQueue]] knows: a value. Each method is one atomic step of the queue, and decides
-  * without waiting, I/O or a clock.
+/** The state of a [[CommitQueue]], as an immutable value. Each method is one atomic step of the
+  * queue and does not wait, do I/O or read a clock.
   *
   * @param generation
-  *   counts how often commits on their way turned out not to be made
+  *   the number of times that commits on their way were not made
   * @param tail
-  *   the last version that was handed in; -1 if none is on its way or known to be the last
+  *   the last version that was handed in; -1 if none is on its way and the log's last version is
+  *   not known
   * @param waiting
-  *   handed in and not sent, in the order of their versions
+  *   commits that were handed in and not sent yet, in the order of their versions
   * @param bodies
-  *   commits by version, those on their way included
+  *   commits by version, including those on their way
   * @param taken
-  *   the last version that the store has called taken, whether its commit is known or not: a large one
-  *   is not kept; -1 for none
+  *   the last version that the store has called taken, even if its commit is too large to be kept;
+  *   -1 for none
   * @tparam E
-  *   a commit that was handed in
+  *   the type of a commit that was handed in
   */
 final private[coordinator] case class QueueState[E](
     generation: Long,
@@ -45,10 +46,10 @@ final private[coordinator] case class QueueState[E](
   def isTaken(version: Long): Boolean =
     version <= tail || version <= taken || bodies.contains(version)
 
-  /** Puts a commit behind those that wait, or answers it at once.
+  /** Adds a commit to those that wait, or answers it at once.
     *
     * @param body
-    *   the commit as it is seen by those that are judged against it
+    *   the commit, for those that are judged against it
     * @param seen
     *   the generation of the view that it was judged against
     */
@@ -62,7 +63,7 @@ final private[coordinator] case class QueueState[E](
         bodies = bodies + (body.version -> body)
       ))
 
-  /** What waits, up to the first gap, is sent as one batch. */
+  /** Takes the waiting commits up to the first gap, to be sent as one batch. */
   def nextBatch: (Vector[Waiting[E]], QueueState[E]) = {
     val isNext = waiting.zipWithIndex.takeWhile { case (next, i) =>
       i < MostInBatch && next.version == waiting.head.version + i
@@ -71,8 +72,8 @@ final private[coordinator] case class QueueState[E](
     (batch, copy(waiting = rest))
   }
 
-  /** What the store's outcomes mean: those behind the first that did not get its version are
-    * withdrawn, whether they were sent or wait, for they were judged against it.
+  /** The state after the store's outcomes. If a commit did not get its version, all commits after
+    * it are withdrawn, sent or not, because they were judged against it.
     */
   def settle(batch: Vector[Waiting[E]], outcomes: Seq[CommitOutcome]): Settled[E] = {
     val made = batch.zip(outcomes).takeWhile { case (sent, outcome) => sent.isMadeBy(outcome) }
@@ -101,7 +102,7 @@ final private[coordinator] case class QueueState[E](
     }
   }
 
-  /** Withdraws what waits and forgets what was on its way: it was not made. */
+  /** Withdraws the waiting commits and forgets those on their way, which were not made. */
   def forget: Settled[E] = Settled(
     waiting.map(_.entry -> Left(Withdrawn)),
     QueueState(
@@ -113,40 +114,41 @@ final private[coordinator] case class QueueState[E](
     )
   )
 
-  /** Forgets what was in the log too. */
+  /** The same, and also forgets the commits that were in the log. */
   def startOver: Settled[E] = {
     val forgotten = forget
     forgotten.copy(next = forgotten.next.copy(bodies = TreeMap.empty[Long, CommitBody], taken = -1))
   }
 
-  /** Remembers commits that are in the log, unless it may have been another log then.
+  /** Remembers commits that were read from the log, unless commits were withdrawn or forgotten
+    * since.
     *
     * @param seen
-    *   the generation in which they were looked for
+    *   the generation in which they were read
     */
   def learn(seen: Long, commits: Seq[CommitBody]): QueueState[E] =
     if (seen != generation) this
     else copy(bodies = bodies ++ commits.filter(_.isThere).map(body => body.version -> body))
 
-  /** The same, but for the lines of one version: who needs them reads them from the log. */
+  /** The same state without the lines of one version, which can be read from the log. */
   def without(version: Long): QueueState[E] = copy(bodies = bodies - version)
 }
 
 private[coordinator] object QueueState {
 
-  /** The most commits that are sent at a time: a store may hold all of them in memory. */
+  /** The maximum number of commits in a batch, since a store may hold all of them in memory. */
   val MostInBatch = 100
 
   final case class Waiting[E](entry: E, version: Long) {
 
-    /** Not if it was made earlier, at another version. */
+    /** False if the commit had been made by an earlier try, at another version. */
     def isMadeBy(outcome: CommitOutcome): Boolean = outcome match {
       case Committed(at, _) => at == version
       case _ => false
     }
   }
 
-  /** A commit's answer: each that was handed in gets one. */
+  /** The answer that each commit gets after it was handed in. */
   type Answer = Either[CommitQueue.Withdrawn.type, CommitOutcome]
 
   final case class Settled[E](answers: Seq[(E, Answer)], next: QueueState[E])

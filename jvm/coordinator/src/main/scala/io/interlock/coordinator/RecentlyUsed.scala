@@ -2,8 +2,8 @@ package io.interlock.coordinator
 
 import java.util.{Collections, LinkedHashMap, Map => JMap}
 
-/** Maps of what a process knows of tables, for many threads, which never outgrow their use: the
-  * entry that was asked for longest ago gives place.
+/** Thread-safe maps of bounded size, for facts about tables: the least recently used entry is
+  * dropped.
   */
 private[coordinator] object RecentlyUsed {
   private val Most = 10000

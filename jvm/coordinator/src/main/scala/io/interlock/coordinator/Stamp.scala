@@ -2,10 +2,11 @@ package io.interlock.coordinator
 
 import scala.util.matching.Regex
 
-/** Which coordinator let a commit in, and where in its order; part of the commit itself.
+/** The coordinator that ordered a commit, and the commit's place in that order; a part of the
+  * commit itself.
   *
   * @param coordinator
-  *   its id; no slash in it
+  *   the coordinator's id, without a slash
   * @param epoch
   *   grows with each repair of the coordinator
   * @param sequence
@@ -13,7 +14,7 @@ import scala.util.matching.Regex
   */
 final case class Stamp(coordinator: String, epoch: Long, sequence: Long) {
 
-  /** The form in commitInfo. */
+  /** The stamp's text in commitInfo. */
   def text: String = s"$coordinator/$epoch/$sequence"
 }
 
@@ -23,7 +24,7 @@ object Stamp {
   /** The stamp that the filesystem store gives. */
   def filesystem(version: Long): Stamp = Stamp("filesystem", 0, version)
 
-  /** None for anything but the text of a stamp. */
+  /** The stamp; none if the text is not one. */
   def parse(text: String): Option[Stamp] = text match {
     case Text(coordinator, epoch, sequence) =>
       Some(Stamp(coordinator, epoch.toLong, sequence.toLong))

@@ -6,11 +6,11 @@ import scala.annotation.tailrec
 
 private[coordinator] object Uninterrupted {
 
-  /** Runs `work` on a thread of its own, which has the user and the class loader of the calling one;
-    * the caller waits, and an interrupt of it stays set and ends nothing.
+  /** Runs `work` on a new thread with the user and the class loader of the caller. The caller waits
+    * for it; an interrupt of the caller stays set and does not end the wait or the work.
     *
     * @throws java.util.concurrent.ExecutionException
-    *   the cause of which is what `work` has thrown
+    *   with the exception of `work` as its cause
     */
   def apply[A](name: String)(work: => A): A = {
     val task = new FutureTask[A](() => work)

@@ -14,7 +14,7 @@ class HandOverSuite extends Tables {
 
   private def file(table: TestTable) = table.folder.resolve(FileProcessLock.Name)
 
-  table.test("a process that meets no other needs no lock, and leaves no file") { table =>
+  table.test("a process that competes with no other needs no lock, and leaves no file") { table =>
     val alone = process(table)
     assert((1 to 100).forall { _ =>
       pass(10.millis)
@@ -92,7 +92,7 @@ class HandOverSuite extends Tables {
     }
   }
 
-  table.test("five seconds after the last meeting they go without again") { table =>
+  table.test("five seconds after they last competed they go without the lock again") { table =>
     val met = process(table)
     met.lost()
     assert(met.mayCommit())

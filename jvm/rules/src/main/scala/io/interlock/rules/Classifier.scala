@@ -2,17 +2,17 @@ package io.interlock.rules
 
 import io.interlock.rules.OperationClass._
 
-/** What a commit says of itself.
+/** The facts in a commit by which it is classified.
   *
   * @param name
   *   the operation's name in the table's history
   * @param parameters
   *   the operation's parameters, strings without quotes
   * @param removesAll
-  *   whether it removes every file that it found in the table, asked of overwrites only, since to
-  *   count files may cost; true where nobody knows
+  *   whether it removes every file that it found in the table; evaluated for overwrites only, since
+  *   counting files may be slow; true if it is not known
   * @param partitioned
-  *   whether the table is
+  *   whether the table is partitioned
   */
 final case class OperationFacts(
     name: String,
@@ -26,18 +26,18 @@ final case class OperationFacts(
 
   def parameter(key: String): Option[String] = parameters.get(key).filter(_.nonEmpty)
 
-  /** Whether an overwrite replaces the partitions it writes. A REPLACE TABLE never does, except
-    * where `saveAsTable` of a V1 writer is recorded as one.
+  /** Whether an overwrite replaces only the partitions it writes. A REPLACE TABLE never does, but
+    * Delta records `saveAsTable` of a V1 writer as one, and that may.
     */
   def replacesDynamically: Boolean = partitioned &&
     parameter("isDynamicPartitionOverwrite").contains("true") &&
     (name == "WRITE" || parameter("isV1SaveAsTableOverwrite").contains("true"))
 
-  /** Whether it moves rows between files and changes none. */
+  /** Whether it only moves rows between files. */
   def rearrangesOnly: Boolean = (addsFiles || removesFiles) && !changesData
 }
 
-/** Decides the class of a commit, ours or a foreign writer's, from what it says of itself
+/** Decides the class of a commit, Interlock's or a foreign writer's, from the facts in the commit
   * (requirements, 1.10).
   *
   * @param selectsByPartition
@@ -66,8 +66,8 @@ final class Classifier(selectsByPartition: String => Boolean, policy: Policy) {
     else if (facts.parameter("mode").contains("Overwrite")) overwrite(facts)
     else Append
 
-  /** An overwrite that names no part of the table but keeps files replaces only rows that match:
-    * some of Delta's writers do so without saying it.
+  /** An overwrite that names no part of the table and yet keeps files replaced only matching rows:
+    * some of Delta's writers do not record their predicate.
     */
   private def overwrite(facts: OperationFacts): OperationClass = {
     val matchesRows =
@@ -88,6 +88,6 @@ final class Classifier(selectsByPartition: String => Boolean, policy: Policy) {
 
 object Classifier {
 
-  /** Operations that touch files without touching data and are no compaction. */
+  /** Operations that rewrite file entries without changing data and are not compactions. */
   private val maintenance = Set("ROW TRACKING BACKFILL", "ROW TRACKING UNBACKFILL", "COMPUTE STATS")
 }

@@ -3,21 +3,21 @@ package io.interlock.rules
 /** Why a commit was rejected.
   *
   * @param rule
-  *   the label of the policy's cell, or what rejects such a commit under every policy
+  *   the label of the policy's cell, or the rule that rejects such a commit under every policy
   * @param verdict
-  *   what that cell says
+  *   the verdict of that cell
   * @param winnerClass
-  *   the class of the winner; none where nobody judged the commit against it
+  *   the class of the winner; none if the commit was not judged against one
   * @param winnerOperation
-  *   the winner's operation; none where nobody judged the commit against it
+  *   the winner's operation; none if the commit was not judged against one
   * @param scope
-  *   the partitions that met, as text, or "the whole table"
+  *   the partitions in which the two overlap, as text, or "the whole table"
   * @param txnId
   *   the id of the rejected commit's transaction
   * @param why
   *   why the later job fails, as a clause
   * @param overlap
-  *   where the policy asks whether they met: where they did
+  *   for verdicts that compare files or rows: where the two overlap
   */
 final case class Conflict(
     kind: ConflictKind.Raised,
@@ -39,10 +39,10 @@ final case class Conflict(
 
 object Conflict {
 
-  /** Why a job fails that was judged against a winner, as a clause.
+  /** The reason why a job fails after a winner, as a clause.
     *
     * @param unproved
-    *   where the policy lets both succeed by a rebase: why the rebase could not be proved safe
+    *   if the policy lets both succeed by a rebase: why the rebase could not be proved safe
     */
   def why(
       earlier: OperationClass,
@@ -52,7 +52,7 @@ object Conflict {
   ): String = (unproved, overlap) match {
     case (Some(reason), _) =>
       s"$later succeeds after $earlier only if rows can be followed, but $reason"
-    case (_, Some(met)) => s"$later fails after $earlier if they meet, and ${met.why}"
+    case (_, Some(found)) => s"$later fails after $earlier if they overlap, and ${found.why}"
     case _ => s"$later fails after $earlier"
   }
 
@@ -63,17 +63,17 @@ object Conflict {
     cell <- cellOf(policy, earlier, conflict.operationClass) if succeeds(cell.verdict)
   } yield policy.name
 
-  /** The cell of a pair of classes that another policy may have named. */
+  /** The policy's cell for a pair of classes, which may be classes of another policy. */
   private[rules] def cellOf(
       policy: Policy,
       earlier: OperationClass,
       later: OperationClass
   ): Option[Cell] = policy.cell(in(policy, earlier), in(policy, later))
 
-  /** Verdicts under which the later job succeeds whatever the two did. */
-  private[rules] val succeeds = Verdict.all.toSet -- Verdict.ifTheyMeet - Verdict.Fail
+  /** Verdicts under which the later job always succeeds. */
+  private[rules] val succeeds = Verdict.all.toSet -- Verdict.ifTheyOverlap - Verdict.Fail
 
-  /** The class that a compaction has under another policy. */
+  /** The class under `policy` of an operation that may have a class of another policy. */
   private def in(policy: Policy, operation: OperationClass): OperationClass =
     if (OperationClass.compactions(operation) && !policy.classes.contains(operation))
       policy.compaction

@@ -1,6 +1,8 @@
 package io.interlock.rules
 
-/** Delta's public conflict errors, by which every rejected commit is raised (design, section 6). */
+/** The kinds of Delta's public conflict errors; every rejected commit is raised as one of them
+  * (design, section 6).
+  */
 sealed abstract class ConflictKind extends Product with Serializable {
 
   /** Delta's name for it. */
@@ -9,10 +11,10 @@ sealed abstract class ConflictKind extends Product with Serializable {
 
 object ConflictKind {
 
-  /** What Interlock raises itself, with its condition in the error catalogue. */
+  /** A kind that Interlock raises itself, with its condition in the error catalogue. */
   sealed abstract class Raised(val condition: String) extends ConflictKind
 
-  /** What a FAIL of a policy is raised as. */
+  /** A kind for a rejection by the policy. */
   sealed abstract class OfData(condition: String) extends Raised(condition)
 
   /** The winner added data that the attempt should have seen. */
@@ -21,13 +23,17 @@ object ConflictKind {
   /** The winner removed or moved data that the attempt relies on. */
   case object ConcurrentDeleteRead extends OfData("INTERLOCK_CONCURRENT_DELETE_READ")
 
-  /** Both removed a file, and the attempt has not read it; or two compactions of one scope. */
+  /** Both removed the same file, which the attempt has not read; or both are compactions of the
+    * same files.
+    */
   case object ConcurrentDeleteDelete extends OfData("INTERLOCK_CONCURRENT_DELETE_DELETE")
 
-  /** Any commit beside RESTORE, CLONE or CONVERT; for others, one that the log has no more. */
+  /** Any commit during a RESTORE, CLONE or CONVERT; for other jobs, a commit that was already
+    * removed from the log.
+    */
   case object ConcurrentWrite extends Raised("INTERLOCK_CONCURRENT_WRITE")
 
-  /** Two streaming queries with one checkpoint. */
+  /** Two streaming queries with the same checkpoint. */
   case object ConcurrentTransaction extends ConflictKind
   case object MetadataChanged extends ConflictKind
   case object ProtocolChanged extends ConflictKind

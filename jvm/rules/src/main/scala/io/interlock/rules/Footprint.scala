@@ -1,6 +1,8 @@
 package io.interlock.rules
 
-/** The partitions of the files that a commit adds and removes, None where the log does not tell one. */
+/** The partitions of the files that a commit adds and removes; None for a file whose partition the
+  * log does not tell.
+  */
 final class TouchedPartitions(
     ofAdded: Set[Option[Partition]],
     ofRemoved: Set[Option[Partition]]
@@ -10,28 +12,28 @@ final class TouchedPartitions(
   val areTold: Boolean = !ofAdded.contains(None) && !ofRemoved.contains(None)
 }
 
-/** What an overwrite replaces. */
+/** The part of a table that an overwrite replaces. */
 sealed trait Replaces extends Product with Serializable
 object Replaces {
   case object Everything extends Replaces
   final case class Selected(by: Partition => Boolean) extends Replaces
 
-  /** The partitions that it writes.
+  /** The partitions that the overwrite writes.
     *
     * @param withNull
-    *   whether those are among them in which a value is NULL
+    *   whether partitions with a NULL value are replaced as well
     */
   final case class Written(withNull: Boolean) extends Replaces
 }
 
-/** What a commit reads, writes and replaces.
+/** The partitions that a commit reads, writes and replaces.
   *
   * @param partitioned
-  *   whether the table is
+  *   whether the table is partitioned
   * @param replaces
-  *   asked of overwrites only
+  *   evaluated for overwrites only
   * @param reads
-  *   its partition predicates; asked only where they count, since it takes time to resolve them
+  *   its partition predicates; evaluated only if they count, since resolving them takes time
   */
 final class Footprint(
     partitioned: Boolean,
@@ -41,8 +43,8 @@ final class Footprint(
     reads: => Seq[Partition => Boolean]
 ) {
 
-  /** The attempt as a policy judges it, and behind it what an overwrite writes outside of what it
-    * replaces, as an APPEND.
+  /** The attempt as a policy judges it. If an overwrite also writes outside of the partitions it
+    * replaces, these writes follow as a second attempt, an APPEND.
     */
   def attempts(policy: Policy, operation: OperationClass): Seq[Attempt] = {
     val appended =
@@ -69,7 +71,7 @@ final class Footprint(
     case _ => Nil
   }
 
-  /** What an overwrite replaces, whoever wrote it. */
+  /** The scope that an overwrite replaces, Interlock's or a foreign writer's. */
   def replaced: AttemptScope =
     if (!partitioned) AttemptScope.WholeTable
     else

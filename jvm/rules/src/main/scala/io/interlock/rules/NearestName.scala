@@ -1,13 +1,13 @@
 package io.interlock.rules
 
-/** Finds the name that a mistyped one was meant to be. */
+/** Finds the known name that a misspelt name is nearest to. */
 object NearestName {
 
   /** The candidate with the smallest edit distance to `name`. */
   def of(name: String, candidates: Seq[String]): String =
     candidates.minBy(distance(name, _))
 
-  /** How many letters to add, leave out or replace, whatever their case. */
+  /** The number of letters to add, leave out or replace (Levenshtein distance), ignoring case. */
   def distance(a: String, b: String): Int = ofLowerCase(a.toLowerCase, b.toLowerCase)
 
   private def ofLowerCase(a: String, b: String): Int =

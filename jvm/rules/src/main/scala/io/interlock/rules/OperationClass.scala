@@ -1,6 +1,6 @@
 package io.interlock.rules
 
-/** What a statement does to a table, as far as conflicts are concerned (design, section 1). */
+/** The class of a statement, by which a policy decides conflicts (design, section 1). */
 sealed abstract class OperationClass(val name: String) extends Product with Serializable {
   override def toString: String = name
 }
@@ -22,7 +22,7 @@ object OperationClass {
   /** Every compaction under the policies of the MaxCompute ACID page. */
   case object MergeSmallFiles extends OperationClass("MERGE_SMALLFILES")
 
-  /** Everything that changes no data: judged by Delta's own checks. */
+  /** Operations that change no data; Delta's own checks judge them. */
   case object Metadata extends OperationClass("METADATA")
 
   val all: Seq[OperationClass] =

@@ -1,19 +1,19 @@
 package io.interlock.rules
 
-/** Where two jobs met whose policy asks for it (BY_FILES, BY_ROWS).
+/** Where two jobs overlap, for the verdicts that compare files or rows (BY_FILES, BY_ROWS).
   *
   * @param kind
-  *   the error that it is raised as
+  *   the kind of error that it is raised as
   * @param why
   *   why the later job fails, as a clause
   * @param files
-  *   files in which they met, as the table's log names them
+  *   files in which they overlap, by their paths in the table's log
   * @param rows
-  *   a few of the rows that met, as JSON objects of the columns that the predicate names
+  *   a few of the overlapping rows, as JSON objects with the columns that the predicate names
   * @param predicate
-  *   the later job's predicate that selected the rows or could not be decided, as SQL
+  *   the later job's predicate that matched the rows or could not be decided, as SQL
   * @param undecided
-  *   whether it could not be decided
+  *   whether the predicate could not be decided
   */
 final case class Overlap(
     kind: ConflictKind.OfData,
@@ -26,7 +26,7 @@ final case class Overlap(
 
 object Overlap {
 
-  /** The most files and rows that are named. */
+  /** At most so many files and rows are named. */
   val FilesShown = 5
   val RowsShown = 3
 }

@@ -15,7 +15,7 @@ final case class Cell(
     verdict: Verdict
 ) {
 
-  /** How the cell is named to people: D7, or its classes where it has no number. */
+  /** The cell's name in texts: D7, or its two classes if it has no number. */
   def label: String = if (id.nonEmpty) id else s"$earlier -> $later"
 }
 
@@ -24,13 +24,13 @@ final case class Cell(
   * @param name
   *   the value of the table property `interlock.policy`
   * @param source
-  *   the document which the matrix is taken from
+  *   the document from which the matrix is taken
   * @param classes
   *   rows and columns of the matrix, in the document's order
   * @param compaction
   *   the class of every compaction but COMPACT MAJOR: COMPACT MINOR, OPTIMIZE, ZORDER and so on
   * @param isolation
-  *   Delta's isolation level for cells that are judged by files
+  *   Delta's isolation level for cells with the verdict BY_FILES
   * @param cells
   *   the matrix, row by row
   */
@@ -45,12 +45,12 @@ final case class Policy(
 
   private val byClasses = cells.map(cell => (cell.earlier, cell.later) -> cell).toMap
 
-  /** The cell of a pair; none where the policy does not know one of the two classes. */
+  /** The cell of a pair of classes; none if the policy does not have one of them. */
   def cell(earlier: OperationClass, later: OperationClass): Option[Cell] =
     byClasses.get((earlier, later))
 
-  /** Stands for what the policy rules: the cells by their classes, the class of compactions and the
-    * isolation level. Its name, its source and the layout of its text are not in it. 16 hex digits.
+  /** A hash of the rules: the cells by their classes, the class of compactions and the isolation
+    * level, but not the policy's name, its source or the layout of its text. 16 hex digits.
     */
   lazy val digest: String = {
     val rules = cells.map(cell => s"${cell.earlier} -> ${cell.later}: ${cell.verdict}").sorted
@@ -63,16 +63,18 @@ final case class Policy(
   def majorCompaction: OperationClass =
     if (classes.contains(OperationClass.CompactMajor)) OperationClass.CompactMajor else compaction
 
-  /** Whether the documents give such an operation on tables of this kind. */
+  /** Whether the policy has such an operation: its document may not have it for tables of this
+    * kind.
+    */
   def permits(operation: OperationClass): Boolean =
     operation == OperationClass.Metadata || classes.contains(operation)
 
-  /** Whether some pairs fail only if they met, for which all that the attempt read counts. */
-  def judgesReads: Boolean = cells.exists(cell => Verdict.ifTheyMeet(cell.verdict))
+  /** Whether some pairs fail only if they overlap, so that all reads of the attempt count. */
+  def judgesReads: Boolean = cells.exists(cell => Verdict.ifTheyOverlap(cell.verdict))
 
   /** Whether two jobs may change rows of one file. */
   def judgesByRows: Boolean = cells.exists(_.verdict == Verdict.ByRows)
 
-  /** Whether a rebase of this policy maps rows, for which the table must support deletion vectors. */
+  /** Whether a rebase of this policy maps rows; the table must then support deletion vectors. */
   def remapsRows: Boolean = cells.exists(cell => Verdict.needDeletionVectors(cell.verdict))
 }

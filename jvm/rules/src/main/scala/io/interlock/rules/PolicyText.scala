@@ -1,6 +1,6 @@
 package io.interlock.rules
 
-/** Reads a policy from text that is laid out as the table in its document.
+/** Reads a policy from a text that has the layout of the matrix in its document.
   *
   * {{{
   * policy     maxcompute_delta
@@ -14,9 +14,10 @@ package io.interlock.rules
   * | COMPACT_MINOR   | REPLACE_LIVE | AS_IS  | FAIL          |
   * }}}
   *
-  * Rows end earlier, columns end later. Lines that begin with `#` are comments. `cells` numbers the
-  * cells row by row and may be missing, as may `isolation`, and `policy` where the name is known.
-  * Refused are also matrices that would leave a table wrong: see [[VerdictPlaces]].
+  * Each row is the job that committed first, each column the job that committed second. Lines that
+  * begin with `#` are comments. `cells` is the prefix of the cells' numbers, which count row by
+  * row. `cells` and `isolation` may be missing; `policy` may be missing if the name is known. A
+  * matrix that would leave a table wrong is refused: see [[VerdictPlaces]].
   */
 object PolicyText {
   private val Keys = Seq("policy", "source", "cells", "compaction", "isolation")
@@ -25,11 +26,11 @@ object PolicyText {
   private val Compactions = Seq(OperationClass.CompactMinor, OperationClass.MergeSmallFiles)
 
   /** @param origin
-    *   where the text stands, for errors
+    *   the place of the text, for errors
     * @param name
-    *   the name which the policy must have; its own where there is none
+    *   the name that the policy must have; if none, the name in the text
     * @throws MalformedPolicy
-    *   naming the line, and the cell where there is one
+    *   with the line, and the cell if there is one
     */
   def parse(origin: String, text: String, name: Option[String] = None): Policy =
     new PolicyText(origin, text).policy(name)
@@ -38,7 +39,7 @@ object PolicyText {
     def isContent: Boolean = text.nonEmpty && !text.startsWith("#")
   }
 
-  /** A value of the head, and the line that gives it. */
+  /** A value of the text's head, and its line. */
   final private case class Entry(line: Line, value: String)
 }
 
@@ -56,7 +57,7 @@ final private class PolicyText(origin: String, text: String) {
     def entry(key: String) =
       entries.getOrElse(key, fail(first, s"has no line '$key'; add it"))
     val name = expected.getOrElse(entry("policy").value)
-    // What is no policy at all is refused before anything of it is shown.
+    // A text that is not a policy may hold secrets: it is refused before an error could quote it.
     val source = entry("source").value
     val compactionEntry = entry("compaction")
     entries.get("policy").filter(_.value != name).foreach { other =>

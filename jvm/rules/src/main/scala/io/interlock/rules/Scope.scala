@@ -3,7 +3,8 @@ package io.interlock.rules
 /** A partition of a table.
   *
   * @param values
-  *   of all partition columns, null for NULL, each value in one spelling whatever the log has
+  *   the values of all partition columns, null for NULL; each value in one normal form, however the
+  *   log spells it
   */
 final case class Partition(values: Map[String, String]) {
 
@@ -20,13 +21,13 @@ object ChangedScope {
   /** The winner changed no file. */
   case object Nothing extends ChangedScope
 
-  /** The table is not partitioned, or the winner's files do not tell. */
+  /** The table is not partitioned, or the partition of a file of the winner is not known. */
   case object WholeTable extends ChangedScope
 
   final case class Partitions(values: Set[Partition]) extends ChangedScope
 
   /** @param partitions
-    *   one entry per added or removed file, None where the file does not tell its partition
+    *   one entry per added or removed file; None if its partition is not known
     */
   def of(partitioned: Boolean, partitions: Iterable[Option[Partition]]): ChangedScope =
     if (partitions.isEmpty) Nothing
@@ -37,7 +38,7 @@ object ChangedScope {
 /** The partitions that an attempt writes or replaces, and those its predicates can select. */
 trait AttemptScope {
 
-  /** Whether the attempt covers every partition, also those that do not exist yet. */
+  /** Whether the attempt covers every partition, including those that do not exist yet. */
   def coversTable: Boolean
 
   def covers(partition: Partition): Boolean
@@ -45,8 +46,8 @@ trait AttemptScope {
   /** Whether the attempt covers no partition at all. */
   def isEmpty: Boolean
 
-  /** Whether anything that the winner changed lies in this scope. */
-  final def meets(changed: ChangedScope): Boolean = changed match {
+  /** Whether the winner changed anything in this scope. */
+  final def overlaps(changed: ChangedScope): Boolean = changed match {
     case ChangedScope.Nothing => false
     case ChangedScope.WholeTable => coversTable || !isEmpty
     case ChangedScope.Partitions(values) => coversTable || values.exists(covers)
@@ -61,9 +62,9 @@ object AttemptScope {
   }
 
   /** @param written
-    *   partitions of the files which the attempt adds or removes
+    *   partitions of the files that the attempt adds or removes
     * @param selects
-    *   the attempt's partition predicates; none where it selects nothing
+    *   the attempt's partition predicates; none if it selects nothing
     */
   final case class Partitions(
       written: Set[Partition],

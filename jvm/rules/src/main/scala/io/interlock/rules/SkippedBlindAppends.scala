@@ -2,18 +2,18 @@ package io.interlock.rules
 
 import scala.collection.immutable.SortedMap
 
-/** What a commit says of itself, as far as the serial order of commits depends on it.
+/** The facts of a commit on which the serial order of commits depends.
   *
   * @param isBlindAppend
   *   whether it added rows and had read nothing
   * @param changesData
-  *   whether it did more than move rows between files
+  *   whether it changed data, and did not only move rows between files
   * @param readsWhatItChanges
   *   whether it changed every row that it had read
   * @param readVersion
-  *   the version that it had read; none where it does not say
+  *   the version that it had read; none if it is not known
   * @param added
-  *   paths of the files that it added; `removed` of those that it removed
+  *   paths of the files that it added; `removed` has those that it removed
   */
 final case class SerialFacts(
     version: Long,
@@ -25,11 +25,12 @@ final case class SerialFacts(
     removed: Set[String]
 )
 
-/** The blind appends that an attempt has passed without a look, since under WriteSerializable they
-  * count as committed behind it.
+/** The blind appends that an attempt has passed without comparing rows, because WriteSerializable
+  * lets them count as committed after the attempt.
   *
-  * That ends with a winner that has read rows of such an append and comes before the attempt: no order
-  * is left in which only blind appends move, unless the attempt would not have read these rows either.
+  * A later winner may have read rows of such an append. The append then comes before that winner,
+  * and the winner before the attempt. So the append cannot be moved after the attempt any more, and
+  * its rows must be compared with the attempt's reads after all.
   *
   * @tparam A
   *   a commit, as the caller knows it
@@ -39,10 +40,10 @@ final class SkippedBlindAppends[A] private (
 ) {
   import SkippedBlindAppends._
 
-  /** Takes note of the next winner.
+  /** Removes the appends whose rows the next winner has read.
     *
     * @return
-    *   the appends of which it has read rows, each once, and what is left
+    *   the appends whose rows it has read, each once, and the remaining ones
     */
   def readBy(winner: A, facts: SerialFacts): (Seq[A], SkippedBlindAppends[A]) =
     if (facts.isBlindAppend)
@@ -60,7 +61,7 @@ final class SkippedBlindAppends[A] private (
     if (winner.readsWhatItChanges) winner.removed.exists(files)
     else winner.readVersion.forall(_ >= version)
 
-  /** Where a compaction has put the rows of files. */
+  /** The files that hold the rows of `files` after a compaction. */
   private def moved(files: Set[String], compaction: SerialFacts): Set[String] =
     if (files.exists(compaction.removed)) files -- compaction.removed ++ compaction.added
     else files
@@ -70,7 +71,7 @@ object SkippedBlindAppends {
   def none[A]: SkippedBlindAppends[A] = new SkippedBlindAppends(SortedMap.empty[Long, Skipped[A]])
 
   /** @param files
-    *   that hold its rows now
+    *   the files that hold its rows now
     */
   final private case class Skipped[A](append: A, files: Set[String])
 }

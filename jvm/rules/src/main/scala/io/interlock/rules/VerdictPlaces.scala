@@ -2,8 +2,9 @@ package io.interlock.rules
 
 import io.interlock.rules.OperationClass._
 
-/** Where in a matrix each verdict can stand. A rebase handles the pairs it is made for; elsewhere it
-  * would lose rows or bring deleted ones back, so that a policy which asks for it is refused.
+/** The cells of a matrix in which each verdict is permitted. A rebase handles only the pairs of
+  * classes that it is made for. In other cells it would lose rows or bring deleted ones back, so a
+  * policy with it there is refused.
   */
 private[rules] object VerdictPlaces {
 
@@ -23,12 +24,13 @@ private[rules] object VerdictPlaces {
     case Verdict.RemapRows => compactions(earlier) && later == Mutate
     case Verdict.RebaseCompaction =>
       (earlier == Append || earlier == Mutate) && compactions(later)
-    // Sound because a COMPACT MAJOR rewrites its whole scope, and the earlier one was no MAJOR.
+    // Correct because a COMPACT MAJOR rewrites its whole scope, and the earlier one was not a
+    // MAJOR.
     case Verdict.Supersede =>
       (earlier == CompactMinor || earlier == compaction) && later == CompactMajor
   }
 
-  /** The same in words, behind "can only stand". */
+  /** The permitted cells in words, to follow "can only stand". */
   def of(verdict: Verdict): String = verdict match {
     case Verdict.Fail | Verdict.ByFiles => "anywhere"
     case Verdict.AsIs => "where one of the two is APPEND"

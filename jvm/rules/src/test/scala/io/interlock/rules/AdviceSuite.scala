@@ -95,7 +95,7 @@ class AdviceSuite extends munit.FunSuite {
 
   test("the predicate: it selected rows, or could not be decided") {
     val selected = advise(update.copy(predicate = Some("(v > 3)"))).layout
-    assert(selected.startsWith("A predicate that selects none of the winner's rows"), selected)
+    assert(selected.startsWith("(v > 3) matched rows that the winner changed"), selected)
     val open = update.copy(predicate = Some("(v > rand())"), undecided = true)
     val undecided = advise(open).layout
     assert(undecided.startsWith("(v > rand()) could not be decided"), undecided)

@@ -39,7 +39,7 @@ class JudgeSuite extends munit.FunSuite {
     Some("D8")
   )
   check(
-    "an unpartitioned winner meets all",
+    "an unpartitioned winner overlaps with every attempt",
     Append,
     ChangedScope.WholeTable,
     Append,
@@ -84,7 +84,7 @@ class JudgeSuite extends munit.FunSuite {
     None
   )
   check(
-    "an attempt that only selects meets an unpartitioned winner",
+    "an attempt that only selects overlaps with an unpartitioned winner",
     Append,
     ChangedScope.WholeTable,
     Mutate,
@@ -187,7 +187,7 @@ class JudgeSuite extends munit.FunSuite {
     val met = Overlap(ConflictKind.ConcurrentDeleteRead, "both changed file a")
     assertEquals(
       Conflict.why(MergeSmallFiles, Mutate, overlap = Some(met)),
-      "MUTATE fails after MERGE_SMALLFILES if they meet, and both changed file a"
+      "MUTATE fails after MERGE_SMALLFILES if they overlap, and both changed file a"
     )
   }
 }

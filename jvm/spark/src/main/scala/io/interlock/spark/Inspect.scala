@@ -13,7 +13,7 @@ import org.apache.spark.sql.SparkSession
 /** What Interlock knows about the machine and a table's coordinator: for the Python package. */
 object Inspect {
 
-  /** What is wrong with hard links in a folder of this machine, null if nothing. */
+  /** What is wrong with hard links in a folder of this machine; null if they work. */
   def linkFault(folder: String): String = LinkProbe.fault(Path.of(folder)).orNull
 
   /** Why the coordinator of a table takes no commits of this session, null if it does. */

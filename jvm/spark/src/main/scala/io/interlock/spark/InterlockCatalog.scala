@@ -18,8 +18,9 @@ import org.apache.spark.sql.util.CaseInsensitiveStringMap
 
 /** Delta's catalog with an early check of `interlock.*` properties.
   *
-  * The transaction checks them again at every change of a table's metadata; here the statement
-  * fails before it writes anything, and ALTER TABLE sets beside a policy what the policy requires.
+  * The transaction checks them again at every change of a table's metadata. With the check here a
+  * statement fails before it writes anything, and ALTER TABLE adds the properties that a policy
+  * requires.
   */
 class InterlockCatalog extends DeltaCatalog {
   import InterlockCatalog._
@@ -79,7 +80,8 @@ class InterlockCatalog extends DeltaCatalog {
     }
 
   /** @param micros
-    *   since 1970 UTC; behind the last commit of a table with a policy it means the latest version
+    *   since 1970 UTC; a time after the last commit means the latest version if the table has a
+    *   policy
     */
   override def loadTable(ident: Identifier, micros: Long): Table = {
     val latest = Some(loadTable(ident)).collect { case table: DeltaTableV2 => table }
@@ -109,7 +111,7 @@ class InterlockCatalog extends DeltaCatalog {
     }
   }
 
-  /** What an ALTER TABLE must set beside what it says. */
+  /** The properties that an ALTER TABLE must set in addition to its own. */
   private def besideAlter(
       table: Map[String, String],
       set: Map[String, String],
@@ -125,7 +127,7 @@ class InterlockCatalog extends DeltaCatalog {
 
 private object InterlockCatalog {
 
-  /** Spark hands options over as properties of this prefix. */
+  /** Spark passes options as properties with this prefix. */
   val OptionPrefix = "option."
 
   /** Delta's name for the operation. */

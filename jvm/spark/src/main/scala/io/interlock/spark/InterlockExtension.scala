@@ -24,9 +24,9 @@ import org.apache.spark.interlock.metrics.InterlockMetrics
 import org.apache.spark.interlock.ui.InterlockTab
 import org.apache.spark.sql.SparkSessionExtensions
 
-/** Brings Interlock into a session: `spark.sql.extensions`, listed after Delta's own extension.
+/** The session extension for `spark.sql.extensions`, listed after Delta's.
   *
-  * Refuses a session that it cannot serve (see [[Handshake]]).
+  * Refuses a session in which versions do not fit together (see [[Handshake]]).
   */
 final class InterlockExtension extends (SparkSessionExtensions => Unit) {
   override def apply(extensions: SparkSessionExtensions): Unit = {
@@ -54,7 +54,8 @@ final class InterlockExtension extends (SparkSessionExtensions => Unit) {
   }
 }
 
-/** Keeps Delta's classes out of [[InterlockExtension]], which must load where Delta is missing. */
+/** Keeps Delta's classes out of [[InterlockExtension]], which must load even if Delta is missing.
+  */
 private object DeltaHook {
   def install(): Unit = org.apache.spark.sql.delta.interlock.transaction.TransactionHook.install()
 }

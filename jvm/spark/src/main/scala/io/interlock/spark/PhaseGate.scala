@@ -9,25 +9,29 @@ import org.apache.spark.sql.delta.{
   TransactionExecutionObserver
 }
 
-/** Holds the first transaction of a thread between "data written" and "commit" until it is opened.
+/** Stops the first transaction of a thread after it has written its data and before it commits,
+  * until the gate is opened.
   *
-  * The lab, the demo and the tests force commit orders with it: start the later job on a thread of
-  * its own behind a gate, wait until it has arrived, run the earlier job to its end, open the gate,
-  * whatever became of that. There is no deadline: nobody knows how long a job takes elsewhere.
+  * The lab, the demo and the tests force commit orders with it: start the later job on its own
+  * thread behind a gate, wait until it has arrived, run the earlier job to its end, and then open
+  * the gate even if that job failed. There is no deadline, since the time that a job takes depends
+  * on the machine.
   */
 final class PhaseGate extends TransactionExecutionObserver {
   private val arrived = new CountDownLatch(1)
   private val opened = new CountDownLatch(1)
   private val held = new AtomicBoolean(false)
 
-  /** Puts the gate on the calling thread. */
+  /** Installs the gate on the calling thread. */
   def install(): Unit = TransactionExecutionObserver.setObserver(this)
 
-  /** Takes whatever observer the calling thread has off it. */
+  /** Removes any observer from the calling thread. */
   def uninstall(): Unit =
     TransactionExecutionObserver.setObserver(NoOpTransactionExecutionObserver)
 
-  /** Whether a transaction stands before its commit, waiting up to `millis` milliseconds for it. */
+  /** Waits up to `millis` milliseconds for a transaction to reach its commit; returns whether one
+    * has.
+    */
   def awaitArrival(millis: Long): Boolean = arrived.await(millis, TimeUnit.MILLISECONDS)
 
   /** Lets the held transaction go on. */

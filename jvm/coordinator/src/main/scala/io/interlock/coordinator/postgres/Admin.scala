@@ -12,7 +12,7 @@ import io.interlock.coordinator._
 import org.apache.hadoop.conf.Configuration
 import org.apache.hadoop.fs.Path
 
-/** What `interlock coordinator` does, for the Python package: options in, JSON out. */
+/** The commands of `interlock coordinator`, called by the Python package: options in, JSON out. */
 object Admin {
   private val mapper = new ObjectMapper()
 
@@ -21,9 +21,9 @@ object Admin {
     * @param command
     *   init, upgrade, status or repair
     * @param options
-    *   [[PostgresSettings]]' keys; for repair also `table`, a table's folder
+    *   the keys of [[PostgresSettings]]; for repair also `table`, a table's folder
     * @return
-    *   an object of the command's results, or of `condition` and `parameters` of an error
+    *   a JSON object with the command's results, or with `condition` and `parameters` of an error
     */
   def run(command: String, options: java.util.Map[String, String]): String = {
     val all = options.asScala.toMap
@@ -86,8 +86,8 @@ object Admin {
     "updated" -> row.updated
   ).asJava
 
-  /** The last version in the table's log up to which none is missing behind the published ones; none
-    * where the log is on no disk of this machine.
+  /** The last version in the table's log that follows the published ones without a gap; none if the
+    * log is not on a disk of this machine.
     */
   private def inLog(row: TableRow): Option[Long] = {
     val log = TableLog(new Path(row.path), new Configuration())
@@ -113,7 +113,7 @@ object Admin {
     )
   }
 
-  /** The folder as the stores name it: a local one with its links resolved. */
+  /** The log's path as the stores use it; a local path has its symbolic links resolved. */
   private def logPath(table: String): Path = {
     val path = new Path(table, "_delta_log")
     val scheme = Option(path.toUri.getScheme)
@@ -124,7 +124,9 @@ object Admin {
     }
   }
 
-  /** Only a session knows which LogStore its object stores have; its next commit publishes too. */
+  /** Publishes on local disks only: which LogStore an object store needs is known only to a
+    * session, whose next commit publishes too.
+    */
   private def localOnly: TableLog => LogStore = log =>
     throw Refusals.badPath(log, "only a writer of the table can publish there: commit to it")
 }

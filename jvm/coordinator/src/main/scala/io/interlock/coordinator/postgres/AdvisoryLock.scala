@@ -8,10 +8,11 @@ import scala.util.{Try, Using}
 
 import io.interlock.coordinator.{ProcessLock, TableLog}
 
-/** An advisory lock of the database, held by a transaction that does nothing else: the server takes it
-  * back from a session that is dead, or idle for two seconds.
+/** An advisory lock of the database, held by a transaction that does nothing else. The server
+  * releases it if the session ends or is idle for two seconds.
   *
-  * Its session is opened when processes first meet, and closed by the server when it is not used.
+  * Its session is opened when processes first compete for a version, and closed by the server when
+  * it is idle.
   */
 final private[postgres] class AdvisoryLock(pool: ConnectionPool, log: TableLog)
     extends ProcessLock with AutoCloseable {
@@ -33,7 +34,7 @@ final private[postgres] class AdvisoryLock(pool: ConnectionPool, log: TableLog)
     else if (now - askedAt < BetweenAsks) Theirs(now)
     else {
       askedAt = now
-      // One that the server has closed is opened anew.
+      // If the server has closed the session, a new one is opened.
       Try(session.map(asked)).toOption.flatten.orElse {
         close()
         Try(asked(opened())).toOption
@@ -89,7 +90,7 @@ final private[postgres] class AdvisoryLock(pool: ConnectionPool, log: TableLog)
 private object AdvisoryLock {
   private val Granted = "SELECT pg_try_advisory_xact_lock(hashtextextended(?, ?))"
 
-  /** Tells these locks from those of others in the database. */
+  /** Keeps these locks apart from other applications' locks in the database. */
   private val Seed = 0x696e7465726cL
 
   private val Patience = 2.seconds

@@ -12,7 +12,7 @@ import com.zaxxer.hikari.{HikariConfig, HikariDataSource}
 import io.interlock.coordinator.{Causes, CoordinatorException}
 import org.postgresql.ds.PGSimpleDataSource
 
-/** A bounded number of connections to one database, opened when they are needed. */
+/** A pool of connections to one database, opened when they are needed. */
 final private[postgres] class ConnectionPool(settings: PostgresSettings) extends AutoCloseable {
   private val source =
     try new Connections(settings)
@@ -29,10 +29,10 @@ final private[postgres] class ConnectionPool(settings: PostgresSettings) extends
     */
   def use[A](work: Connection => A): A = Using.resource(connected(opened().getConnection))(work)
 
-  /** Runs `work` on a connection of its own, opened for it. */
+  /** Runs `work` on a new connection outside of the pool. */
   def fresh[A](work: Connection => A): A = Using.resource(open())(work)
 
-  /** A connection of one's own, to be closed. */
+  /** A new connection outside of the pool, which the caller closes. */
   def open(): Connection = connected(source.getConnection)
 
   override def close(): Unit = synchronized {
@@ -87,14 +87,14 @@ final private[postgres] class ConnectionPool(settings: PostgresSettings) extends
 }
 
 private[postgres] object ConnectionPool {
-  // What the pool accepts at least, in milliseconds.
+  // The least values that the pool accepts, in milliseconds.
   private val ShortestWait = 250L
   private val ShortestIdle = 10000L
 
   private val AddDriver = "Start Spark with --packages org.postgresql:postgresql:42.7.10, " +
     "which interlock.configure adds where the builder has the coordinator's url."
 
-  /** What to do, by the SQLSTATE that the server or the driver gave. */
+  /** Advice for the user, by the SQLSTATE of the server or the driver. */
   private def help(sqlState: String): String = sqlState.take(2) match {
     case "28" => "Correct the user, or what its password is read from."
     case "3D" => "Correct the database in the url, or create it."
@@ -103,7 +103,7 @@ private[postgres] object ConnectionPool {
         "gone for good, docs/coordinator.md says how its tables go on."
   }
 
-  /** The first line of what the server or the driver says, with its SQLSTATE. */
+  /** The first line of the server's or the driver's message, with its SQLSTATE. */
   def described(e: SQLException): String = {
     val text = Option(e.getMessage).flatMap(_.linesIterator.nextOption()).getOrElse("no message")
     s"$text (SQLSTATE ${Option(e.getSQLState).getOrElse("unknown")})"

@@ -9,9 +9,8 @@ import scala.util.control.NonFatal
 
 import io.interlock.coordinator.CoordinatorException
 
-/** Where the password of a database user comes from. Implementations have a constructor without
-  * parameters and serve many threads; they are asked for every new connection, so that a password
-  * may change.
+/** Gives the password of a database user. Implementations have a constructor without parameters and
+  * are thread-safe. They are asked for every new connection, so that the password may change.
   */
 trait CredentialProvider {
 
@@ -23,7 +22,9 @@ trait CredentialProvider {
 
 private[postgres] object CredentialProvider {
 
-  /** The provider of a class that the user names. What it throws is replaced: it may hold secrets. */
+  /** A provider of the class that the user names. Its exceptions are replaced, since they may hold
+    * secrets.
+    */
   def ofClass(className: String, refused: String => CoordinatorException): CredentialProvider = {
     val provider =
       try loader.loadClass(className).getDeclaredConstructor().newInstance()
@@ -34,7 +35,7 @@ private[postgres] object CredentialProvider {
     }
   }
 
-  /** The first line of a file that others cannot read. */
+  /** The first line of a file, which only its owner may be able to read. */
   def ofFile(file: String, refused: String => CoordinatorException): CredentialProvider = {
     val path = Paths.get(file)
     (_, _) => {

@@ -8,15 +8,14 @@ import scala.util.Using
 import io.interlock.coordinator._
 import org.apache.hadoop.fs.Path
 
-/** The functions of the schema `interlock`; one call, one transaction each. */
+/** Calls the functions of the schema `interlock`, each in a transaction of its own. */
 final private[postgres] class Database(pool: ConnectionPool) {
   import Database._
 
   def attach(log: TableLog, tableId: String, logHead: Long): TableState =
     state(pool, "attach(?, ?, ?)", log.path, tableId, logHead)
 
-  /** The transaction that was ratified as the head of an attached table; none if the head is
-    * foreign.
+  /** The transaction that was ratified at the head of a known table; none if the head is foreign.
     */
   def headTxn(log: TableLog, known: TableState): Option[String] = pool.use(
     rows(_, "attach(?, ?, ?)", Seq(log.path, "", known.head))(_.getString("head_txn"))
@@ -83,7 +82,8 @@ final private[postgres] class Database(pool: ConnectionPool) {
     )
   }
 
-  /** Asked on a connection of its own: the others may be as dead as the one that lost the reply. */
+  /** Asked on a new connection: those of the pool may be broken, like the one that lost the reply.
+    */
   def outcome(log: TableLog, attempt: UUID): Reply =
     pool.fresh(reply(_, "outcome(?, ?)", log.path, attempt))
 
@@ -131,8 +131,8 @@ private object Database {
   }
 
   /** @throws java.sql.SQLException
-    *   for the name of a staged file that leads out of the log's folder: no function of the schema
-    *   lets one in
+    *   if the name of a staged file leads out of the log's folder; no function of the schema
+    *   accepts such a name
     */
   private def content(row: ResultSet): Option[CommitContent] = {
     val sha256 = row.getBytes("sha256")

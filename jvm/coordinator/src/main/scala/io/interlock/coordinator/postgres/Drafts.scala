@@ -8,8 +8,8 @@ import scala.util.{Try, Using}
 
 import io.interlock.coordinator._
 
-/** The contents of a batch's commits: in memory, or in staged files where they are large. Serves one
-  * thread.
+/** The contents of a batch's commits: in memory, or in staged files if they are large. For use by
+  * one thread.
   */
 final private[postgres] class Drafts(
     publisher: Publisher,
@@ -21,16 +21,16 @@ final private[postgres] class Drafts(
   private var failed: Option[Throwable] = None
   private var ready = asked
 
-  /** The requests before the first whose content cannot be had. */
+  /** The requests before the first one whose content could not be read or staged. */
   def requests: Seq[CommitRequest] = ready
 
-  /** Why the request behind them has no content. */
+  /** Why the request after them has no content. */
   def failure: Option[Throwable] = failed
 
-  /** The contents of [[requests]] with `wanted` in them; the lines are read once.
+  /** The contents of [[requests]], stamped with `wanted`. The lines are read once.
     *
     * @throws java.lang.Exception
-    *   where there are none left, the [[failure]]
+    *   the [[failure]], if no request is left
     */
   def stamped(wanted: Stamp): Seq[CommitContent] = {
     if (!stamp.contains(wanted)) {
@@ -44,7 +44,7 @@ final private[postgres] class Drafts(
     contents
   }
 
-  /** Deletes what is staged for the requests of which `wanted` is true. */
+  /** Deletes the staged files of the requests for which `wanted` is true. */
   def discard(wanted: CommitRequest => Boolean): Unit = requests.zip(contents).foreach {
     case (request, content) => if (wanted(request)) publisher.discard(log, content)
   }

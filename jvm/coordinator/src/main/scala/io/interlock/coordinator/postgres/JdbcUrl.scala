@@ -3,7 +3,7 @@ package io.interlock.coordinator.postgres
 import scala.util.Try
 import scala.util.matching.Regex
 
-/** Where a database is, taken apart: only what is named here reaches the driver.
+/** A database's address, split into its parts: only these parts reach the driver.
   *
   * @param hosts
   *   names or addresses with their ports
@@ -14,7 +14,7 @@ final private[postgres] case class JdbcUrl(
     parameters: Map[String, String]
 ) {
 
-  /** As it may be shown. */
+  /** The address for texts, without parameters. */
   def place: String =
     hosts.map { case (host, port) => s"$host:$port" }.mkString(",") + s"/$database"
 }
@@ -24,8 +24,8 @@ private[postgres] object JdbcUrl {
   private val Form = """jdbc:postgresql://([^/?#@]+)/([\w.-]+)(?:\?([^#]*))?""".r
   private val Host = """([A-Za-z0-9._-]+|\[[0-9A-Fa-f:.]+\])(?::(\d{1,5}))?""".r
 
-  /** The parameters that the driver may be given, with the values that they take. All others are
-    * refused: some load classes, run commands or write files.
+  /** The permitted parameters, with the values that they take. All others are refused, since some
+    * of them load classes, run commands or write files.
     */
   private val allowed: Map[String, Regex] = Map(
     "ApplicationName" -> """[\w .:/-]{1,64}""".r,
@@ -42,7 +42,7 @@ private[postgres] object JdbcUrl {
   private def seconds = """\d{1,5}""".r
 
   /** @return
-    *   the parts, or what is wrong; that text holds no value of the URL
+    *   the parts, or a description of the mistake, which quotes no value of the URL
     */
   def parse(text: String): Either[String, JdbcUrl] = text match {
     case Form(hosts, database, query) =>
@@ -72,7 +72,8 @@ private[postgres] object JdbcUrl {
     }
   }
 
-  /** A name, unless it may be part of a secret that was put at the wrong place. */
+  /** The parameter's name, unless it may be a part of a password that was put in the wrong place.
+    */
   private def shown(parameter: String): String =
     if (parameter.matches("[A-Za-z]{1,40}=.*")) parameter.takeWhile(_ != '=') else "(unreadable)"
 

@@ -8,19 +8,19 @@ import scala.util.Try
 import io.interlock.coordinator.{LogFolder, TableLog}
 import org.apache.hadoop.fs.Path
 
-/** What a path must be to become the key of a table in the database. */
+/** Checks the path of a log, which is the key of the table in the database. */
 private[postgres] object LogPaths {
   private val Longest = 2000
   private val Control = """\p{Cntrl}""".r
   private val Dots = """(?i)(\.|%2e){1,2}""".r
 
   /** @throws io.interlock.coordinator.CoordinatorException
-    *   INTERLOCK_COORDINATOR_PATH for a path that may be another spelling of a table's, that hides
-    *   what it is, or that holds a password
+    *   INTERLOCK_COORDINATOR_PATH for a path that may be another spelling of a table's path, that
+    *   has control characters, or that holds a password
     */
   def check(log: TableLog): Unit = problem(log).foreach(found => throw Refusals.badPath(log, found))
 
-  /** The log without symbolic links, so that a table has one key whatever way leads to it. */
+  /** The log's path without symbolic links, so that a table has only one key. */
   def resolved(log: TableLog): TableLog =
     if (!LogFolder.isLocal(log)) log
     else

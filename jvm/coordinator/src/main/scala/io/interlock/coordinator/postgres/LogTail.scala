@@ -5,18 +5,18 @@ import scala.annotation.tailrec
 import io.interlock.coordinator._
 import org.apache.hadoop.fs.FileStatus
 
-/** Brings a table's log and its row in the database together. */
+/** Compares a table's log with its row in the database, and makes the two agree. */
 final private[postgres] class LogTail(context: StoreContext, log: TableLog) {
   import LogTail._
 
   private val database = context.database
   private val folder = LogFolder.of(log)
 
-  /** The transaction in the log at a version: "" if the commit there has none. */
+  /** The transaction id of a version in the log; "" if that commit has none. */
   def txnAt(version: Long): Option[String] =
     folder.firstLine(version).map(line => CommitLines.txnIdOf(line).getOrElse(""))
 
-  /** Where a commit of ours is. The log may have been cleaned of it since. */
+  /** The file of a commit by this process, which may have been removed from the log since. */
   def file(version: Long): FileStatus = folder.status(LogFolder.commitName(version))
     .getOrElse(new FileStatus(0, false, 1, 0, 0, log.file(version)))
 
@@ -32,8 +32,8 @@ final private[postgres] class LogTail(context: StoreContext, log: TableLog) {
     folder.names().collect { case CommitName(digits) => digits.toLong }
       .maxOption.getOrElse(-1L)
 
-  /** Compares ratified commits with the log, and publishes those that it lacks, in order, up to the
-    * first that is not in its place.
+  /** Compares ratified commits with the log and publishes the missing ones, in order, up to the
+    * first whose version another commit has.
     */
   @tailrec def settle(
       state: TableState,
@@ -47,20 +47,22 @@ final private[postgres] class LogTail(context: StoreContext, log: TableLog) {
       else Overtaken(done, commit)
   }
 
-  /** Tells the database of the foreign commit that stands at a ratified commit's version.
+  /** Tells the database of the foreign commit that has a ratified commit's version.
     *
     * @throws CoordinatorException
-    *   INTERLOCK_COORDINATOR_RESTORED if that commit is of the database's own lost future
+    *   INTERLOCK_COORDINATOR_RESTORED if the database itself ratified that commit before it was
+    *   restored
     */
   def revoke(state: TableState, ours: Ratified): TableState = {
     refuseLost(state, ours.version to ours.version)
     state.after(database.revoke(log, state.epoch, ours.version, ours.txnId))
   }
 
-  /** The log is ahead of the database: takes its further commits in, up to version `last`.
+  /** Adds the log's commits after the head to the database, up to version `last`.
     *
     * @throws CoordinatorException
-    *   INTERLOCK_COORDINATOR_RESTORED if any of them is of the database's own lost future
+    *   INTERLOCK_COORDINATOR_RESTORED if the database itself ratified one of them before it was
+    *   restored
     */
   def adopt(state: TableState, last: Long): TableState = {
     val settled = settleAll(state)
@@ -71,7 +73,9 @@ final private[postgres] class LogTail(context: StoreContext, log: TableLog) {
     }
   }
 
-  /** Settles all that is not known to be published, and marks or revokes it. */
+  /** Publishes all commits that are not known to be published, and marks or revokes them in the
+    * database.
+    */
   def settleAll(state: TableState): TableState = {
     val reply = database.tail(log)
     val now = state.after(reply)
@@ -87,7 +91,7 @@ final private[postgres] class LogTail(context: StoreContext, log: TableLog) {
       state.after(database.published(log.path, state.epoch, last.version, last.txnId))
     )
 
-  /** Why a commit that was published is another transaction's now. */
+  /** The error for a published commit whose version another transaction has now. */
   def replaced(state: TableState, ours: Ratified, theirs: String): CoordinatorException = {
     refuseLost(state, ours.version to ours.version)
     Refusals.overwritten(log, ours, theirs)
@@ -97,7 +101,7 @@ final private[postgres] class LogTail(context: StoreContext, log: TableLog) {
     versions.find(folder.firstLine(_).flatMap(CommitLines.stampOf).exists(state.misses))
       .foreach(version => throw Refusals.restored(log, version, state))
 
-  /** Whether the commit is at its version in the log, now that it was published if it could be. */
+  /** Publishes the commit if possible, and returns whether it is at its version in the log. */
   private def isInPlace(state: TableState, commit: Ratified): Boolean =
     txnAt(commit.version) match {
       case Some(found) => found == commit.txnId
@@ -113,7 +117,8 @@ final private[postgres] class LogTail(context: StoreContext, log: TableLog) {
     }
   }
 
-  /** Whether a staged file, which any writer of the table could have changed, is what was ratified. */
+  /** Whether a staged file has the ratified content: any writer of the table could have changed it.
+    */
   private def isWhole(content: CommitContent): Boolean = content match {
     case _: InMemory => true
     case StagedFile(name, size, sha256) =>
@@ -124,15 +129,15 @@ final private[postgres] class LogTail(context: StoreContext, log: TableLog) {
 private[postgres] object LogTail {
   private val CommitName = """(\d{20})\.json""".r
 
-  /** How ratified commits and the log compare. */
+  /** The result of comparing ratified commits with the log. */
   sealed trait Settled
 
-  /** All are in the log. */
+  /** All commits are in the log. */
   final case class InPlace(commits: Seq[Ratified]) extends Settled
 
   /** A foreign commit came to the log before this one; those before it are in the log. */
   final case class Overtaken(before: Seq[Ratified], ours: Ratified) extends Settled
 
-  /** This one was in the log, and is no more. */
+  /** This commit was in the log before, and is there no more. */
   final case class Contradicted(ours: Ratified) extends Settled
 }

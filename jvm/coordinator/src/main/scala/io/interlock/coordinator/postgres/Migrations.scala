@@ -6,7 +6,7 @@ import java.sql.{Connection, SQLException}
 
 import scala.util.Using
 
-/** One step of the schema: a resource `<name>.sql` beside this class. */
+/** One migration of the schema: a resource `<name>.sql` beside this class. */
 final private[postgres] case class Migration(version: Int, name: String) {
   def sql: String = Using.resource(getClass.getResourceAsStream(s"$name.sql"))(in =>
     new String(in.readAllBytes(), UTF_8)
@@ -16,7 +16,9 @@ final private[postgres] case class Migration(version: Int, name: String) {
     .map(byte => f"$byte%02x").mkString
 }
 
-/** The schema's versions, and the history of them in the table `interlock.migrations`. */
+/** The schema's migrations; the table `interlock.migrations` has the history of those that were
+  * run.
+  */
 private[postgres] object Migrations {
   val all: Seq[Migration] =
     Seq(
@@ -26,15 +28,17 @@ private[postgres] object Migrations {
     )
   val newest: Int = all.last.version
 
-  // One at a time: the lock is known to nobody else.
+  // Takes the lock under which only one process migrates at a time.
   private val Lock = "SELECT pg_advisory_xact_lock(hashtext('interlock.migrations'))"
 
-  /** Runs all steps that are missing, in one transaction, in which nothing else can run them.
+  /** Runs all missing migrations in one transaction, under a lock that keeps others from running
+    * them.
     *
     * @return
-    *   what was run
+    *   the migrations that were run
     * @throws java.sql.SQLException
-    *   3F000 where the database has another history than these steps; what a step's SQL raises
+    *   3F000 if the database's history differs from these migrations; or any error of a migration's
+    *   SQL
     */
   def run(connection: Connection): Seq[Migration] = {
     connection.setAutoCommit(false)
@@ -46,13 +50,13 @@ private[postgres] object Migrations {
     missing
   }
 
-  /** The version that the database has, 0 for none; none if the user may not know. */
+  /** The database's version, 0 if it has none; None if the user may not read it. */
   def version(connection: Connection): Option[Int] =
     if (!exists(connection, "to_regnamespace('interlock')")) Some(0)
     else if (!may(connection)) None
     else Some(checked(connection))
 
-  /** The version, after a look whether its steps are the ones which are known here. */
+  /** The version, after a check that its migrations are the ones known here. */
   private def checked(connection: Connection): Int = {
     val history = read(connection)
     if (history.isEmpty && exists(connection, "to_regclass('interlock.tables')"))

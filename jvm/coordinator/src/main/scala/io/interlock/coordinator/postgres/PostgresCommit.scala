@@ -5,7 +5,7 @@ import scala.util.{Failure, Success, Try}
 
 import io.interlock.coordinator._
 
-/** One batch of commits of consecutive versions. */
+/** Commits one batch of consecutive versions. */
 final private[postgres] class PostgresCommit(
     context: StoreContext,
     log: TableLog,
@@ -19,7 +19,7 @@ final private[postgres] class PostgresCommit(
   private val base = asked.head.version - 1
   private val tableId = asked.head.tableId
 
-  /** The requests that nothing known so far forbids to commit. */
+  /** The requests that may still be committed, by what is known so far. */
   private def requests = drafts.requests
 
   def run(): Seq[CommitOutcome] =
@@ -39,11 +39,11 @@ final private[postgres] class PostgresCommit(
         throw e
     }
 
-  /** What becomes of the request whose content cannot be had, and of those behind it. */
+  /** The outcomes of the request without content and of those after it. */
   private def withoutContent: Seq[CommitOutcome] =
     drafts.failure.toSeq.map(Failed) ++ asked.drop(requests.size + 1).map(_ => Taken(Seq.empty))
 
-  /** What would be an obstacle to publishing is found before anything is ratified. */
+  /** Finds obstacles to publishing before anything is ratified. */
   private def checkLog(): Unit =
     if (LogFolder.isLocal(log)) LinkProbe.require(log, new LocalFolder(log))
 
@@ -84,8 +84,8 @@ final private[postgres] class PostgresCommit(
     }
   }
 
-  /** Where the reply has a commit of the batch, a failure does not say that it is not made; only the
-    * log says so.
+  /** If the reply names a commit of the batch, a failure does not mean that the commit was not
+    * made; only the log can say so.
     */
   private def unlessFailed(reply: Reply)(
       found: => Option[Seq[CommitOutcome]]
@@ -93,18 +93,19 @@ final private[postgres] class PostgresCommit(
     def isOurs = requests.exists(request => reply.commits.exists(_.txnId == request.txnId))
     try found
     catch {
-      // A batch may be in the log in part; where a single commit should be, another one is.
+      // A part of the batch may be in the log; a single commit is not, since another one has its
+      // version.
       case e: CoordinatorException
           if requests.size == 1 && e.condition == "INTERLOCK_COORDINATOR_RESTORED" => throw e
       case NonFatal(e) if isOurs => Some(unknown(e))
     }
   }
 
-  /** The transaction at the version before the first request. Where reading is slow, the commit that
-    * this process published itself is not read again.
+  /** The transaction at the version before the first request. On slow storage, a commit that this
+    * process published itself is not read again.
     *
     * @throws CoordinatorException
-    *   where another commit stands in the place of that one, until a repair begins a new epoch
+    *   if another commit is in the place of that one, until a repair begins a new epoch
     */
   private def headTxn(state: TableState): String = {
     val own = state.own.filter(_ => state.head == base).filter(_.tableId == tableId)
@@ -115,15 +116,15 @@ final private[postgres] class PostgresCommit(
     found.orNull
   }
 
-  /** What stands between the log and the version before the first request is settled. */
+  /** Publishes, or marks as published, all ratified commits before the first request. */
   private def settled(state: TableState, commits: Seq[Ratified]): TableState =
     commits.find(_.version <= state.published) match {
       case Some(ours) => throw tail.replaced(state, ours, tail.txnAt(ours.version).getOrElse(""))
       case None => tail.settleAll(state)
     }
 
-  /** Other commits came first: those of them that nobody published yet are published. None if the
-    * log is not the one that the database knows.
+  /** The outcomes after other commits came first; those of them that are not published yet are
+    * published. None if the log is not the one that the database knows.
     */
   private def taken(state: TableState, commits: Seq[Ratified]): Option[Seq[CommitOutcome]] =
     tail.settle(state, commits) match {
@@ -139,18 +140,19 @@ final private[postgres] class PostgresCommit(
         Option.when(isCleaned)(lost(Seq.empty))
     }
 
-  /** The table has another id than the one that was read: so it became by a commit which the log has.
-    */
+  /** The table's id differs from the one that was read: a commit in the log has changed it. */
   private def otherTable(): Option[Seq[CommitOutcome]] = {
     val last = tail.lastVersion()
     Option.when(last > base)(lost(winners(last, Seq.empty)))
   }
 
-  /** The log begins anew where a table was dropped and created at the same place. */
+  /** The state for a new log, after the table was dropped and created again at the same path. */
   private def recreated(state: TableState): TableState =
     database.recreated(log, state, tableId, tail.lastVersion())
 
-  /** The outcomes if any of the requests is among `commits`, by an earlier call. */
+  /** The outcomes if an earlier call has ratified any of the requests, so that it is among
+    * `commits`.
+    */
   private def own(commits: Seq[Ratified]): Option[Seq[CommitOutcome]] = {
     val versions = commits.map(commit => commit.txnId -> commit.version).toMap
     Option.when(requests.exists(request => versions.contains(request.txnId))) {
@@ -171,8 +173,8 @@ final private[postgres] class PostgresCommit(
   private def lost(winners: Seq[CommitBody]): Seq[CommitOutcome] =
     Taken(winners) +: requests.tail.map(_ => Taken(Seq.empty))
 
-  /** The commits in the way, as long as they are small: a version that the database does not have is
-    * foreign and in the log.
+  /** The commits from the wanted version on, up to the first large one. A version that the database
+    * does not have is foreign and is read from the log.
     */
   private def winners(last: Long, commits: Seq[Ratified]): Seq[CommitBody] = {
     val known = commits.map(commit => commit.version -> commit).toMap
@@ -184,10 +186,12 @@ final private[postgres] class PostgresCommit(
 
 private object PostgresCommit {
 
-  /** Each try after the first follows an answer of the database that changed what is known. */
+  /** Each try after the first follows an answer of the database that changed the known state. */
   private val MostTries = 10
 
-  /** After which a reply is looked at again before it is acted on, in nanoseconds. */
+  /** If a reply took longer than this, in nanoseconds, the state is checked again before it is
+    * acted on.
+    */
   private val LongPause = 1000000000L
 
   private val MostWinners = 200L

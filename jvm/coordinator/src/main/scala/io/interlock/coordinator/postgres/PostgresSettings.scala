@@ -4,21 +4,21 @@ import scala.concurrent.duration._
 
 import io.interlock.coordinator.CoordinatorException
 
-/** How a coordinator's database is reached. Holds no secret: `credentials` reads it when a
-  * connection is made.
+/** The settings of a coordinator's database. They hold no password: `credentials` reads it when a
+  * connection is opened.
   *
   * @param name
   *   the coordinator's logical name
   * @param poolSize
-  *   the most connections of one process
+  *   the maximum number of connections of one process
   * @param statementTimeout
   *   how long one call may take, and how long a thread waits for a connection
   * @param lockTimeout
-  *   how long a call waits for another writer's
+  *   how long a call waits for another writer's lock
   * @param idleTimeout
-  *   after which an unused connection is closed
+  *   how long a connection may be unused before it is closed
   * @param unknownDeadline
-  *   how long the outcome of a commit whose reply was lost is asked for
+  *   how long the database is asked for the outcome of a commit whose reply was lost
   */
 final case class PostgresSettings private (
     name: String,
@@ -45,14 +45,14 @@ object PostgresSettings {
     Seq("poolSize", "statementTimeout", "lockTimeout", "idleTimeout", "unknownDeadline")
 
   /** @param settings
-    *   what stands under `spark.interlock.coordinator.<name>.`
+    *   the settings under `spark.interlock.coordinator.<name>.`
     * @throws CoordinatorException
     *   INTERLOCK_COORDINATOR_SETTING, which names the key and never shows the value
     */
   def of(name: String, settings: Map[String, String]): PostgresSettings =
     new Reader(name, settings, key => s"spark.interlock.coordinator.$name.$key").read()
 
-  /** The same from options of the command line, which errors name `--like-this`. */
+  /** The settings from options of the command line; errors name them `--like-this`. */
   private[postgres] def ofOptions(options: Map[String, String]): PostgresSettings =
     new Reader("coordinator", options, "--" + _.replaceAll("([A-Z])", "-$1").toLowerCase).read()
 

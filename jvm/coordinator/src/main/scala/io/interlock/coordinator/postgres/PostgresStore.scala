@@ -9,11 +9,11 @@ import io.delta.storage.LogStore
 import io.interlock.coordinator._
 import org.apache.hadoop.fs.{FileStatus, Path}
 
-/** Commits are ordered by a row of a Postgres database, one function call for each batch, and are
-  * then published as `N.json`.
+/** Orders the commits of each table by a row in a Postgres database, with one function call per
+  * batch, and then publishes them as `N.json`.
   *
-  * The log is right wherever the two differ: a version is committed once its own bytes are at
-  * `N.json`, and nothing there is ever overwritten.
+  * If log and database differ, the log is right: a version is committed once its bytes are at
+  * `N.json`, and no such file is ever overwritten.
   *
   * @param logStores
   *   Delta's LogStore of a log that is not on a local disk
@@ -24,12 +24,12 @@ final class PostgresStore(settings: PostgresSettings, logStores: TableLog => Log
   private val context =
     new StoreContext(settings, new Database(pool), Publisher.ratified(logStores))
 
-  /** As [[CommitStore.commit]].
+  /** See [[CommitStore.commit]].
     *
     * @throws CoordinatorException
-    *   INTERLOCK_COORDINATOR_UNAVAILABLE, _FAILED, _SCHEMA, _CREDENTIALS, _SETTING: no answer can be
-    *   had; INTERLOCK_COORDINATOR_RESTORED, INTERLOCK_COMMIT_OVERWRITTEN: the log and the database
-    *   contradict each other, and nothing is written before a repair
+    *   INTERLOCK_COORDINATOR_UNAVAILABLE, _FAILED, _SCHEMA, _CREDENTIALS, _SETTING: the database
+    *   gives no answer; INTERLOCK_COORDINATOR_RESTORED, INTERLOCK_COMMIT_OVERWRITTEN: the log and
+    *   the database contradict each other, and nothing is written before a repair
     */
   override def commit(log: TableLog, requests: Seq[CommitRequest]): Seq[CommitOutcome] =
     if (requests.isEmpty) Seq.empty
@@ -40,7 +40,7 @@ final class PostgresStore(settings: PostgresSettings, logStores: TableLog => Log
       if (real.path == log.path) outcomes else outcomes.map(PostgresStore.asAsked(log, _))
     }
 
-  /** As [[CommitStore.check]]: the database is asked for the table, whether it knows it or not. */
+  /** See [[CommitStore.check]]: asks the database for the table, even if it does not know it. */
   override def check(log: TableLog): Unit = {
     LogPaths.check(log)
     val _ = context.refusing(context.database.tail(LogPaths.resolved(log)))
@@ -59,7 +59,7 @@ final class PostgresStore(settings: PostgresSettings, logStores: TableLog => Log
     lock
   }
 
-  /** Also tells the database what of this process is published, if it can be told. */
+  /** Before that, tries to tell the database which commits of this process are published. */
   override def close(): Unit = {
     new JHashMap(context.states).asScala.foreach { case (path, state) =>
       state.own.foreach(own =>
@@ -73,7 +73,7 @@ final class PostgresStore(settings: PostgresSettings, logStores: TableLog => Log
 
 private object PostgresStore {
 
-  /** The outcome with its files by the path that the log was asked for. */
+  /** The outcome with the file paths spelt as in the request's log. */
   def asAsked(log: TableLog, outcome: CommitOutcome): CommitOutcome = {
     def asked(file: FileStatus): FileStatus = {
       file.setPath(new Path(log.path, file.getPath.getName))
@@ -87,17 +87,19 @@ private object PostgresStore {
   }
 }
 
-/** What the commits of a process share. */
+/** The state that all commits of a process share. */
 final private[postgres] class StoreContext(
     val settings: PostgresSettings,
     val database: Database,
     val publisher: Publisher
 ) {
 
-  /** The last known state of each table: a guess which the database confirms or corrects. */
+  /** The last known state of each table, which the database confirms or corrects. */
   val states: JMap[Path, TableState] = RecentlyUsed.map()
 
-  /** Turns what the database refuses, where nothing was committed, into an error that tells it. */
+  /** Turns a refusal by the database, after which nothing was committed, into a
+    * CoordinatorException.
+    */
   def refusing[A](work: => A): A =
     try work
     catch { case e: java.sql.SQLException => throw Refusals.of(settings, e) }

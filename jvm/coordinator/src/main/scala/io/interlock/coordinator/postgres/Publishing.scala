@@ -9,7 +9,7 @@ import scala.util.{Failure, Success, Try}
 import io.interlock.coordinator._
 import org.slf4j.LoggerFactory
 
-/** Publishes what was ratified of a batch, in order. */
+/** Publishes the ratified commits of a batch, in order. */
 final private[postgres] class Publishing(
     context: StoreContext,
     log: TableLog,
@@ -19,7 +19,7 @@ final private[postgres] class Publishing(
   import Publishing._
 
   /** @throws CoordinatorException
-    *   INTERLOCK_COORDINATOR_RESTORED where none of the batch could be published
+    *   INTERLOCK_COORDINATOR_RESTORED if no commit of the batch could be published
     */
   def apply(state: TableState, reply: Reply, contents: Seq[CommitContent]): Seq[CommitOutcome] = {
     val ratified = reply.commits.map(_.txnId).toSet
@@ -65,7 +65,9 @@ final private[postgres] class Publishing(
     }
   }
 
-  /** The foreign commit stays, whether or not the database can be told now. */
+  /** The outcome after a foreign commit took the version; it stays, even if the database cannot be
+    * told now.
+    */
   private def overtaken(state: TableState, ours: Ratified, isFirst: Boolean): CommitOutcome = {
     try context.states.put(log.path, tail.revoke(state, ours))
     catch {

@@ -10,7 +10,7 @@ import scala.util.control.NonFatal
 import io.interlock.coordinator._
 import org.slf4j.LoggerFactory
 
-/** What the database said to a batch. */
+/** The database's answer for a batch. */
 sealed private[postgres] trait Verdict
 final private[postgres] case class Answered(reply: Reply) extends Verdict
 
@@ -20,7 +20,7 @@ final private[postgres] case class NotMade(cause: Throwable) extends Verdict
 /** The reply was lost, and the database could not be asked within the deadline. */
 final private[postgres] case class NoAnswer(cause: Throwable) extends Verdict
 
-/** The one call that lets a batch in, and the question what became of it if its reply was lost. */
+/** The call that ratifies a batch, and the call that asks for its outcome if the reply was lost. */
 final private[postgres] class Ratification(
     context: StoreContext,
     log: TableLog,
@@ -32,9 +32,9 @@ final private[postgres] class Ratification(
   private val attempt = UUID.randomUUID()
 
   /** @throws java.sql.SQLException
-    *   where the database itself says that it did nothing
+    *   if the database itself says that it changed nothing
     * @throws CoordinatorException
-    *   where it was not reached
+    *   if the database was not reached
     */
   def ask(state: TableState, headTxn: String, contents: Seq[CommitContent]): Verdict = {
     reached(CommitPhase.Ratifying)
@@ -56,8 +56,8 @@ final private[postgres] class Ratification(
     }
   }
 
-  /** Whether the batch still counts, as the database and the log say: a process that was paused for
-    * long may find another table at the path.
+  /** Whether the batch is still valid by the database and the log: while a process was paused, the
+    * table at the path may have been replaced.
     */
   def isInForce(headTxn: String): Boolean =
     context.database.outcome(log, attempt).status == "committed" &&
@@ -88,14 +88,14 @@ final private[postgres] class Ratification(
 private object Ratification {
   private val logger = LoggerFactory.getLogger(classOf[Ratification])
 
-  // Between two questions, in milliseconds.
+  // The pause between two questions, in milliseconds.
   private val FirstPause = 50L
   private val LongestPause = 1000L
 }
 
 private[postgres] object Pause {
 
-  /** Waits, and says whether it has: an interrupt ends it and stays set. */
+  /** Waits, and returns whether it waited the whole time: an interrupt ends it and stays set. */
   def apply(millis: Long): Boolean =
     try {
       Thread.sleep(millis)

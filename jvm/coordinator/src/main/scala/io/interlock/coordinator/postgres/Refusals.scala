@@ -4,17 +4,17 @@ import java.sql.SQLException
 
 import io.interlock.coordinator.{CommitContent, CoordinatorException, StagedFile, TableLog}
 
-/** Why nothing was committed. */
+/** The errors that say why nothing was committed. */
 private[postgres] object Refusals {
 
   /** SQLSTATEs of a database without the schema, or with another version of it. */
   private val schemaStates = Set("3F000", "42883", "42P01", "42704")
 
-  /** Classes of SQLSTATE with which the server says that it has rolled back. */
+  /** Classes of SQLSTATE after which the server has rolled back. */
   private val rolledBack = Set("22", "23", "25", "3F", "40", "42", "55", "P0")
   private val QueryCancelled = "57014"
 
-  /** Whether the server itself says that a call did nothing. */
+  /** Whether the server itself says that a call changed nothing. */
   def isFinal(e: SQLException): Boolean = Option(e.getSQLState)
     .exists(state => state == QueryCancelled || rolledBack.contains(state.take(2)))
 
@@ -30,7 +30,8 @@ private[postgres] object Refusals {
     )
   }
 
-  /** The log has a commit that the database ratified in a future which it does not know. */
+  /** The log has a commit that the database ratified before it was restored from an older backup.
+    */
   def restored(log: TableLog, version: Long, state: TableState): CoordinatorException =
     new CoordinatorException(
       "INTERLOCK_COORDINATOR_RESTORED",
@@ -54,7 +55,7 @@ private[postgres] object Refusals {
     )
 
   /** @param content
-    *   what a ratified commit should have been published from
+    *   the content from which a ratified commit should have been published
     */
   def contentGone(
       log: TableLog,
@@ -77,7 +78,7 @@ private[postgres] object Refusals {
     Map("path" -> log.path.toString.replaceAll("\\p{Cntrl}", "?"), "problem" -> problem)
   )
 
-  /** The answers of the database never settled: other writers, or something else, kept changing it. */
+  /** The database's state changed between all tries, by other writers or for another reason. */
   def unsettled(settings: PostgresSettings, status: String): CoordinatorException =
     new CoordinatorException(
       "INTERLOCK_COORDINATOR_FAILED",

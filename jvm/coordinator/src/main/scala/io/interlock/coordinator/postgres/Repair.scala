@@ -3,18 +3,18 @@ package io.interlock.coordinator.postgres
 import io.interlock.coordinator._
 import org.apache.hadoop.fs.Path
 
-/** What a repair did.
+/** The result of a repair.
   *
   * @param head
   *   the table's last version
   * @param published
-  *   how many ratified commits were brought into the log, or found there
+  *   the number of ratified commits that were published, or found in the log
   * @param adopted
-  *   how many foreign commits the database learnt of
+  *   the number of foreign commits that were added to the database
   * @param newEpoch
-  *   whether the database contradicted the log and starts anew from it
+  *   whether the database contradicted the log and now starts again from the log
   * @param swept
-  *   orphaned files that were deleted
+  *   the orphaned files that were deleted
   */
 final private[postgres] case class Repaired(
     head: Long,
@@ -25,12 +25,12 @@ final private[postgres] case class Repaired(
     swept: Seq[Path]
 )
 
-/** Makes the database agree with a table's log, which is right wherever the two differ. */
+/** Makes the database agree with a table's log; if the two differ, the log is right. */
 final private[postgres] class Repair(context: StoreContext) {
   private val database = context.database
 
   /** @param olderThanMillis
-    *   orphaned files that are younger stay
+    *   orphaned files that are younger are kept
     */
   def run(named: TableLog, olderThanMillis: Long): Repaired = {
     LogPaths.check(named)
@@ -54,8 +54,8 @@ final private[postgres] class Repair(context: StoreContext) {
     )
   }
 
-  /** The state after all that is missing was published and adopted; none if log and database
-    * contradict each other.
+  /** The state after all ratified commits were published and all foreign ones adopted; none if log
+    * and database contradict each other.
     */
   private def agree(tail: LogTail, before: TableState, log: TableLog): Option[TableState] =
     try if (isReplaced(tail, before, log)) None
@@ -68,7 +68,7 @@ final private[postgres] class Repair(context: StoreContext) {
       }
     catch { case e: CoordinatorException if Repair.contradictions(e.condition) => None }
 
-  /** Whether the log has another commit at the head than the one that was ratified. */
+  /** Whether the log has another commit at the head's version than the ratified one. */
   private def isReplaced(tail: LogTail, state: TableState, log: TableLog): Boolean = {
     val ratified = database.headTxn(log, state)
     tail.txnAt(state.head).exists(found => ratified.exists(_ != found))

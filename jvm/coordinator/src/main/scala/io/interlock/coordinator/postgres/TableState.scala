@@ -2,17 +2,17 @@ package io.interlock.coordinator.postgres
 
 import io.interlock.coordinator.{CommitContent, Stamp}
 
-/** A commit that this process has published itself, and the table's id after it. */
+/** A commit that this process published itself, with the table's id after it. */
 final private[postgres] case class OwnCommit(txnId: String, tableId: String)
 
-/** What the database knows of a table.
+/** The database's state of a table.
   *
   * @param sequence
-  *   counts revocations within the epoch
+  *   the number of revocations in the epoch
   * @param head
   *   the last version that was ratified or adopted; -1 for none
   * @param own
-  *   the commit at the head, if this process has published it
+  *   the commit at the head, if this process published it
   * @param published
   *   the last version that is known to be in the log
   */
@@ -25,7 +25,7 @@ final private[postgres] case class TableState(
     own: Option[OwnCommit]
 ) {
 
-  /** The same table as it is after a call. */
+  /** The table's state after a call. */
   def after(reply: Reply): TableState = copy(
     epoch = reply.epoch,
     sequence = reply.sequence,
@@ -34,11 +34,11 @@ final private[postgres] case class TableState(
     own = own.filter(_ => reply.head == head)
   )
 
-  /** What commits carry that are ratified now. */
+  /** The stamp of commits that are ratified now. */
   def stamp: Stamp = Stamp(coordinator, epoch, sequence)
 
-  /** Whether a commit with this stamp, in the log and not in the database, was ratified by the
-    * database's own future: then this is an old copy of it.
+  /** Whether the database once ratified the commit with this stamp but no longer knows it: then it
+    * was restored from an older backup.
     */
   def misses(found: Stamp): Boolean = found.coordinator == coordinator &&
     (found.epoch > epoch || found.epoch == epoch && found.sequence >= sequence)
@@ -62,7 +62,7 @@ final private[postgres] case class TableRow(
 /** A ratified commit.
   *
   * @param content
-  *   none where the database holds it no longer, or did not send it
+  *   none if the database no longer holds it, or did not send it
   */
 final private[postgres] case class Ratified(
     version: Long,

@@ -2,20 +2,20 @@ package io.interlock.rules.advice
 
 import io.interlock.rules._
 
-/** What would have let both jobs through, and whether running the later one again helps.
+/** How both jobs could have succeeded, and whether it helps to run the later one again.
   *
   * @param policies
   *   policies under which this pair always succeeds
   * @param policiesByFiles
-  *   policies under which it succeeds if the two touch other files
+  *   policies under which it succeeds if the two touch different files
   * @param policiesByRows
-  *   policies under which it succeeds if the two touch other rows
+  *   policies under which it succeeds if the two touch different rows
   * @param layout
   *   the predicate, the partitioning or the order that keeps such jobs apart, as a sentence
   * @param retryHelps
   *   whether the statement may succeed when it is run again
   * @param retry
-  *   the same with its reason, as a sentence
+  *   whether it helps and why, as a sentence
   */
 final case class Advice(
     policies: Seq[String],
@@ -59,8 +59,8 @@ object Advice {
 
   private def layoutOf(rejection: Rejection): String = rejection.kind match {
     case ConflictKind.ConcurrentWrite =>
-      "RESTORE, CLONE and CONVERT run alone: let no other job commit meanwhile. For other jobs, let " +
-        "the log keep commits for longer than they take (delta.logRetentionDuration)."
+      "RESTORE, CLONE and CONVERT fail if any other job commits while they run: run them alone. For " +
+        "other jobs, set delta.logRetentionDuration to more than the longest job takes."
     case ConflictKind.ConcurrentTransaction => "Give each streaming query a checkpoint of its own."
     case ConflictKind.MetadataChanged =>
       "Change a table's schema, properties or policy while no other job writes to it."
@@ -71,10 +71,12 @@ object Advice {
 
   private def ofPredicate(rejection: Rejection): Option[String] = rejection.predicate.map {
     case selected if !rejection.undecided =>
-      s"A predicate that selects none of the winner's rows, as $selected did, meets it no more."
+      s"$selected matched rows that the winner changed; a predicate that matches none of them will " +
+        "not conflict."
     case open =>
-      s"$open could not be decided on the winner's rows: compare columns with constants, " +
-        "without subqueries, functions of one's own, random values or the current time."
+      s"$open could not be decided for the winner's rows, so it counts as matching them: compare " +
+        "columns with constants, without subqueries, user-defined functions, random values or the " +
+        "current time."
   }
 
   private def ofPartitions(rejection: Rejection): Option[String] = {
@@ -82,23 +84,23 @@ object Advice {
     val columns = rejection.partitionColumns.mkString(", ")
     Some(
       if (rejection.partitionColumns.isEmpty)
-        "Partition the table by a column that tells the jobs apart, and name its values in " +
-          s"their predicates: $apart"
+        "Partition the table by a column whose values differ between the jobs, and compare it " +
+          s"with constants in their predicates: $apart"
       else if (rejection.isCompaction)
-        s"Compact partitions that other jobs are done with, by PARTITION ($columns): $apart"
+        s"Compact only partitions that no other job writes to, by PARTITION ($columns): $apart"
       else if (rejection.later.contains(OperationClass.Mutate))
         s"Compare $columns with constants in the predicate (in ON, for MERGE): $apart"
-      else s"Write other values of $columns: $apart"
+      else s"Write other values of $columns than the winner did: $apart"
     )
   }
 
   private def retryOf(rejection: Rejection): (Boolean, String) = rejection.kind match {
     case ConflictKind.ConcurrentTransaction =>
-      false -> "No: the other query with this checkpoint has written the batch."
+      false -> "No: another query with the same checkpoint has already written this batch."
     case ConflictKind.ProtocolChanged =>
-      false -> "No: look first at what the table has become."
+      false -> "No: first look at how the table was changed."
     case _ if rejection.isCompaction =>
-      true -> "Yes: its inputs are gone, and a new run compacts the files that are there then."
+      true -> "Yes: its inputs are gone; a new run compacts the files that the table has by then."
     case _ => true -> "Yes: a new run reads what the winner has written."
   }
 }

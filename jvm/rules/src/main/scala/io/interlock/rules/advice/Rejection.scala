@@ -2,20 +2,20 @@ package io.interlock.rules.advice
 
 import io.interlock.rules.{ConflictKind, OperationClass}
 
-/** A rejected commit, as far as advice depends on it.
+/** The facts of a rejected commit that advice depends on.
   *
   * @param policy
-  *   that of the table when it was rejected
+  *   the table's policy when the commit was rejected
   * @param earlier
   *   the class of the winner
   * @param later
   *   the class of the attempt
   * @param partitionColumns
-  *   those of the table
+  *   the partition columns of the table
   * @param predicate
-  *   the attempt's predicate that selected rows of the winner, or could not be decided
+  *   the attempt's predicate that matched rows the winner changed, or that could not be decided
   * @param undecided
-  *   whether it could not be decided
+  *   whether that predicate could not be decided
   */
 final case class Rejection(
     kind: ConflictKind,

@@ -2,18 +2,19 @@ package io.interlock.rules.rebase
 
 /** A run of rows which a compaction copied from one file into another, in order.
   *
-  * The rank space of `source` is its rows without those of `vector`, counted from 0: the rows which
-  * the compaction found alive. Its rows `start until start + rows` are the rows
-  * `target until target + rows` of the output. A segment of no rows says that there were none.
+  * The rank space of `source` is the rows that the compaction found alive, counted from 0: all rows
+  * that are not in `vector`. Its rows `start until start + rows` are the rows `target until target
+  * + rows` of the output. A segment of no rows says that the source had no live rows.
   *
-  * Deletion vectors are named by tokens here and below; the empty token is no vector.
+  * Here and below a deletion vector is identified by a token; the empty token means that there is
+  * none.
   */
 final case class Segment(source: String, vector: String, start: Long, rows: Long, target: Long) {
 
-  /** The first row of the rank space behind it. */
+  /** The first rank after the segment. */
   def end: Long = start + rows
 
-  /** Whether the rows of `before` and these are one run. */
+  /** Whether these rows directly follow those of `before`, in source and output. */
   private[rebase] def continues(before: Segment): Boolean =
     source == before.source && vector == before.vector && start == before.end &&
       target == before.target + before.rows
@@ -22,40 +23,40 @@ final case class Segment(source: String, vector: String, start: Long, rows: Long
 /** A file which a compaction wrote.
   *
   * @param rows
-  *   how many rows it holds, dead ones included
+  *   the number of its rows, dead ones included
   * @param dead
-  *   rows that are dead already when the file appears in the table, or are to be
+  *   rows that are dead when the file is added to the table, or that the rebase marks dead
   * @param segments
-  *   where its rows come from, in any order
+  *   the sources of its rows, in any order
   */
 final case class Output(path: String, rows: Long, dead: RowSet, segments: Seq[Segment]) {
 
-  /** Whether there is nothing left to read in it, so that the table need not keep it. */
+  /** Whether all its rows are dead, so that the table need not keep it. */
   def isDead: Boolean = dead.size == rows
 }
 
-/** A compaction of one winner or attempt.
+/** The compaction that a winner or an attempt made.
   *
   * @param inputs
-  *   the files it removes, and for each the token of the vector which it removes it with
+  *   the files that it removes, each with the token of the vector with which it removes it
   */
 final case class Compaction(inputs: Map[String, String], outputs: Seq[Output])
 
-/** What a MUTATE did to a file that was there.
+/** A change that a MUTATE made to an existing file.
   *
   * @param before
-  *   token of the vector which it removed the file with
+  *   token of the vector with which it removed the file
   * @param after
-  *   token of the vector which it added the file again with; None where it did not: all rows are
-  *   dead or copied into other files
+  *   token of the vector with which it added the file again; None if it did not, because all rows
+  *   are dead or were copied into other files
   */
 final case class FileChange(path: String, before: String, after: Option[String])
 
-/** What REMAP_ROWS makes of a MUTATE's changes.
+/** The result of REMAP_ROWS: a MUTATE's changes after a compaction.
   *
   * @param replaced
-  *   the files which the compaction removed: the MUTATE removes and adds them no longer
+  *   the files that the compaction removed, which the MUTATE therefore no longer removes and adds
   * @param dead
-  *   for each output in which the MUTATE kills rows, all its dead rows, old and new
+  *   all dead rows of each output in which the MUTATE marks rows dead
   */
 final case class Remapped(replaced: Set[String], dead: Map[String, RowSet])

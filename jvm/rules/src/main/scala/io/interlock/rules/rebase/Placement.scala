@@ -3,45 +3,45 @@ package io.interlock.rules.rebase
 import scala.annotation.tailrec
 import scala.util.control.NoStackTrace
 
-/** Where the rows of one file went in a compaction.
+/** The places of the rows of one file in a compaction's outputs.
   *
   * @param pieces
   *   its segments in the order of its rank space; none overlap
   */
 final private[rebase] class Placement private (source: String, val pieces: IndexedSeq[Piece]) {
 
-  /** The vector of the rank space. */
+  /** The deletion vector with which the compaction read the file, by its token. */
   def vector: String = pieces.head.segment.vector
 
-  /** How many rows went where the pieces say. */
+  /** The number of rows whose place is known. */
   def rows: Long = pieces.map(_.segment.rows).sum
 
-  /** How many rows of the rank space, up to the end of the last piece, are in no piece. Those of an
-    * output that was dropped, as all its rows had died, are so missing.
+  /** The number of ranks before the end of the last piece that are in no piece: their output was
+    * dropped because all its rows were dead.
     */
   def missing: Long = pieces.last.segment.end - rows
 
-  /** Marks the places of all rows. */
+  /** Marks the new places of all rows. */
   def killAll(marks: String => RowSet.Builder): Unit =
     pieces.foreach { case Piece(segment, output) =>
       marks(output).addRange(segment.target, segment.target + segment.rows)
     }
 
-  /** Marks the places of some rows: one pass over rows, vector and pieces together.
+  /** Marks the new places of some rows, in one pass over rows, vector and pieces.
     *
     * @param rows
     *   rows of the file
     * @param gone
     *   the rows of [[vector]]
     * @param marks
-    *   what to mark in, by output
+    *   the dead rows to add to, by output
     */
   def kill(rows: RowSet, gone: RowSet, marks: String => RowSet.Builder): Unit = {
     if (rows.minus(gone).size < rows.size)
       throw new Unproved(s"rows of $source die that the compaction had found dead")
     val (dying, absent) = (rows.bounds, gone.bounds)
     val into = pieces.map(piece => marks(piece.output))
-    // The row `row` of the run `run` has `before` absent rows and the pieces up to `at` behind it.
+    // Before row `row` of run `run` there are `before` dead rows and all pieces up to `at`.
     @tailrec def mark(run: Int, row: Long, skip: Int, before: Long, at: Int): Unit = {
       val rank = row - before
       if (skip < absent.length && absent(skip) < row)
@@ -61,11 +61,11 @@ final private[rebase] class Placement private (source: String, val pieces: Index
     if (dying.nonEmpty) mark(run = 0, row = dying(0), skip = 0, before = 0, at = 0)
   }
 
-  /** The same among the rows that are alive now: ranks in the rank space of a newer vector, places
-    * among the live rows of the outputs.
+  /** The placement of the rows that are still alive: its ranks are those under a newer vector, and
+    * its places are counted among the live rows of the outputs.
     *
     * @param newer
-    *   the vector which the source was removed with
+    *   the vector with which the source was removed
     * @param dead
     *   the dead rows of the outputs; rows that are missing are dead too
     */
@@ -91,7 +91,7 @@ private[rebase] object Placement {
   /** The placements of the sources of some outputs.
     *
     * @throws Unproved
-    *   where the segments contradict one another
+    *   if the segments contradict one another
     */
   def of(outputs: Seq[Output]): Map[String, Placement] = {
     outputs.foreach(checkTargets)
@@ -120,7 +120,7 @@ private[rebase] object Placement {
 /** Ends a rebase that cannot be proved safe.
   *
   * @param reason
-  *   finishes a sentence that ends with "because"
+  *   a clause to follow "because"
   */
 final private[rebase] class Unproved(val reason: String) extends Exception(reason) with NoStackTrace
 

@@ -4,29 +4,31 @@ import scala.collection.mutable
 
 /** The rebases over deletion vectors (design, section 2), as functions on what jobs did to files.
   *
-  * Each turns an attempt into one that is right on top of one winner; several winners are gone
-  * through in the order of their versions. A Left is the reason why that cannot be proved safe: a
-  * clause that finishes a sentence ending in "because".
+  * Each rewrites an attempt so that it is right after one winner; several winners are handled in
+  * the order of their versions. A Left is the reason why that cannot be proved safe, as a clause to
+  * follow "because".
   *
   * @param vectors
   *   the rows of a deletion vector by its token; never asked for the empty token
   */
 final class Rebases(vectors: String => RowSet) {
 
-  /** REMAP_ROWS: rows which a MUTATE kills in files that a compaction replaced die in its outputs.
+  /** REMAP_ROWS: rows that a MUTATE marks dead in files which a compaction replaced are marked dead
+    * in the compaction's outputs.
     *
-    * Row `p` of a file has rank `p` less the dead rows before it that the compaction left behind,
-    * and stands where a segment says that this rank went.
+    * The rank of row `p` of a file is `p` minus the number of rows before it that were dead when
+    * the compaction read the file. A segment says where the row of this rank is now.
     */
   def remapRows(changes: Seq[FileChange], winner: Compaction): Either[String, Remapped] = proved {
     val moved = changes.filter(change => winner.inputs.contains(change.path))
     Remapped(moved.map(_.path).toSet, dead(moved, winner))
   }
 
-  /** REBASE_COMPACTION: what a MUTATE did to inputs is done to the outputs.
+  /** REBASE_COMPACTION: rows that a MUTATE marked dead in the compaction's inputs are marked dead
+    * in its outputs.
     *
-    * An input that is gone is no input any more; one whose vector grew is removed with that vector.
-    * Outputs whose rows are now all dead are kept, see [[Output.isDead]].
+    * An input that the MUTATE removed is no longer an input; an input whose vector grew is removed
+    * with the new vector. Outputs whose rows are now all dead are kept, see [[Output.isDead]].
     */
   def rebaseCompaction(
       attempt: Compaction,
@@ -42,9 +44,9 @@ final class Rebases(vectors: String => RowSet) {
 
   /** SUPERSEDE: a compaction of a whole scope removes the outputs of a compaction of a part of it.
     *
-    * The live rows of these outputs must be rows that the attempt copied, and nothing else. The
-    * attempt's lineage then starts at the outputs, so that a MUTATE that began before both can
-    * follow its rows through both.
+    * The live rows of these outputs must all be rows that the attempt copied. The attempt's lineage
+    * then starts at the outputs, so that a MUTATE that began before both can follow its rows
+    * through both.
     *
     * @param vectorOf
     *   the token of the vector with which the winner added an output
@@ -70,9 +72,10 @@ final class Rebases(vectors: String => RowSet) {
     Compaction(attempt.inputs -- shared ++ replaced.map(o => o.path -> vectorOf(o.path)), outputs)
   }
 
-  /** BY_ROWS: the dead rows, old and new, of the files that both jobs changed.
+  /** BY_ROWS: all dead rows of each file that both jobs changed.
     *
-    * Both must have marked rows of the same file, as it was with the same vector, and no row twice.
+    * Both must have started from the same deletion vector of the file, and must not have marked the
+    * same row.
     */
   def uniteRows(
       attempt: Seq[FileChange],
@@ -95,7 +98,7 @@ final class Rebases(vectors: String => RowSet) {
     }.toMap
   }
 
-  /** The dead rows, old and new, of the outputs in which changes to a compaction's inputs kill. */
+  /** All dead rows of each output in which changes to the compaction's inputs mark rows dead. */
   private def dead(changes: Seq[FileChange], compaction: Compaction): Map[String, RowSet] =
     if (changes.isEmpty) Map.empty
     else {
@@ -131,15 +134,15 @@ final class Rebases(vectors: String => RowSet) {
 
   private def rows(token: String): RowSet = if (token.isEmpty) RowSet.empty else vectors(token)
 
-  /** How many rows died in a file after the compaction read it.
+  /** The number of rows of a file that were marked dead after the compaction read it.
     *
     * @param newer
-    *   the vector which the compaction removed it with
+    *   the vector with which the compaction removed the file
     */
   private def growth(placement: Placement, newer: String): Long =
     if (newer == placement.vector) 0 else rows(newer).size - rows(placement.vector).size
 
-  /** Where the rows went that were alive when the winner removed the shared inputs. */
+  /** The new places of the rows that were alive when the winner removed the shared inputs. */
   private def alive(winner: Compaction, shared: Set[String]): Map[String, Placement] = {
     val dead = winner.outputs.map(output => output.path -> output.dead).toMap
     Placement.of(winner.outputs).collect {
@@ -151,7 +154,7 @@ final class Rebases(vectors: String => RowSet) {
     }
   }
 
-  /** A segment of the attempt in terms of the winner's outputs. */
+  /** A segment of the attempt, expressed as segments of the winner's outputs. */
   private def compose(
       segment: Segment,
       went: Placement,
@@ -175,7 +178,7 @@ final class Rebases(vectors: String => RowSet) {
     composed
   }
 
-  /** One segment in place of those that make one run. */
+  /** Joins segments that continue one another. */
   private def joined(segments: Seq[Segment]): Seq[Segment] =
     segments.foldLeft(Vector.empty[Segment]) {
       case (joined :+ last, next) if next.continues(last) =>
@@ -183,7 +186,7 @@ final class Rebases(vectors: String => RowSet) {
       case (joined, next) => joined :+ next
     }
 
-  /** Only of a file without live rows a winner may say nothing. */
+  /** A file that the winner recorded no places for must have no live rows. */
   private def unplaced(segment: Segment): Seq[Segment] =
     if (segment.rows > 0) throw Unproved.unrecorded(segment.source) else Nil
 

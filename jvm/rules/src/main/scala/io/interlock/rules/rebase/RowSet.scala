@@ -8,10 +8,11 @@ import org.roaringbitmap.{RelativeRangeConsumer, RoaringBitmap}
 
 /** An immutable set of row indexes of one file, counted from 0.
   *
-  * Runs of rows cost the same whatever their length: no method visits the rows of a run one by one.
+  * The cost of a run of rows does not depend on its length: no method visits the rows of a run one
+  * by one.
   *
   * @param words
-  *   the low 32 bits of the rows by their high 32 bits; no bitmap is empty or changed any more
+  *   the low 32 bits of the rows by their high 32 bits; no bitmap is empty, and none is modified
   */
 final class RowSet private (private val words: TreeMap[Long, RoaringBitmap]) {
   val size: Long = words.valuesIterator.map(_.getLongCardinality).sum
@@ -28,7 +29,7 @@ final class RowSet private (private val words: TreeMap[Long, RoaringBitmap]) {
       rest.updatedWith(high)(_.map(RoaringBitmap.andNot(_, bitmap)).filterNot(_.isEmpty))
     })
 
-  /** How many rows of the set are less than `row`. */
+  /** The number of rows in the set that are less than `row`. */
   def before(row: Long): Long = if (row <= 0) 0
   else {
     val high = (row - 1) >> 32
@@ -85,14 +86,16 @@ object RowSet {
     builder.result()
   }
 
-  /** The rows which `fill` passes to the function it gets, in any order; ascending is fastest. */
+  /** The set of the rows that `fill` passes to its argument, in any order; ascending order is
+    * fastest.
+    */
   def build(fill: (Long => Unit) => Unit): RowSet = {
     val builder = new Builder
     fill(row => builder.addRange(row, row + 1))
     builder.result()
   }
 
-  /** Collects rows and ranges, in any order; joins those that follow one another. */
+  /** Collects rows and ranges in any order, and joins adjacent ones. */
   final private[rebase] class Builder {
     private val words = mutable.LongMap.empty[RoaringBitmap]
     private var from, until = 0L
@@ -106,7 +109,7 @@ object RowSet {
         until = end
       }
 
-    /** Leaves the builder to nobody: the set owns its bitmaps. */
+    /** The set takes over the bitmaps: the builder must not be used afterwards. */
     def result(): RowSet = {
       flush(from)
       words.foreachValue(_.runOptimize())
@@ -123,7 +126,7 @@ object RowSet {
     }
   }
 
-  /** Joins what bitmaps tell of their rows, container by container, to longest runs. */
+  /** Joins the runs that bitmaps report, container by container, into the longest runs. */
   final private class Runs(f: (Long, Long) => Unit) extends RelativeRangeConsumer {
     var start = 0L
     private var from, until = 0L

@@ -17,7 +17,7 @@ object AuditTrail extends Logging {
     CacheBuilder.newBuilder().maximumSize(10000).build[Path, java.lang.Boolean]().asMap
   )
 
-  /** Leaves a record; one that cannot be written is a warning and no error. */
+  /** Writes a record; if that fails, there is a warning and no error. */
   def write(log: DeltaLog, metadata: Metadata, record: => Rejected): Unit =
     try {
       folder(log).append(record)
@@ -27,7 +27,7 @@ object AuditTrail extends Logging {
         logWarning(s"A rejected commit left no record in ${log.logPath}.", error)
     }
 
-  /** Deletes records that are older than the table keeps its log; best effort. */
+  /** Tries to delete records that are older than the table's log retention. */
   def sweep(log: DeltaLog, metadata: Metadata): Unit =
     try folder(log).sweep(retention(metadata), Instant.now)
     catch {

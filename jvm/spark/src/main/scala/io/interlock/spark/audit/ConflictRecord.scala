@@ -8,12 +8,12 @@ import org.apache.spark.sql.Row
 import org.apache.spark.sql.delta.actions.CommitInfo
 import org.apache.spark.sql.types._
 
-/** The audit record of a commit that met others. What is not known is None. */
+/** The audit record of a commit that was rejected or rebased. Unknown values are None. */
 sealed trait ConflictRecord {
   def commit: RecordedCommit
 
-  /** The versions that the commit met: the one that it lost against, or those that it passed; with
-    * the policy's cells that decided, and what these say.
+  /** The winners: the version that the commit lost against, or those that it passed, each with the
+    * policy's cell that decided and its verdict.
     */
   def winners: Seq[WinnerRuling]
 
@@ -27,7 +27,7 @@ sealed trait ConflictRecord {
   ))
 }
 
-/** What the records of rejected and of rebased commits have in common.
+/** The facts that records of rejected and of rebased commits have in common.
   *
   * @param time
   *   when the commit was rejected or made
@@ -36,11 +36,13 @@ sealed trait ConflictRecord {
   * @param operationClass
   *   its class under the policy
   * @param scope
-  *   the partitions in which it met the others, as text
+  *   the partitions in which it overlaps with the winners, as text
   * @param millis
-  *   since a rejected commit's transaction began, or spent in judging and rebasing one that passed
+  *   for a rejected commit, since its transaction began; for a rebased one, spent in judging and
+  *   rebasing
   * @param bytes
-  *   the size of data files: written in vain, or not written again
+  *   the size of the data files: written in vain by a rejected commit, or not written again by a
+  *   rebased one
   */
 final case class RecordedCommit(
     time: Instant,
@@ -55,22 +57,22 @@ final case class RecordedCommit(
     bytes: Option[Long]
 )
 
-/** A rejected commit, whose record stands beside the table's log.
+/** A rejected commit, whose record is in a file beside the table's log.
   *
   * @param winner
   *   the commit that it lost against
   * @param rule
-  *   the policy's cell that decided; none where Delta's own check did
+  *   the policy's cell that decided; none if it was a check by Delta
   * @param verdict
   *   what that cell says
   * @param why
   *   why the policy rejects it, as a clause
   * @param files
-  *   files in which the two met
+  *   files in which the two overlap
   * @param rows
-  *   rows that met, as JSON objects
+  *   overlapping rows, as JSON objects
   * @param predicate
-  *   the commit's predicate that selected the rows or could not be decided, as SQL
+  *   the commit's predicate that matched the rows or could not be decided, as SQL
   * @param undecided
   *   whether the predicate could not be decided
   * @param kind
@@ -100,7 +102,7 @@ final case class Rejected(
     winner.map(known => WinnerRuling(known.version, rule, verdict)).toSeq
 }
 
-/** A commit that was rebased over others, whose record stands in its own tags. */
+/** A commit that was rebased over others, whose record is in its own tags. */
 final case class Rebased(commit: RecordedCommit, version: Long, winners: Seq[WinnerRuling])
     extends ConflictRecord
 
@@ -128,7 +130,7 @@ object Rebased {
   }
 }
 
-/** A version that a commit met.
+/** A winner, as the log shows it.
   *
   * @param operation
   *   as the table's history calls it

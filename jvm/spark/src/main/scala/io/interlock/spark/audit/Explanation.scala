@@ -5,14 +5,14 @@ import io.interlock.rules.{ConflictKind, OperationClass, Policy}
 import org.apache.spark.sql.Row
 import org.apache.spark.sql.types._
 
-/** An audit record told: what met, by which rule, and what would have let both through.
+/** An audit record in words: which jobs overlapped, by which rule, and how both could have succeeded.
   *
   * @param partitionColumns
-  *   those that the table has now
+  *   the partition columns that the table has now
   * @param met
-  *   the winners of the record that the log still has
+  *   those winners of the record that the log still has
   * @param policies
-  *   those that advice chooses from
+  *   the policies that advice chooses from
   */
 final case class Explanation(
     record: ConflictRecord,
@@ -40,7 +40,7 @@ final case class Explanation(
       }
   }
 
-  /** By [[Explanation.schema]]. */
+  /** A row with the columns of [[Explanation.schema]]. */
   def toRow: Row = Row.fromSeq(record.toRow.toSeq ++ Seq(
     policy.map(_.source).orNull,
     advice.toSeq.flatMap(_.policies),
@@ -51,7 +51,7 @@ final case class Explanation(
     text
   ))
 
-  /** All of it, for people. */
+  /** The whole explanation as text. */
   def text: String = {
     val lines = record match {
       case rejected: Rejected => told(rejected)
@@ -73,7 +73,7 @@ final case class Explanation(
     Seq(
       s"$job$read lost against $winner.",
       byRule(rejected),
-      "Where they met: " + commit.scope.getOrElse("the whole table") + ".",
+      "Where they overlap: " + commit.scope.getOrElse("the whole table") + ".",
       list("Files", rejected.files),
       list("Rows", rejected.rows),
       rejected.predicate.fold("")(predicate => s"Predicate: $predicate"),
@@ -81,7 +81,7 @@ final case class Explanation(
       advice.fold("")(found => s"Layout: ${found.layout}"),
       advice.fold("")(found => s"Run it again? ${found.retry}"),
       commit.millis.fold("")(millis =>
-        s"Lost: $millis ms since it began, and ${commit.bytes.getOrElse(0L)} bytes of data files."
+        s"Work lost: $millis ms of running time, and ${commit.bytes.getOrElse(0L)} bytes of data files."
       ),
       s"By ${known(commit.user)}, application ${known(rejected.application)}, " +
         s"session ${known(rejected.session)}."
@@ -100,8 +100,8 @@ final case class Explanation(
   private def underOthers(found: Advice): String = {
     val all = Seq(
       found.policies -> "",
-      found.policiesByRows -> " if they touch other rows",
-      found.policiesByFiles -> " if they touch other files"
+      found.policiesByRows -> " if they touch different rows",
+      found.policiesByFiles -> " if they touch different files"
     )
     val under = all.collect {
       case (names, condition) if names.nonEmpty =>
@@ -121,9 +121,10 @@ final case class Explanation(
       s"$job made version ${rebased.version}.$read It met other commits and passed them:"
     ) ++ passed ++ Seq(
       s"Policy ${known(commit.policy)}.$source",
-      commit.scope.fold("")(scope => s"Where they met: $scope."),
+      commit.scope.fold("")(scope => s"Where they overlap: $scope."),
       commit.millis.fold("")(millis =>
-        s"It took $millis ms and saved ${commit.bytes.getOrElse(0L)} bytes of data files."
+        s"Judging and rebasing took $millis ms; ${commit.bytes.getOrElse(0L)} bytes of data files " +
+          "were kept and not written again."
       )
     )
   }

@@ -17,12 +17,12 @@ import org.apache.spark.internal.Logging
 
 /** The records of rejected commits beside a table's log: `_delta_log/_interlock`.
   *
-  * On a local disk a process has a file for each day, to which it appends lines; elsewhere, where
-  * appending is not safe or not there, a file for each record. Days are in UTC. What cannot be read
-  * is skipped, with a warning for each file of it; writing may throw IOException.
+  * On a local disk a process appends lines to one file per day. Elsewhere, where appending may be
+  * unsafe or impossible, each record has its own file. Days are in UTC. Lines and files that cannot
+  * be read are skipped, with one warning per file; writing may throw IOException.
   *
   * @param log
-  *   the table's `_delta_log`, which is never made: a table that was dropped stays so
+  *   the table's `_delta_log`, which is never created, so that a dropped table does not reappear
   */
 final class RecordFolder(log: Path, conf: Configuration) extends Logging {
   import RecordFolder._
@@ -41,7 +41,7 @@ final class RecordFolder(log: Path, conf: Configuration) extends Logging {
     }
   }
 
-  /** All records, newest first; the files of a day are read when the iterator gets there. */
+  /** All records, newest first; the files of a day are read when the iterator reaches that day. */
   def newestFirst(): Iterator[Rejected] =
     readable(folder)(files()).groupBy { case (_, day) => day }.toSeq
       .sortBy(-_._1.toEpochDay).iterator
@@ -59,7 +59,7 @@ final class RecordFolder(log: Path, conf: Configuration) extends Logging {
 
   private def isLocal: Boolean = Option(log.toUri.getScheme).forall(_ == "file")
 
-  // By a plain stream: an interrupt of the thread stops nothing half-way.
+  // By a plain stream, which an interrupt of the thread does not stop half-way.
   private def appendLocally(name: String, line: Array[Byte]): Unit = appending.synchronized {
     val local = LocalPath.of(folder.toUri.getPath)
     try Files.createDirectory(local)

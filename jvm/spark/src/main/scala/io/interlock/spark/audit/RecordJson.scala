@@ -6,12 +6,11 @@ import scala.util.Try
 
 import io.interlock.spark.text.Json
 
-/** Writes and reads the record of a rejected commit as a line of JSON, which leaves out what is not
-  * known.
+/** Writes and reads the record of a rejected commit as a line of JSON. Unknown values are left out.
   */
 object RecordJson {
 
-  /** The keys of the columns whose name is not their key. */
+  /** The JSON keys of columns whose key differs from their name. */
   private val keys = Map(
     "txn_id" -> "txnId",
     "class" -> "operationClass",
@@ -31,10 +30,10 @@ object RecordJson {
     "winnerTxnId" -> "winnerAttempt"
   )
 
-  /** Columns that have something for each winner: of a rejected commit there is one. */
+  /** Columns with a list of values, one for each winner; a rejected commit has one winner. */
   private val ofWinners = Set("winners", "rules", "verdicts")
 
-  /** All clients have times between these. */
+  /** Times that all clients can represent lie between these. */
   private val Earliest = Instant.parse("0001-01-02T00:00:00Z")
   private val Latest = Instant.parse("9999-12-30T00:00:00Z")
 
@@ -56,7 +55,7 @@ object RecordJson {
     }.toMap)
   }
 
-  /** Gives None for a line that is no record, such as one that a crash has cut off. */
+  /** The record of a line; None if it is not a record, such as a line that a crash has cut off. */
   def read(line: String): Option[Rejected] = for {
     members <- Json.readObject(line)
     found = (key: String) => members.get(key).flatMap(Option(_)).map(_.toString)

@@ -6,16 +6,18 @@ import io.interlock.spark.errors.InterlockException
 import io.interlock.spark.properties.CoordinatorSettings
 import org.apache.spark.sql.SparkSession
 
-/** How often a commit tries again after one of another process, and how long it stands back. */
+/** How often a commit is retried after a commit of another process, and how long it waits before.
+  */
 object CommitBackoff {
   private val MostConf = CoordinatorSettings.MaxAttemptsConf
   private val DefaultMost = 1000
   private val LongestPauseMillis = 200
 
-  /** Waits before attempt `number` + 1, longer after each, and by chance: those that met part.
+  /** Waits before attempt `number` + 1 for a random time, which grows with each attempt, so that
+    * processes do not collide again.
     *
     * @param isRace
-    *   not so where processes take turns, and no wait is needed
+    *   false if the processes take turns, so that no wait is needed
     * @throws InterlockException
     *   INTERLOCK_TOO_MANY_ATTEMPTS, INTERLOCK_INVALID_PROPERTY
     */

@@ -12,31 +12,31 @@ object CommitTags {
   /** Whether an UPDATE or DELETE has read rows besides those that it changed. */
   val ReadsOthers = "interlock.readsOthers"
 
-  /** The versions that the commit passed, the last hundred of them; for each of them the policy's
-    * cell that let it, and that cell's verdict. In this order, with commas.
+  /** The versions that the commit passed, the last hundred of them, with commas. The two tags below
+    * have, in the same order, the policy's cell for each and that cell's verdict.
     */
   val Winners = "interlock.winners"
   val Rules = "interlock.rules"
   val Verdicts = "interlock.verdicts"
 
-  /** What 0.1.0 before its release called the first two. It named each cell once, so that they are
-    * known where there was one.
+  /** The names of the first two tags before the release of 0.1.0. Each cell was named only once, so
+    * the cells of the winners are known only if there is one cell.
     */
   private val OldWinners = "interlock.rebasedOver"
   private val OldRule = "interlock.rule"
 
   val Scope = "interlock.scope"
 
-  /** Spent in judging and rebasing. */
+  /** Milliseconds spent in judging and rebasing. */
   val Millis = "interlock.millis"
 
-  /** Who committed. */
+  /** The user who committed. */
   val User = "interlock.user"
 
   /** The size of the data files that were not written again. */
   val BytesSaved = "interlock.bytesSaved"
 
-  /** The winners that a commit with these tags passed, in the order in which it met them. */
+  /** The winners that a commit with these tags passed, in the order of their versions. */
   def winners(tags: Map[String, String]): Seq[WinnerRuling] = {
     def list(key: String) = tags.get(key).toSeq.flatMap(_.split(','))
     val versions = list(Winners) ++ list(OldWinners)
@@ -49,10 +49,10 @@ object CommitTags {
     } yield WinnerRuling(version, rules.lift(index), verdicts.lift(index))
   }
 
-  /** Whether Interlock wrote the commit that has these tags: its coordinator marks every one. */
+  /** Whether Interlock wrote the commit with these tags: its coordinator puts a stamp on each. */
   def areOurs(tags: Map[String, String]): Boolean = tags.keys.exists(_.startsWith(Prefix))
 
-  /** Whether Interlock wrote the commit of which this tells. */
+  /** Whether Interlock wrote the commit with this commitInfo. */
   def isOurs(info: CommitInfo): Boolean = info.tags.exists(areOurs)
 }
 
@@ -61,6 +61,6 @@ object CommitTags {
   * @param rule
   *   the policy's cell that decided, by its label
   * @param verdict
-  *   what that cell says
+  *   the verdict of that cell
   */
 final case class WinnerRuling(version: Long, rule: Option[String], verdict: Option[String])

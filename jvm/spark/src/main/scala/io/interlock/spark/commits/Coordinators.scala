@@ -16,20 +16,20 @@ import org.apache.spark.sql.delta.storage._
 /** The commit queues of this JVM, one for each table, and the stores behind them. */
 object Coordinators {
 
-  /** A table as a queue knows it: one that was created anew at the same path is another. */
+  /** The key of a queue. A table that was created again at the same path has another key. */
   final private case class Key(store: CommitStore, log: Path, tableId: String)
 
   private val stores = new ConcurrentHashMap[CoordinatorSettings, CommitStore]
   private val queues = CacheBuilder.newBuilder().weakValues().build[Key, CommitQueue]()
 
-  /** A queue is there as long as a log that has used it, or a transaction. */
+  /** A queue is kept as long as a log that has used it, or a transaction. */
   private val used = CacheBuilder.newBuilder().weakKeys()
     .build[DeltaLog, ConcurrentHashMap[Key, CommitQueue]]()
 
-  /** The queue of a table, or none if its commits are Delta's own.
+  /** The queue of a table; none if Delta commits to it by itself.
     *
     * @param properties
-    *   the table's
+    *   the table's properties
     * @param tableId
     *   Delta's id of the table; empty if there is none yet
     */
@@ -48,10 +48,10 @@ object Coordinators {
       queue
     }
 
-  /** Makes sure that a table can be bound to a coordinator.
+  /** Checks that a table can be bound to a coordinator.
     *
     * @throws InterlockException
-    *   what its commits would be refused with
+    *   the error with which its commits would be refused
     */
   def check(spark: SparkSession, deltaLog: DeltaLog, name: String): Unit = refusing(
     store(spark, name).check(TableLog(deltaLog.logPath, deltaLog.newDeltaHadoopConf()))
@@ -64,11 +64,11 @@ object Coordinators {
     try work
     catch { case refused: CoordinatorException => throw InterlockException.ofCoordinator(refused) }
 
-  /** How often the log of each table was to be taken as it is. */
+  /** How often [[forget]] was called for each table's log. */
   private val forgotten = new ConcurrentHashMap[Path, Long]
 
-  /** Lets commits be made on top of what a log holds now, whatever this process knows of it. What
-    * transactions read before is no longer the table's.
+  /** Forgets what this process knows of a log, so that the next commits are made after its current
+    * last version. Transactions that have read the table before fail.
     */
   def forget(deltaLog: DeltaLog): Unit = {
     val log = TableLog(deltaLog.logPath, deltaLog.newDeltaHadoopConf())
@@ -79,7 +79,7 @@ object Coordinators {
 
   def timesForgotten(deltaLog: DeltaLog): Long = forgotten.getOrDefault(deltaLog.logPath, 0L)
 
-  /** Closes all stores; they are opened again where a session goes on. */
+  /** Closes all stores; they are opened again if a session still commits. */
   def close(): Unit = {
     queues.invalidateAll()
     used.invalidateAll()
@@ -90,7 +90,7 @@ object Coordinators {
     if (settings.isFileSystem) new FileSystemStore(logStore)
     else new PostgresStore(PostgresSettings.of(settings.name, settings.values), logStore)
 
-  /** Delta's store for the file system of a log, without Delta's wrappers. */
+  /** Delta's LogStore for the file system of a log, without Delta's wrappers. */
   private def logStore(log: TableLog): io.delta.storage.LogStore = {
     val store = LogStore(SparkEnv.get.conf, log.conf) match {
       case delegating: DelegatingLogStore => delegating.getDelegate(log.path)

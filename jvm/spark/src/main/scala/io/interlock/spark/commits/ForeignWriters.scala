@@ -10,12 +10,12 @@ import org.apache.spark.sql.delta.actions.{Action, CommitInfo}
 import org.apache.spark.sql.delta.util.{DeltaCommitFileProvider, FileNames}
 import org.apache.spark.sql.delta.{DeltaHistoryManager, Snapshot}
 
-/** Warns where a writer without Interlock has committed: its commits are told from ours, but nothing
-  * stops it. One warning for each run of such commits.
+/** Warns if a writer without Interlock has committed: its commits are recognized, but nothing stops
+  * it. There is one warning for each series of such commits.
   */
 object ForeignWriters extends Logging {
 
-  /** How far this process knows the commits of a table, and whether the last of them is foreign. */
+  /** The last commit of a table that this process knows, and whether it is foreign. */
   final private case class Seen(version: Long, isForeign: Boolean)
 
   private val seen =
@@ -23,8 +23,8 @@ object ForeignWriters extends Logging {
 
   private def key(snapshot: Snapshot) = (snapshot.deltaLog.logPath, snapshot.metadata.id)
 
-  /** Looks at the commits of a snapshot that are new to this process, back to the last checkpoint;
-    * of a table that it has not seen, at the last commit.
+  /** Checks the commits of a snapshot that are new to this process, back to the last checkpoint;
+    * for a table that it has not seen before, only the last commit.
     */
   def look(table: String, snapshot: Snapshot, queue: CommitQueue): Unit = {
     val first = Option(seen.get(key(snapshot))).fold(snapshot.version)(_.version + 1).max(0)
@@ -35,7 +35,7 @@ object ForeignWriters extends Logging {
       }
   }
 
-  /** Notes one commit, whose commitInfo may be missing. */
+  /** Checks one commit, whose commitInfo may be missing. */
   def note(table: String, snapshot: Snapshot, version: Long, info: Option[CommitInfo]): Unit = {
     val isForeign = !info.exists(CommitTags.isOurs)
     val _ = seen.compute(

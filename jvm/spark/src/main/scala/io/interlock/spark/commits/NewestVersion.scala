@@ -7,14 +7,14 @@ import org.apache.spark.sql.delta.actions.{Action, CommitInfo, DomainMetadata}
 import org.apache.spark.sql.delta.util.{DeltaCommitFileProvider, FileNames, JsonUtils}
 import org.apache.spark.sql.delta.{RowTracking, Snapshot, VersionChecksum}
 
-/** What the log itself says of the version of a snapshot: which transaction made it, and the
-  * highest row id that was given. A `.crc` is proved by it: the file may be of a commit that another
-  * writer has replaced, or of another version, or wrong.
+/** The facts in the log that prove a `.crc` of a snapshot's version: the transaction that made the
+  * version, and the highest row id. A `.crc` file may belong to a commit that another writer has
+  * replaced, or to another version, or it may be wrong.
   *
-  * One commit file is read, and earlier ones only as long as none of them gave row ids.
+  * One commit file is read, and earlier ones until one has set row ids.
   *
   * @param known
-  *   the checksum of a commit, where it is proved already
+  *   the checksum of a commit, if it is already proved
   */
 final class NewestVersion(
     snapshot: Snapshot,
@@ -25,7 +25,7 @@ final class NewestVersion(
   private val log = snapshot.deltaLog
 
   /** @throws java.io.IOException
-    *   where the log cannot be read
+    *   if the log cannot be read
     */
   def proves(checksum: VersionChecksum): Boolean =
     commitInfo.exists(isOf(_, checksum)) &&
@@ -37,7 +37,7 @@ final class NewestVersion(
       _.collectFirst { case info: CommitInfo => info }
     )
 
-  /** The last one that a commit has set. */
+  /** The highest row id, by the last commit that has set it. */
   private def highestRowId: Option[Long] = {
     def inCommit(file: FileStatus): Option[Option[Long]] =
       known(file).filter(_.domainMetadata.nonEmpty).map(highestRowIdOf)
@@ -55,7 +55,7 @@ final class NewestVersion(
         .collectFirst { case domain: DomainMetadata if isRowTracking(domain) => highest(domain) }
     )
 
-  /** Reads one column, by a Spark job. */
+  /** The same by the checkpoint: reads one column, by a Spark job. */
   private def highestRowIdInCheckpoint: Option[Long] =
     snapshot.checkpointProvider.loadActionsForStateReconstruction(SparkSession.active, log).flatMap(
       _.where("domainMetadata.domain IS NOT NULL")
@@ -78,10 +78,10 @@ final class NewestVersion(
 
 private object NewestVersion {
 
-  /** In each line that sets the highest row id. */
+  /** This text is in each line that sets the highest row id. */
   private val Domain = "\"delta.rowTracking\""
 
-  /** Whether all that both say of the commit is the same, and they say something. */
+  /** Whether the facts that both have of the commit are equal, and there is at least one. */
   private def isOf(info: CommitInfo, checksum: VersionChecksum): Boolean = {
     val both = info.txnId.zip(checksum.txnId) ++
       info.inCommitTimestamp.zip(checksum.inCommitTimestampOpt)

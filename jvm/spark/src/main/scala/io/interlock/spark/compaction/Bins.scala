@@ -3,13 +3,13 @@ package io.interlock.spark.compaction
 import io.interlock.spark.properties.CompactionSettings
 import org.apache.spark.sql.delta.actions.AddFile
 
-/** Which files a compaction makes one of. */
+/** Chooses the files that a compaction packs into one. */
 object Bins {
 
-  /** Files of one partition each, oldest rows first. COMPACT MAJOR takes every file.
+  /** Bins with files of one partition each, oldest rows first. COMPACT MAJOR takes every file.
     *
     * @param partitionOf
-    *   equal for files of one partition
+    *   the partition of a file
     */
   def of(
       files: Seq[AddFile],
@@ -25,13 +25,13 @@ object Bins {
     partitions.flatMap(packed(_, settings.targetFileSize)).filter(_.size >= least)
   }
 
-  /** The order that files are packed in: by their first row id, which grows with every insert. */
+  /** The files in the order of packing: by first row id, which grows with every insert. */
   def inOrder(files: Seq[AddFile]): Seq[AddFile] = files.sortBy(age)
 
   private def age(file: AddFile): (Long, Long, String) =
     (file.baseRowId.getOrElse(Long.MaxValue), file.modificationTime, file.path)
 
-  /** One after another into a bin until the next would not fit. */
+  /** Puts files into a bin until the next would not fit. */
   private def packed(files: Seq[AddFile], most: Long): Seq[Seq[AddFile]] = {
     val (bins, _) = files.foldLeft((Vector.empty[Vector[AddFile]], 0L)) {
       case ((full :+ last, size), file) if size + file.size <= most =>

@@ -6,7 +6,7 @@ import org.apache.spark.sql.delta.actions._
 import org.apache.spark.sql.delta.commands.optimize.FileSizeStatsWithHistogram
 import org.apache.spark.sql.delta.util.JsonUtils
 
-/** A compaction as the history shows it. */
+/** The operation of a compaction, for the table's history. */
 final class CompactOperation(kind: CompactionKind, scope: Option[Expression])
     extends DeltaOperations.OperationWithPredicates(kind.name, scope.toSeq) {
   override def parameters: Map[String, Any] =
@@ -19,7 +19,7 @@ final class CompactOperation(kind: CompactionKind, scope: Option[Expression])
 
 object CompactOperation {
 
-  /** The metrics that OPTIMIZE has, by the same names. */
+  /** The metrics that OPTIMIZE has, with the same names. */
   def metrics(added: Seq[AddFile], removed: Seq[RemoveFile]): Map[String, Long] = {
     val sizes = FileSizeStatsWithHistogram.create(added.map(_.size).sorted)
     Map(

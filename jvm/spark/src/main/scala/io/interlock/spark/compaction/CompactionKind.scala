@@ -1,11 +1,11 @@
 package io.interlock.spark.compaction
 
-/** A compaction that can be asked for in SQL.
+/** A compaction that has an SQL statement.
   *
   * @param name
   *   its name in the table's history
   * @param packsSmallFilesOnly
-  *   whether it leaves files alone that are large enough
+  *   whether it packs only small files and leaves others alone
   */
 sealed abstract class CompactionKind(val name: String, val packsSmallFilesOnly: Boolean)
     extends Product

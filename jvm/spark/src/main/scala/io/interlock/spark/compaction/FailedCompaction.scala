@@ -2,22 +2,24 @@ package io.interlock.spark.compaction
 
 import org.apache.spark.sql.delta.DeltaConcurrentModificationException
 
-/** Makes a policy's FAIL on a compaction final.
+/** Keeps Delta from retrying a compaction that a policy has failed.
   *
-  * After a conflict Delta's `commitAndRetry` opens a second transaction behind the winner, and would
-  * commit the same outputs if their inputs are still live. The error of the first one is raised
-  * again where the second one would start.
+  * After a conflict Delta's `commitAndRetry` starts a second transaction, which reads a version
+  * after the winner and would commit the same outputs if their inputs are still live. The first
+  * transaction's error is raised again when the second one starts.
   */
 object FailedCompaction {
   private val last = new ThreadLocal[DeltaConcurrentModificationException]
 
-  /** To be called when a compaction fails by its policy, on the thread that commits. */
+  /** Remembers the error of a compaction that its policy has failed; called on the committing
+    * thread.
+    */
   def remember(error: DeltaConcurrentModificationException): Unit = last.set(error)
 
-  /** To be called when a transaction starts.
+  /** Called when a transaction starts.
     *
     * @throws DeltaConcurrentModificationException
-    *   the error of the compaction that Delta is about to try again
+    *   the error of the compaction that Delta is about to retry
     */
   def refuseRetry(): Unit = {
     val failed = Option(last.get)

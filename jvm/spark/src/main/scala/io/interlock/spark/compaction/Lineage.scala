@@ -8,27 +8,27 @@ import io.interlock.rules.rebase.Segment
 import org.apache.spark.sql.delta.actions.{Action, AddFile, FileAction, RemoveFile}
 import org.apache.spark.sql.delta.util.JsonUtils
 
-/** Where the rows of compacted files come from, as the actions of a compaction say it.
+/** The tags by which a compaction's actions say where the rows of its inputs went.
   *
-  * A rewrite tags its output with all segments. The commit moves them into the RemoveFiles of the
-  * inputs, to each its own: so no text grows with the number of inputs, and neither later versions
-  * nor checkpoints repeat it. An output keeps only the number of its inputs.
+  * A rewrite tags its output with all segments. The commit moves each segment into the RemoveFile
+  * of its input, so that no tag grows with the number of inputs, and neither later versions nor
+  * checkpoints repeat the tags. An output keeps only the number of its inputs.
   */
 object Lineage {
 
-  /** A tag of an output, until it is committed: `[[source, vector, start, rows, target], ...]`. Outputs
-    * that Interlock 0.1 committed have it in the log.
+  /** A tag of an output before the commit: `[[source, vector, start, rows, target], ...]`. Outputs
+    * committed by Interlock 0.1 have it in the log.
     */
   private val Inputs = "interlock.inputs"
 
   /** A tag of an input's RemoveFile: `[vector, [output, start, rows, target, start, ...], ...]`. */
   private val Moved = "interlock.moved"
 
-  /** A tag of an output: how many files it was made of. */
+  /** A tag of an output: the number of its inputs. */
   private val Compacted = "interlock.compacted"
 
-  /** Characters of a tag. A longer one is left out, and the rows cannot be followed: readers of JSON
-    * limit the length of a text.
+  /** The maximum length of a tag in characters, since JSON readers limit the length of a text. A
+    * longer tag is left out, and the rows cannot be followed.
     */
   private val Most = 1 << 20
 
@@ -38,7 +38,7 @@ object Lineage {
     output.copyWithTags(Map(Inputs -> JsonUtils.toJson(fields)))
   }
 
-  /** The actions as the log is to have them. */
+  /** The actions as they are written to the log. */
   def committed(actions: Seq[Action]): Seq[Action] = {
     val lineages = actions.collect {
       case add: AddFile if add.getTag(Inputs).nonEmpty => add.path -> ofOutput(add)
@@ -58,7 +58,7 @@ object Lineage {
     }
   }
 
-  /** Tags an input's RemoveFile with where its rows went.
+  /** Tags the RemoveFile of an input with the new places of its rows.
     *
     * @param outputs
     *   paths of outputs and their segments
@@ -74,7 +74,7 @@ object Lineage {
     }
   }
 
-  /** The segments of each output of a compaction that says where its rows come from. */
+  /** The segments of each output of a compaction, if its actions have the tags. */
   def of(removes: Seq[RemoveFile], adds: Seq[AddFile]): Map[String, Seq[Segment]] = {
     val moved = removes.flatMap(remove => tagged(remove, Moved)(decode(remove.path, _)))
     moved.groupMap(_._1)(_._2) ++ adds.map(add => add.path -> ofOutput(add)).filter(_._2.nonEmpty)
@@ -102,7 +102,7 @@ object Lineage {
     } yield text(output.head) ->
       Segment(source, text(tag.head), numbers(0), numbers(1), numbers(2))
 
-  /** Nothing too where the tag is not what Interlock writes. */
+  /** Also none if the tag has not the form that Interlock writes. */
   private def tagged[A](file: FileAction, tag: String)(read: Seq[JsonNode] => Seq[A]): Seq[A] =
     file.getTag(tag).flatMap(json => Try(read(elements(JsonUtils.mapper.readTree(json)))).toOption)
       .getOrElse(Nil)

@@ -7,10 +7,10 @@ import org.apache.spark.sql.catalyst.InternalRow
 import org.apache.spark.sql.execution.datasources.FilePartition
 import org.apache.spark.util.CollectionAccumulator
 
-/** The partitions of a scan that reads a whole file in each, in whatever order. */
+/** The partitions of a scan in which each partition reads one whole file. */
 object OneFileEach {
 
-  /** How a file is named, the same for a scan and for the log. */
+  /** The name of a file, which is the same for a scan and for the log. */
   def place(path: Path): String = path.toUri.toString
 
   /** The file of each partition. */
@@ -24,7 +24,7 @@ object OneFileEach {
 /** Makes each bin one partition that reads the bin's files in their order.
   *
   * @param bins
-  *   places of files
+  *   the files of each bin, by name
   */
 final class FilesInOrder(bins: Seq[Seq[String]])
     extends PartitionCoalescer
@@ -40,10 +40,11 @@ final class FilesInOrder(bins: Seq[Seq[String]])
   }
 }
 
-/** Counts the rows of each file when all of them were read. A repeated task counts the same again.
+/** Counts the rows of each file after all of them were read. A repeated task adds the same count
+  * again.
   *
   * @param places
-  *   the files by number of the partition
+  *   the files by partition number
   */
 final class CountRows(
     places: Array[String],

@@ -6,8 +6,8 @@ import org.apache.spark.sql.delta.actions.AddFile
 import org.apache.spark.sql.delta.files.TahoeBatchFileIndex
 import org.apache.spark.sql.execution.datasources.{HadoopFsRelation, LogicalRelation}
 
-/** The files that an OPTIMIZE packs into one, told from the plan that reads them. ZORDER and
-  * clustering, which move rows about, do not match.
+/** Recognizes the files that an OPTIMIZE packs into one, by the plan that reads them. Plans of
+  * ZORDER and clustering, which reorder rows, do not match.
   */
 object OptimizeBin {
   def unapply(data: Dataset[_]): Option[Seq[AddFile]] = data.queryExecution.analyzed match {

@@ -5,8 +5,8 @@ import scala.jdk.CollectionConverters._
 import io.interlock.coordinator.{Causes, CommitUnknownException}
 import org.apache.spark.SparkThrowable
 
-/** Nobody could say whether a statement's commit was made: neither success nor failure. Its files
-  * stay, and running it again may do its work twice.
+/** It is not known whether a statement's commit was made. Its files are kept, and running it again
+  * may do its work twice.
   */
 final class CommitStateUnknownException private (
     parameters: Map[String, String],
@@ -26,7 +26,7 @@ object CommitStateUnknownException {
   private val Condition = "INTERLOCK_COMMIT_STATE_UNKNOWN"
 
   /** @param cause
-    *   which knows the version that the commit wanted, and its transaction
+    *   the failure, which has the version that the commit wanted, and its transaction
     */
   def of(
       table: String,

@@ -8,7 +8,7 @@ import io.interlock.spark.text.Json
 import org.apache.spark.SparkThrowable
 
 /** A commit that a policy rejected. Every such error is also the Delta exception of its kind, so
-  * that existing retry code goes on working.
+  * that existing retry code still works.
   */
 trait InterlockConflict extends Throwable with SparkThrowable {
   private[errors] def rendered: Rendered
@@ -26,14 +26,14 @@ trait InterlockConflict extends Throwable with SparkThrowable {
   override def getSqlState: String = ErrorCatalogue.sqlState(getCondition)
 }
 
-/** A conflict in the words of its message and of its JSON.
+/** The facts of a conflict for its message and its JSON.
   *
   * @param others
   *   the policies that the message names as others under which both jobs would succeed
   */
 final private[errors] case class Rendered(conflict: Conflict, others: Seq[String]) {
 
-  /** Text, whole numbers and lists of text; what is not known is left out. */
+  /** The facts, as text, whole numbers and lists of text; unknown facts are left out. */
   def facts: Map[String, Any] = Map[String, Any](
     "policy" -> conflict.policy,
     "rule" -> conflict.rule,
@@ -48,12 +48,14 @@ final private[errors] case class Rendered(conflict: Conflict, others: Seq[String
     "why" -> conflict.why
   ) ++ conflict.winnerClass.map("winnerClass" -> _.name) ++
     conflict.winnerOperation.map("winnerOperation" -> _) ++
-    conflict.overlap.toSeq.flatMap(met =>
-      Seq("files" -> met.files, "rows" -> met.rows) ++ met.predicate.map("predicate" -> _) ++
-        Option.when(met.undecided)("undecided" -> true)
+    conflict.overlap.toSeq.flatMap(found =>
+      Seq("files" -> found.files, "rows" -> found.rows) ++ found.predicate.map("predicate" -> _) ++
+        Option.when(found.undecided)("undecided" -> true)
     )
 
-  /** What Spark Connect tells its clients: the facts, whether or not the message shows them. */
+  /** The message parameters, with all facts, even those that the message does not show: Spark
+    * Connect passes them to its clients.
+    */
   def parameters: Map[String, String] = (facts - "verdict").map {
     case (key, several: Seq[_]) => key -> Json.write(several)
     case (key, value) => key -> value.toString
@@ -139,9 +141,9 @@ object Conflicts {
 /** Why a job is rejected that no policy judges.
   *
   * @param rule
-  *   what errors and records have in place of the policy's cell
+  *   the rule in errors and records, in place of a policy's cell
   * @param why
-  *   the same as a clause, which begins with the job's operation
+  *   the reason as a clause, to follow the job's operation
   */
 sealed abstract class Unjudged(val rule: String, val why: String)
 
@@ -151,11 +153,11 @@ object Unjudged {
   case object AnyCommit
       extends Unjudged("any concurrent commit", "fails after any concurrent commit")
 
-  /** Nobody can judge a job against commits that the log has no more. */
+  /** A job cannot be judged against commits that were removed from the log. */
   case object CommitsGone
       extends Unjudged(
         "commits that are gone",
-        "fails where the log was cleaned up to behind that version, as " +
+        "fails because the log no longer has the commits after that version: " +
           "delta.logRetentionDuration is shorter than the job"
       )
 }

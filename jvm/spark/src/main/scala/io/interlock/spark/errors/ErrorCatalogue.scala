@@ -11,8 +11,8 @@ private[errors] object ErrorCatalogue {
   /** The text of an error: `[CONDITION] what happened. Why. How to fix it.`
     *
     * @param parameters
-    *   those that the text names, and others, which Spark refuses where it is tested itself, as on
-    *   its test bases
+    *   the parameters of the text; others are allowed (Spark itself refuses them when it runs its
+    *   own tests)
     */
   def message(condition: String, parameters: Map[String, String]): String = {
     val named = parameters.view.filterKeys(reader.getMessageParameters(condition).toSet).toMap

@@ -7,15 +7,16 @@ import org.apache.spark.sql.catalyst.catalog.{CatalogTable, CatalogTableType}
 import org.apache.spark.sql.delta.sources.DeltaSourceUtils
 import org.apache.spark.sql.delta.{DeltaLog, Snapshot}
 
-/** What became of a table that is no longer where a statement has read it. */
+/** Finds out what happened to a table that is no longer at the path where a statement has read it.
+  */
 object GoneTable {
 
   /** @param read
     *   the table as the statement has read it
     * @param catalogTable
-    *   the same, where it has a name
+    *   the table in the catalog, if it has a name
     * @return
-    *   a clause
+    *   what happened, as a clause
     */
   def whatBecame(
       session: SparkSession,
@@ -30,8 +31,8 @@ object GoneTable {
         "The table was dropped, or dropped and created anew,"
       )(name => s"The table was renamed to $name")
 
-  /** The name that a table of the same database has now. RENAME moves a managed table to another folder,
-    * and leaves the time when it was created.
+  /** The table's new name in the same database. RENAME moves a managed table to another folder and
+    * keeps its creation time.
     */
   private def renamed(session: SparkSession, table: CatalogTable, id: String): Option[String] =
     Try {

@@ -6,8 +6,8 @@ import io.interlock.coordinator.CoordinatorException
 import io.interlock.rules.{NearestName, Policy}
 import org.apache.spark.SparkThrowable
 
-/** An error of Interlock that is no conflict: nothing was written, but where the condition is
-  * INTERLOCK_FAILED_AFTER_COMMIT.
+/** An error of Interlock that is not a conflict. Nothing was committed, unless the condition is
+  * INTERLOCK_FAILED_AFTER_COMMIT or INTERLOCK_BINDING_INCOMPLETE.
   */
 final class InterlockException private (
     condition: String,
@@ -32,7 +32,7 @@ object InterlockException {
   )
 
   /** @param key
-    *   the configuration that has the text or its path
+    *   the configuration key that has the text or its path
     * @param problem
     *   a sentence
     */
@@ -44,11 +44,11 @@ object InterlockException {
   )
 
   /** @param digest
-    *   of the rules that the table lives by
+    *   the digest of the table's rules
     * @param found
-    *   what the session has under the policy's name
+    *   the session's policy of that name
     * @param key
-    *   the configuration that gives the session a policy of this name
+    *   the configuration key that gives the session a policy of this name
     */
   def policyMismatch(
       table: String,
@@ -66,7 +66,7 @@ object InterlockException {
   )
 
   /** @param found
-    *   what there is, as a sentence without its full stop
+    *   what was found instead, as a sentence without its full stop
     */
   def unknownTransaction(txnId: String, table: String, found: String): InterlockException = of(
     "INTERLOCK_UNKNOWN_TRANSACTION",
@@ -96,7 +96,7 @@ object InterlockException {
   )
 
   /** @param table
-    *   what the statement names
+    *   the table as the statement names it
     * @param found
     *   what that is
     */
@@ -162,7 +162,7 @@ object InterlockException {
   )
 
   /** @param found
-    *   what stands behind the table's name
+    *   the text after the table's name
     */
   def compactSyntax(found: String): InterlockException =
     of("INTERLOCK_COMPACT_SYNTAX", "found" -> found)
@@ -179,9 +179,7 @@ object InterlockException {
   def notADeltaTable(operation: String, table: String): InterlockException =
     of("INTERLOCK_NOT_A_DELTA_TABLE", "operation" -> operation, "table" -> table)
 
-  /** @param path
-    *   as the statement names it
-    */
+  /** @param path the path as the statement names it */
   def notAWholeTable(operation: String, path: String): InterlockException =
     of("INTERLOCK_NOT_A_WHOLE_TABLE", "operation" -> operation, "path" -> path)
 
@@ -210,9 +208,9 @@ object InterlockException {
   )
 
   /** @param version
-    *   that of the VACUUM
+    *   the version of the VACUUM
     * @param files
-    *   how many it has deleted of those that the statement has written
+    *   the number of the statement's files that it has deleted
     */
   def filesVacuumed(
       operation: String,
@@ -245,9 +243,9 @@ object InterlockException {
   )
 
   /** @param reason
-    *   what the storage says
+    *   the storage's error
     * @param left
-    *   how many of the statement's files could not be deleted
+    *   the number of the statement's files that could not be deleted
     */
   def storageFailed(
       table: String,
@@ -310,9 +308,9 @@ object InterlockException {
   )
 
   /** @param kind
-    *   of versions
+    *   the kind of versions
     * @param count
-    *   how many of them there are
+    *   the number of such versions
     */
   def tooFewVersions(table: String, n: Int, kind: String, count: Long): InterlockException = of(
     "INTERLOCK_TOO_FEW_VERSIONS",
@@ -323,13 +321,13 @@ object InterlockException {
   )
 
   /** @param found
-    *   what it is instead of a table
+    *   what the relation is instead of a table
     */
   def rangeNeedsTable(relation: String, found: String): InterlockException =
     of("INTERLOCK_RANGE_NEEDS_TABLE", "relation" -> relation, "found" -> found)
 
   /** @param options
-    *   those that do not go together
+    *   the options that cannot be combined
     */
   def rangeOptions(options: Seq[String]): InterlockException =
     of("INTERLOCK_RANGE_OPTIONS", "options" -> options.mkString(", "))
@@ -357,7 +355,7 @@ object InterlockException {
   /** @param version
     *   the end of a range
     * @param first
-    *   the version with which ranges may begin, where row tracking is on by now
+    *   the version with which ranges may begin, if row tracking is on by now
     */
   def rowTrackingRequired(
       table: String,
@@ -398,7 +396,7 @@ object InterlockException {
     "procedures" -> known.mkString(", ")
   )
 
-  /** A question, or nothing where there is no name to be near to. */
+  /** "Did you mean ...?", or nothing if the name is blank. */
   private def didYouMean(name: String, known: Seq[String]): String =
     if (name.isBlank) "" else s"Did you mean '${NearestName.of(name, known)}'? "
 

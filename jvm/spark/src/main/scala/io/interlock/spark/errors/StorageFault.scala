@@ -8,19 +8,21 @@ import scala.util.control.NonFatal
 import io.interlock.coordinator.Causes
 import org.apache.spark.SparkThrowable
 
-/** Tells what the storage said in the failure of a statement that Spark and Delta have no words for. */
+/** The storage's own error in the failure of a statement, if Spark and Delta have no error of their
+  * own for it.
+  */
 object StorageFault {
 
   /** The innermost exception of the storage, as text. */
   def unapply(failed: Throwable): Option[String] = innermost(failed).filterNot(_ =>
     Causes.of(failed).exists {
-      case _: IOException => false // PySpark knows none of them
+      case _: IOException => false // PySpark has no classes for these
       case known: SparkThrowable => known.getCondition != null
       case _ => false
     }
   )
 
-  /** The same, also where Spark or Delta has words for it. */
+  /** The same, also if Spark or Delta has an error of its own for it. */
   def innermost(failed: Throwable): Option[String] = {
     val chain = Causes.of(failed)
     chain.collect { case fault: IOException => fault }.lastOption
@@ -28,7 +30,9 @@ object StorageFault {
       .map(described)
   }
 
-  /** The same of a statement of several commits, of which one may have told it already. */
+  /** The same for a statement of several commits, one of which may already have raised an error of
+    * Interlock.
+    */
   object OfOneCommit {
     def unapply(failed: Throwable): Option[String] = failed match {
       case told: InterlockException if told.getCondition == InterlockException.StorageFailed =>
@@ -37,7 +41,7 @@ object StorageFault {
     }
   }
 
-  /** The kind of an exception and what it says, which for some is a file only. */
+  /** The class of an exception and its message, which may be no more than a file name. */
   def described(fault: Throwable): String =
     s"${fault.getClass.getSimpleName}: ${Option(fault.getMessage).getOrElse("no message")}"
 

@@ -2,10 +2,12 @@ package io.interlock.spark.predicates
 
 import org.apache.spark.sql.catalyst.expressions._
 
-/** Which predicates say at the time of a commit what they said when the statement read the table. */
+/** Predicates that give the same result at commit time as when the statement read the table. */
 object Decidable {
 
-  /** Subqueries, random values, the current time and functions of users may say something else. */
+  /** False for subqueries, random values, the current time and user-defined functions, whose
+    * results may differ.
+    */
   def apply(predicate: Expression): Boolean =
     predicate.deterministic && !SubqueryExpression.hasSubquery(predicate) &&
       !replaced(predicate).exists {
@@ -14,7 +16,9 @@ object Decidable {
         case _ => false
       }
 
-  /** With what stands for functions that are only a name for others, as BETWEEN is for two comparisons. */
+  /** The predicate with functions replaced that are only names for others, such as BETWEEN for two
+    * comparisons.
+    */
   def replaced(predicate: Expression): Expression =
     predicate.transform { case named: RuntimeReplaceable => named.replacement }.transformUp {
       case shared: With => shared.child.transform { case use: CommonExpressionRef =>

@@ -9,21 +9,22 @@ import org.apache.spark.sql.delta.catalog.DeltaTableV2
 import org.apache.spark.sql.delta.sources.DeltaDataSource
 import org.apache.spark.sql.types.{CharType, StructField, StructType}
 
-/** What a statement with `PARTITION (column = value, ...)` is about. */
+/** The predicate of a statement with `PARTITION (column = value, ...)`. */
 object PartitionScope {
 
   /** @param columns
     *   the table's partition columns
     * @param values
-    *   of any of them, as the statement writes them; none for NULL
+    *   values of some of these columns, as the statement writes them; None for NULL
     * @param orElse
-    *   what the error says that names no partition column: what else may be done
+    *   the end of the error's advice for a column that is not a partition column: what else may be
+    *   done
     * @return
-    *   nothing where the statement names no partition
+    *   nothing if the statement names no partition
     * @throws InterlockException
     *   INTERLOCK_NOT_A_PARTITION_COLUMN
     * @throws SparkRuntimeException
-    *   CAST_INVALID_INPUT for a value that is none of its column's type, without ANSI mode too
+    *   CAST_INVALID_INPUT for a value that does not have its column's type, even without ANSI mode
     */
   def predicate(
       session: SparkSession,
@@ -44,7 +45,7 @@ object PartitionScope {
       equality(session, column, value)
     }.reduceOption(And(_, _))
 
-  /** Refuses a path such as `/table@v1` or `/table/p=1`, which Delta takes for the whole table.
+  /** Refuses a path such as `/table@v1` or `/table/p=1`, which Delta treats as the whole table.
     *
     * @throws InterlockException
     *   INTERLOCK_NOT_A_WHOLE_TABLE
@@ -70,7 +71,7 @@ object PartitionScope {
     EqualNullSafe(padded(toAttribute(column), column), typed)
   }
 
-  /** A value as its column's type compares it: CHAR(n) with its trailing spaces. */
+  /** A value as its column stores it: in a CHAR(n) with trailing spaces. */
   def padded(value: Expression, column: StructField): Expression =
     CharVarcharUtils.getRawType(column.metadata) match {
       case Some(CharType(length, _)) => StringRPad(value, Literal(length), Literal(" "))

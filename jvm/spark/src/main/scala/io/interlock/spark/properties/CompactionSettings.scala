@@ -5,18 +5,20 @@ import scala.util.Try
 import io.interlock.spark.errors.InterlockException
 import org.apache.spark.network.util.JavaUtils
 
-/** Which files a compaction packs.
+/** The settings by which a compaction chooses files.
   *
   * @param smallFileSize
   *   COMPACT MINOR packs files of fewer bytes than this
   * @param minFiles
-  *   the least number of files that COMPACT MINOR makes one of
+  *   the minimum number of files that COMPACT MINOR packs into one
   * @param targetFileSize
-  *   bytes of input that make one file; a larger file stays whole
+  *   bytes of input per output file; a larger file is not split
   */
 final case class CompactionSettings(smallFileSize: Long, minFiles: Long, targetFileSize: Long)
 
-/** Each setting is a table property, with a conf of the same last word for tables that leave it. */
+/** Each setting is a table property; for tables without it, a configuration whose key ends with the
+  * same word applies.
+  */
 object CompactionSettings {
   private val PropertyPrefix = "interlock.compaction."
   private val ConfPrefix = "spark.interlock.compaction."

@@ -3,15 +3,15 @@ package io.interlock.spark.properties
 import io.interlock.spark.errors.InterlockException
 import org.apache.spark.sql.SparkSession
 
-/** What the configuration that Spark was started with says of a coordinator.
+/** The settings of a coordinator in the configuration with which Spark was started.
   *
   * @param values
-  *   by the last words of their keys
+  *   the values by the last words of their keys
   */
 final case class CoordinatorSettings(name: String, values: Map[String, String]) {
   def isFileSystem: Boolean = name == CoordinatorSettings.FileSystem
 
-  /** Never the values: they may lead to a password. */
+  /** Without the values, which may lead to a password. */
   override def toString: String = s"CoordinatorSettings($name)"
 }
 
@@ -20,17 +20,17 @@ object CoordinatorSettings {
   /** The coordinator of tables that name none: the file system of the log itself. */
   val FileSystem = "filesystem"
 
-  /** How often a commit is tried again after commits of other processes. */
+  /** How often a commit is tried when other processes commit first. */
   val MaxAttemptsConf = "spark.interlock.commit.maxAttempts"
 
-  /** Keys go on with a coordinator's name and one of its settings. */
+  /** The prefix of the keys, which go on with a coordinator's name and one of its settings. */
   val Prefix = "spark.interlock.coordinator."
   private val Name = "[A-Za-z][A-Za-z0-9_-]*".r
 
   /** @throws InterlockException
-    *   INTERLOCK_UNKNOWN_COORDINATOR where Spark was started with none of that name;
-    *   INTERLOCK_COORDINATOR_SETTING where the session has another setting: SQL alone would let a
-    *   user send the password elsewhere, or any file as one
+    *   INTERLOCK_UNKNOWN_COORDINATOR if Spark was started without a coordinator of that name;
+    *   INTERLOCK_COORDINATOR_SETTING if the session has changed a setting: otherwise a user could,
+    *   by SQL alone, send the password to another server, or any file as the password
     */
   def of(spark: SparkSession, name: String): CoordinatorSettings = {
     val prefix = s"$Prefix$name."
@@ -47,7 +47,7 @@ object CoordinatorSettings {
     found
   }
 
-  /** Refuses what cannot be a logical name, such as a URL, which would stand in the log for good. */
+  /** Refuses a text that is not a logical name, such as a URL, which would remain in the log. */
   def checkName(name: String): Unit = if (!Name.matches(name))
     throw InterlockException.invalidProperty(
       TableProperties.CoordinatorKey,

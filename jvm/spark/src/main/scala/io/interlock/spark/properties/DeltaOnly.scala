@@ -9,8 +9,8 @@ import org.apache.spark.sql.delta.sources.DeltaSourceUtils.isDeltaDataSourceName
 import org.apache.spark.sql.execution.command._
 import org.apache.spark.sql.execution.datasources.InsertIntoHadoopFsRelationCommand
 
-/** Refuses `interlock.*` properties and options on what is no Delta table: Interlock sees no writer
-  * of it, so that they would protect nothing.
+/** Refuses `interlock.*` properties and options on tables that are not Delta tables: Interlock does
+  * not see their writers, so the properties would protect nothing.
   */
 object DeltaOnly extends (LogicalPlan => Unit) {
 
@@ -55,7 +55,9 @@ object DeltaOnly extends (LogicalPlan => Unit) {
         table.properties ++ table.storage.properties
       )
 
-  /** A catalog of its own decides what its tables are where the statement does not say. */
+  /** If the statement names no format, another catalog decides it itself, and the table is not
+    * refused.
+    */
   private def refuse(name: LogicalPlan, spec: TableSpecBase): Unit =
     if (spec.provider.exists(!isDeltaDataSourceName(_)))
       refuse(named(name), using(spec.provider), spec.properties)

@@ -8,7 +8,9 @@ import io.interlock.spark.errors.InterlockException
 import org.apache.spark.SPARK_VERSION
 import org.apache.spark.sql.internal.SQLConf
 
-/** Checks once per session that Spark, Delta, this jar and the Python wheel belong together. */
+/** Checks once per session that the versions of Spark, Delta, this jar and the Python wheel fit
+  * together.
+  */
 object Handshake {
 
   /** Set by `interlock.configure` to the version of the wheel. */
@@ -25,7 +27,7 @@ object Handshake {
   private def jarVersion: String = build.getProperty("version")
 
   /** @throws InterlockException
-    *   INTERLOCK_VERSION_MISMATCH, one sentence that says what to install
+    *   INTERLOCK_VERSION_MISMATCH, with one sentence that says what to install
     */
   def check(): Unit = {
     val spark = build.getProperty("spark")

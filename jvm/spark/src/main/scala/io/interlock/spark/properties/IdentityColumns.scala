@@ -4,7 +4,9 @@ import org.apache.spark.internal.Logging
 import org.apache.spark.sql.delta.ColumnWithDefaultExprUtils
 import org.apache.spark.sql.types.StructType
 
-/** Warns where a policy is set on a table whose inserts conflict whatever it says. */
+/** Warns if a policy is set on a table with identity columns, whose inserts conflict under every
+  * policy.
+  */
 object IdentityColumns extends Logging {
 
   /** @param before

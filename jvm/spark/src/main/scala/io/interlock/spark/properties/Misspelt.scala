@@ -8,15 +8,15 @@ import org.apache.spark.internal.Logging
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan
 import org.apache.spark.sql.execution.command.SetCommand
 
-/** Warns of names that Spark and Delta take, that nothing reads, and that look like a name of
-  * Interlock's: each once per process.
+/** Warns of settings and properties that Spark and Delta accept, that nothing reads, and whose
+  * names look like misspelt names of Interlock. Each is warned of once per process.
   *
   * A table property that begins with `interlock.` is refused instead, see [[TableProperties]].
   */
 object Misspelt extends (LogicalPlan => Unit) with Logging {
   private val Prefixes = Seq("spark.interlock.", "interlock.")
 
-  /** Settings by their whole keys. */
+  /** The complete keys of settings. */
   private val Settings =
     Seq(
       TableProperties.DefaultPolicyConf,
@@ -25,10 +25,10 @@ object Misspelt extends (LogicalPlan => Unit) with Logging {
       UiSettings.RetainedVerdictsConf
     ) ++ CompactionSettings.confKeys
 
-  /** Settings by the beginning of their keys; a name of the user's follows. */
+  /** The prefixes of settings whose keys go on with a name chosen by the user. */
   private val Families = Seq(SessionPolicies.Prefix, CoordinatorSettings.Prefix)
 
-  /** How many letters a name may be away from the right one. */
+  /** The maximum edit distance between a name and the right one. */
   private val FewLetters = 3
 
   private val warned = Collections.newSetFromMap(
@@ -45,7 +45,7 @@ object Misspelt extends (LogicalPlan => Unit) with Logging {
     case _ =>
   }
 
-  /** What the process was started with. */
+  /** Checks the settings with which the process was started. */
   def warnOfStart(): Unit =
     Option(SparkEnv.get).foreach(env => warnOfSettings(env.conf.getAll.map(_._1).toSeq))
 
@@ -53,12 +53,12 @@ object Misspelt extends (LogicalPlan => Unit) with Logging {
     for (key <- keys; meant <- setting(key)) warn("configuration", key, meant)
 
   /** @param keys
-    *   of properties that a table gets
+    *   the keys of properties that a table gets
     */
   def warnOfProperties(keys: Iterable[String]): Unit =
     for (key <- keys; meant <- property(key)) warn("table property", key, meant)
 
-  /** The setting that was meant by a key that is none. */
+  /** The setting that a wrong key was probably meant to be. */
   private[spark] def setting(key: String): Option[String] = {
     val isKnown = Settings.contains(key) || Families.exists(family =>
       key.startsWith(family) && key.length > family.length
@@ -69,11 +69,12 @@ object Misspelt extends (LogicalPlan => Unit) with Logging {
     if (isKnown || !resembles(key)) None else meant(key, known, isOurs)
   }
 
-  /** Whether its first or second word may be meant for `interlock`; most settings are not ours. */
+  /** Whether the key's first or second word looks like `interlock`; most settings belong to Spark.
+    */
   private def resembles(key: String): Boolean =
     key.split('.').take(2).exists(NearestName.distance(_, "interlock") <= FewLetters)
 
-  /** The property that was meant by a key that is none. */
+  /** The property that a wrong key was probably meant to be. */
   private[spark] def property(key: String): Option[String] =
     if (TableProperties.isOurs(key)) None else meant(key, TableProperties.Known, isOurs = false)
 

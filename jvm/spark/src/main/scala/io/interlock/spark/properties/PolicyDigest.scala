@@ -3,9 +3,10 @@ package io.interlock.spark.properties
 import io.interlock.rules.{Policies, Policy}
 import io.interlock.spark.errors.InterlockException
 
-/** Which rules the name of a table's policy stood for when the table got it: [[Policy.digest]], kept
-  * beside the policy, so that no two sessions judge by different rules under one name. Interlock sets
-  * and removes it with the policy; tables of Interlock's own policies may lack it.
+/** The property with the [[Policy.digest]] of a table's policy. It identifies the rules that the
+  * policy's name stood for when the table got the policy, so that no two sessions judge by
+  * different rules under one name. Interlock sets and removes it together with the policy; tables
+  * with one of Interlock's own policies may be without it.
   */
 object PolicyDigest {
   val Key = "interlock.policy.digest"
@@ -17,7 +18,8 @@ object PolicyDigest {
     * @param table
     *   its name, for errors
     * @throws InterlockException
-    *   INTERLOCK_POLICY_MISMATCH where this session lacks it or means other rules by its name
+    *   INTERLOCK_POLICY_MISMATCH if this session does not have the policy or has other rules under
+    *   its name
     */
   def enforced(table: String, properties: Map[String, String]): Option[Policy] =
     TableProperties.named(properties).map { name =>
@@ -32,7 +34,7 @@ object PolicyDigest {
       }
     }
 
-  /** Refuses a digest that a statement sets and that is not its policy's.
+  /** Refuses a digest that a statement sets and that does not belong to its policy.
     *
     * @param table
     *   the properties that the table has
@@ -40,9 +42,9 @@ object PolicyDigest {
   def check(table: Map[String, String], set: Map[String, String]): Unit =
     set.get(Key).foreach(refuseOther(_, TableProperties.policyOf(table ++ set)))
 
-  /** Refuses a change of a table's properties in a session that means other rules than the table. Its
-    * digest changes with its policy, or where the statement brings another one, as the catalog lets
-    * an ALTER TABLE do that sets the policy.
+  /** Refuses a change of a table's properties in a session whose rules differ from the table's. A
+    * change is permitted if the statement also changes the policy or its digest; the catalog adds
+    * the digest to an ALTER TABLE that sets the policy.
     *
     * @param table
     *   its name, for errors

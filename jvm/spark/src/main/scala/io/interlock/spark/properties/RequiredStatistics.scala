@@ -8,9 +8,9 @@ import org.apache.spark.sql.delta.commands.UpdateCommand
 import org.apache.spark.sql.delta.files.TahoeFileIndex
 import org.apache.spark.sql.delta.sources.DeltaSQLConf
 
-/** Refuses to write files without statistics into a table with a policy, whose row tracking cannot do
-  * without. The transaction asks before it writes a file; UPDATE writes deletion vectors before that,
-  * and is refused as a plan.
+/** Refuses to write files without statistics into a table with a policy, because row tracking needs
+  * them. The transaction checks this before it writes a file. UPDATE writes deletion vectors before
+  * that, so its plan is checked.
   */
 object RequiredStatistics extends (LogicalPlan => Unit) {
   private val setting = DeltaSQLConf.DELTA_COLLECT_STATS
@@ -24,7 +24,7 @@ object RequiredStatistics extends (LogicalPlan => Unit) {
     check(table.spark, s"delta.`${table.path}`", table.metadata)
 
   /** @param session
-    *   which writes the files
+    *   the session that writes the files
     * @throws InterlockException
     *   INTERLOCK_STATISTICS_REQUIRED
     */

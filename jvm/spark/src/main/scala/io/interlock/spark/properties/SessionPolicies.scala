@@ -13,13 +13,14 @@ import org.apache.hadoop.fs.Path
 import org.apache.spark.SparkEnv
 import org.apache.spark.sql.SparkSession
 
-/** The policies that this thread's session knows: those of Interlock, and its own by
-  * `spark.interlock.policies.<name>`, whose value is a policy's text, if it has line breaks, or the
-  * path of one. The file at a path is read once per process; it has at most 64 KiB.
+/** The policies that this thread's session knows: those of Interlock, and those in settings
+  * `spark.interlock.policies.<name>`. A setting's value is a policy's text if it has line breaks,
+  * and otherwise the path of a file with the text, which is read once per process and has at most
+  * 64 KiB.
   */
 object SessionPolicies {
 
-  /** Keys go on with a policy's name. */
+  /** The prefix of the keys, which go on with a policy's name. */
   val Prefix = "spark.interlock.policies."
   private val MostBytes = 64 << 10
   private val Name = "[A-Za-z][A-Za-z0-9_-]*".r
@@ -40,10 +41,10 @@ object SessionPolicies {
     */
   def all: Seq[Policy] = names.flatMap(byName)
 
-  /** All but the malformed ones, for texts about something else. */
+  /** All policies except malformed ones, for texts that only list policies. */
   def readable: Seq[Policy] = names.flatMap(name => Try(byName(name)).toOption.flatten)
 
-  /** The refusal of a name that no policy has. */
+  /** The error for a name that no policy has. */
   def unknown(name: String): InterlockException = InterlockException.unknownPolicy(name, names)
 
   private def own: Seq[String] =
@@ -52,7 +53,7 @@ object SessionPolicies {
   private def session: Option[SparkSession] =
     SparkSession.getActiveSession.orElse(SparkSession.getDefaultSession)
 
-  /** Asked by every commit, which is why it does not look through all of them. */
+  /** A single setting: every commit asks for one, so not all settings are read. */
   private def setting(key: String): Option[String] = session match {
     case Some(found) => found.conf.getOption(key)
     case None => Option(SparkEnv.get).flatMap(_.conf.getOption(key))

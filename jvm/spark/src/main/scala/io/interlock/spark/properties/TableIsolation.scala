@@ -14,7 +14,8 @@ object TableIsolation extends Logging {
     levels.map(IsolationLevel.fromString).minBy(IsolationLevel.allLevelsInDescOrder.indexOf(_))
   }
 
-  /** Warns where a statement brings together a level and a policy whose cells look at classes only.
+  /** Warns if a statement combines an isolation level with a policy whose cells compare only
+    * classes, so that the level has no effect.
     *
     * @param before
     *   the table's properties before the statement, and `after` it

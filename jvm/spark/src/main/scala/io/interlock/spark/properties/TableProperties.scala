@@ -15,7 +15,7 @@ object TableProperties {
   val DefaultPolicyConf = "spark.interlock.defaultPolicy"
   val CoordinatorKey = "interlock.coordinator"
 
-  /** All that a table can have. */
+  /** All properties that a table can have. */
   val Known: Seq[String] =
     Seq(PolicyKey, PolicyDigest.Key, CoordinatorKey) ++ CompactionSettings.propertyKeys
 
@@ -31,7 +31,7 @@ object TableProperties {
     DeletionVectors -> "deletionVectors"
   )
 
-  /** What Delta derives from a required property and loses in a REPLACE. */
+  /** Properties that Delta derives from a required property and loses in a REPLACE. */
   private val Derived = Seq(
     "delta.inCommitTimestampEnablementVersion",
     "delta.inCommitTimestampEnablementTimestamp"
@@ -40,7 +40,7 @@ object TableProperties {
   /** A table before a change of its metadata.
     *
     * @param name
-    *   for errors
+    *   the table's name for errors
     * @param replaced
     *   whether the statement replaces the table's definition
     * @param supports
@@ -56,15 +56,15 @@ object TableProperties {
 
   def named(properties: Map[String, String]): Option[String] = properties.get(PolicyKey)
 
-  /** The coordinator of a table's commits: the file system's where a policy names none; none where
-    * they are Delta's own.
+  /** The coordinator of a table's commits: the file system's if the table has a policy and names no
+    * coordinator; none if Delta commits by itself.
     */
   def coordinatorOf(properties: Map[String, String]): Option[String] =
     properties
       .get(CoordinatorKey)
       .orElse(named(properties).map(_ => CoordinatorSettings.FileSystem))
 
-  /** What this session means by the name of a table's policy.
+  /** The policy that this session has under the name of the table's policy.
     *
     * @throws InterlockException
     *   INTERLOCK_UNKNOWN_POLICY, INTERLOCK_MALFORMED_POLICY
@@ -87,28 +87,29 @@ object TableProperties {
     ()
   }
 
-  /** What a policy requires: row tracking and in-commit timestamps, and support for deletion
-    * vectors where its rebases map rows. Whether DML writes deletion vectors stays the user's choice.
+  /** The properties that a policy requires: row tracking and in-commit timestamps, and support for
+    * deletion vectors if its rebases map rows. Whether DML writes deletion vectors is left to the
+    * user.
     */
   def requiredBy(policy: Policy): Seq[(String, String)] =
     Seq(RowTracking -> "true", InCommitTimestamps -> "true") ++
       Option.when(policy.remapsRows)(DeletionVectors -> "supported")
 
-  /** What a policy sets beside that where the user has not: rows of one file are told apart by
-    * deletion vectors only.
+  /** The property that a policy sets unless the user has set it: deletion vectors for DML, without
+    * which a policy by rows could not tell apart the rows of one file.
     *
     * @param before
-    *   the properties that the table had, maybe with the policy
+    *   the properties that the table had before, possibly with the policy
     */
   private def presetBy(policy: Policy, before: Map[String, String]): Option[(String, String)] =
     Option.when(policy.judgesByRows && !named(before).contains(policy.name))(
       WritesDeletionVectors -> "true"
     )
 
-  /** The properties that a table gets when a statement proposes some.
+  /** The properties that a table gets from those that a statement sets.
     *
-    * Interlock's properties and what they require are inherited from the table as it is, unless the
-    * statement sets them.
+    * Interlock's properties and those that they require are kept from the table's current ones,
+    * unless the statement sets them.
     *
     * @param default
     *   the policy of new tables that name none
@@ -134,7 +135,7 @@ object TableProperties {
       properties: Map[String, String],
       policy: Policy
   ): Map[String, String] = {
-    val isGoverned = this.named(table.properties).nonEmpty
+    val hasPolicy = this.named(table.properties).nonEmpty
     val derived = table.properties.filter { case (key, _) => Derived.contains(key) }
     val preset = presetBy(policy, table.properties)
     requiredBy(policy).foldLeft(derived ++ preset ++ properties) { case (all, (key, value)) =>
@@ -142,7 +143,7 @@ object TableProperties {
         case Some(set) if set.equalsIgnoreCase(value) => all
         case Some(set) => throw InterlockException.requiredProperty(policy.name, key, value, set)
         case None if isSupported(table, key) => all
-        case None if key == RowTracking && table.exists && !table.replaced && !isGoverned =>
+        case None if key == RowTracking && table.exists && !table.replaced && !hasPolicy =>
           throw InterlockException.policyNeedsAlter(policy.name)
         case None => all + (key -> value)
       }
@@ -152,7 +153,8 @@ object TableProperties {
   private def isSupported(table: Table, key: String): Boolean =
     key == DeletionVectors && table.exists && table.supports(FeatureOf(key))
 
-  /** What an ALTER TABLE that sets a policy must set beside it: its digest and what it requires.
+  /** The properties that an ALTER TABLE that sets a policy must also set: the policy's digest and
+    * required properties.
     *
     * @param table
     *   the properties that the table has
@@ -200,7 +202,7 @@ object TableProperties {
     restored.filterNot { case (key, _) => isOurs(key) } ++
       current.filter { case (key, _) => isOurs(key) }
 
-  /** The properties after an UNSET of `keys`: the one statement that ends a policy. */
+  /** The properties after an UNSET of `keys`, the only statement that removes a policy. */
   def unset(properties: Map[String, String], keys: Seq[String]): Map[String, String] = {
     val ends = if (keys.contains(PolicyKey)) Seq(PolicyDigest.Key) else Nil
     val left = properties -- keys.filter(isOurs) -- ends

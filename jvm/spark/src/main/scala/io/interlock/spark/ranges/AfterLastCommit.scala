@@ -3,12 +3,13 @@ package io.interlock.spark.ranges
 import io.interlock.spark.properties.TableProperties
 import org.apache.spark.sql.delta.catalog.DeltaTableV2
 
-/** Times behind a table's last commit: Delta refuses them, a table with a policy reads its latest
-  * version.
+/** Times after a table's last commit. Delta refuses them; for a table with a policy they mean its
+  * latest version.
   */
 object AfterLastCommit {
 
-  /** The version to read at a time, where that is behind the last commit of a table with a policy.
+  /** The version to read at a time, if the time is after the last commit and the table has a
+    * policy.
     *
     * @param millis
     *   since 1970 UTC

@@ -9,8 +9,8 @@ import org.apache.spark.sql.types._
 /** Evaluates the arguments of functions: constant expressions.
   *
   * @throws InterlockException
-  *   INTERLOCK_INVALID_ARGUMENT, where one is not constant, NULL or of another type; each function
-  *   is told what the expression stands for
+  *   INTERLOCK_INVALID_ARGUMENT, if an argument is not constant, is NULL or has another type; the
+  *   parameter `what` names it in the message
   */
 private[spark] object FunctionArguments {
 
@@ -20,7 +20,7 @@ private[spark] object FunctionArguments {
   def version(what: String, expression: Expression): Point.Version =
     Point.Version(long(what, "a constant integer", expression, LongType, isInteger))
 
-  /** From 1 on. */
+  /** A number from 1 on. */
   def count(what: String, expression: Expression): Int = {
     val expected = "a constant integer from 1 on"
     val found = long(what, expected, expression, LongType, isInteger)
@@ -40,7 +40,7 @@ private[spark] object FunctionArguments {
     nullable(what, s"a constant $kind", expression, wanted, accepts)
   }
 
-  /** A string or date is taken in the session's time zone. */
+  /** A time; a string or date is interpreted in the session's time zone. */
   def time(what: String, expression: Expression): Point.Time =
     Point.Time(long(what, "a constant timestamp", expression, TimestampType, isTime))
 
@@ -86,7 +86,7 @@ private[spark] object FunctionArguments {
   /** Spark's error of a call with too few or too many arguments.
     *
     * @param expected
-    *   how many it takes
+    *   the number of arguments that it takes
     */
   def wrongCount(function: String, expected: String, found: Int): AnalysisException =
     new AnalysisException(

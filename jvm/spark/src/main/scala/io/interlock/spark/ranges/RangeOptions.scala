@@ -5,8 +5,8 @@ import org.apache.spark.sql.catalyst.expressions.Literal
 import org.apache.spark.sql.catalyst.util.CaseInsensitiveMap
 
 /** The options of a DataFrame reader, or of SQL's `t WITH (...)`, that ask for a range:
-  * `afterVersion` with `untilVersion`, or `afterTimestamp` with `untilTimestamp`. Without its
-  * `until...` a range ends with the latest version.
+  * `afterVersion` with `untilVersion`, or `afterTimestamp` with `untilTimestamp`. Without the
+  * `until...` option a range ends with the latest version.
   *
   * @param others
   *   the options that are not about ranges
@@ -22,12 +22,12 @@ object RangeOptions {
   private val Timestamps = Seq("afterTimestamp", "untilTimestamp")
   private val OfOtherReads = Seq("versionAsOf", "timestampAsOf", "readChangeFeed", "readChangeData")
 
-  /** None where no range is asked for.
+  /** None if no range is asked for.
     *
     * @param isStreaming
     *   whether a stream is read, which has no ranges
     * @throws InterlockException
-    *   INTERLOCK_RANGE_OPTIONS, where the options do not go together; INTERLOCK_INVALID_ARGUMENT
+    *   INTERLOCK_RANGE_OPTIONS if the options cannot be combined; INTERLOCK_INVALID_ARGUMENT
     */
   def of(options: Map[String, String], isStreaming: Boolean): Option[RangeOptions] = {
     val all = CaseInsensitiveMap(options)

@@ -19,11 +19,11 @@ import org.apache.spark.sql.delta.sources.DeltaSourceUtils
 import org.apache.spark.sql.delta.{DeltaTimeTravelSpec, UnresolvedPathBasedDeltaTableRelation}
 import org.apache.spark.sql.util.CaseInsensitiveStringMap
 
-/** What the options of a reader ask for, of a table by name or by path: ranges, and times behind the
-  * last commit. The catalog sees to such a time for tables by name.
+/** Applies the options of a reader for ranges, of a table by name or by path, and for times after
+  * the last commit of a table by path. For a table by name the catalog handles such times.
   *
-  * Runs before resolution, in which Spark gives a path to Delta, and refuses one at a time that is
-  * not resolved yet, such as `current_timestamp()`.
+  * Runs before resolution, in which Spark passes a path to Delta and refuses one with a time that
+  * is not resolved yet, such as `current_timestamp()`.
   */
 final class ReaderOptions(session: SparkSession) extends Rule[LogicalPlan] {
 
@@ -48,7 +48,9 @@ final class ReaderOptions(session: SparkSession) extends Rule[LogicalPlan] {
       TableRange(table(others), range.after, range.until)
     }
 
-  /** As SQL says it: a time as an option is compared with the version that was read. */
+  /** The relation in the form of SQL's time travel, since Delta compares a time in an option with
+    * the version that was read.
+    */
   private def atTime(table: UnresolvedRelation): Option[LogicalPlan] = {
     val options = CaseInsensitiveMap(table.options.asScala.toMap)
     val others = new CaseInsensitiveStringMap((options - TIME_TRAVEL_TIMESTAMP_KEY).asJava)
@@ -81,7 +83,7 @@ final class ReaderOptions(session: SparkSession) extends Rule[LogicalPlan] {
     }
   }
 
-  /** The read of one path of Delta's. */
+  /** A Delta read of one path. */
   private object FromPath {
     def unapply(plan: LogicalPlan): Option[(UnresolvedDataSource, String)] = plan match {
       case source @ UnresolvedDataSource(format, _, options, _, paths)

@@ -14,13 +14,13 @@ object Point {
   final case class Version(id: Long) extends Point
 
   /** @param micros
-    *   since 1970 UTC; it stands for the last version committed at or before it
+    *   since 1970 UTC; means the last version committed at or before this time
     */
   final case class Time(micros: Long) extends Point
 }
 
-/** The rows of a table that are there at `until` and last changed behind `after`, of a table that is
-  * not known yet.
+/** The rows of a table that exist at `until` and last changed after `after`; the table is not
+  * resolved yet.
   *
   * @param until
   *   none for the latest version

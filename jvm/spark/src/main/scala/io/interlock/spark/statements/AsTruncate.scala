@@ -9,16 +9,16 @@ import org.apache.spark.sql.catalyst.parser.{ParseException, ParserInterface}
 import org.apache.spark.sql.catalyst.plans.logical.{LogicalPlan, TruncatePartition, TruncateTable}
 import org.apache.spark.sql.execution.command.ExplainCommand
 
-/** Lets a parser read the table and the partition of a statement that it does not know. */
+/** Lets Spark's parser read the table and the partition of a statement that it does not know. */
 private[spark] object AsTruncate {
 
   /** @param truncate
-    *   the statement's text with TRUNCATE TABLE in place of its own words; behind EXPLAIN where the
-    *   statement is
+    *   the statement's text with TRUNCATE TABLE in place of its own words; after EXPLAIN if the
+    *   statement has it
     * @param name
-    *   of the statement, for errors about its table
+    *   the statement's name, for errors about its table
     * @param refused
-    *   the error where the text is no TRUNCATE
+    *   the error if the text is not a TRUNCATE
     */
   def parse(
       parser: ParserInterface,

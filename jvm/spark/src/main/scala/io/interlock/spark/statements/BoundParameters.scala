@@ -5,12 +5,14 @@ import scala.util.Try
 import org.antlr.v4.runtime.Token
 import org.apache.spark.sql.catalyst.parser._
 
-/** Puts parameters into the text of a statement, Spark's or ours. */
+/** Replaces the parameter markers in the text of a statement, Spark's or Interlock's, by the
+  * values.
+  */
 private[spark] object BoundParameters {
 
-  /** Spark finds the markers by its grammar, so not in statements that are not in it: there every
-    * `?` and every `:name` is one. A text whose markers and parameters do not go together is given
-    * back as it is, for the parser to refuse.
+  /** Spark finds the markers by its grammar, and so not in statements that it does not know: there
+    * every `?` and every `:name` is a marker. If the markers and parameters do not fit together,
+    * the text is returned unchanged, so that the parser refuses it.
     */
   def in(sql: String, parameters: ParameterContext): String =
     try ParameterHandler.substituteParameters(sql, parameters)._1

@@ -13,7 +13,7 @@ import org.apache.spark.sql.delta.DeltaErrors
 import org.apache.spark.sql.delta.catalog.DeltaTableV2
 import org.apache.spark.sql.delta.interlock.compaction.CompactCommand
 
-/** A compaction whose table is not known yet. */
+/** A compaction whose table is not resolved yet. */
 final case class CompactStatement(
     child: LogicalPlan,
     partition: TablePartitionSpec,
@@ -23,7 +23,7 @@ final case class CompactStatement(
     copy(child = newChild)
 }
 
-/** Finds the table's kind; only Delta tables with a policy are compacted. */
+/** Resolves the statement's table, which must be a Delta table with a policy. */
 object ResolveCompact extends Rule[LogicalPlan] {
   override def apply(plan: LogicalPlan): LogicalPlan = plan match {
     case CompactStatement(ResolvedTable(_, _, table: DeltaTableV2, _), partition, kind) =>

@@ -10,12 +10,12 @@ import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan
 /** Recognises `ALTER TABLE t [PARTITION (...)] COMPACT MINOR | MAJOR | MERGE SMALLFILES`. */
 private[spark] object CompactText {
 
-  /** The statement's plan; None for a text that does not begin as a compaction.
+  /** The statement's plan; None for a text that does not begin like a compaction.
     *
     * @param delegate
     *   parses the table and the partition, as of a TRUNCATE
     * @throws InterlockException
-    *   INTERLOCK_COMPACT_SYNTAX, where it does not end as one
+    *   INTERLOCK_COMPACT_SYNTAX, if it does not end like one
     */
   def parse(delegate: ParserInterface, sql: String): Option[LogicalPlan] = {
     val tokens = StatementTokens.of(sql)
@@ -36,7 +36,7 @@ private[spark] object CompactText {
     }
   }
 
-  /** Where a name ends that begins at `start`: `a.b.c`, or `IDENTIFIER(...)`. */
+  /** The end of the name that begins at `start`: `a.b.c`, or `IDENTIFIER(...)`. */
   private def afterName(tokens: Vector[Token], start: Int): Int = {
     val part = afterParentheses(tokens, start + 1)
     if (words(tokens.slice(part, part + 1)) == Seq(".")) afterName(tokens, part + 1) else part
@@ -47,7 +47,7 @@ private[spark] object CompactText {
       afterParentheses(tokens, start + 1)
     else start
 
-  /** Behind the closing parenthesis, where an opening one stands at `start`. */
+  /** The position after the closing parenthesis, if there is an opening one at `start`. */
   private def afterParentheses(tokens: Vector[Token], start: Int): Int =
     if (words(tokens.slice(start, start + 1)) != Seq("(")) start
     else

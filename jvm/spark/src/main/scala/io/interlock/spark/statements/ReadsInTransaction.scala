@@ -17,11 +17,11 @@ import org.apache.spark.sql.execution.columnar.InMemoryRelation
 import org.apache.spark.sql.execution.command.RunnableCommand
 import org.apache.spark.sql.execution.datasources.{FileIndex, HadoopFsRelation, LogicalRelation}
 
-/** Lets a transaction know all that its statement reads of its table.
+/** Reports to a transaction all reads of its table by its statement.
   *
-  * Delta tracks the scans that it plans while the transaction runs. This rule comes before Delta's: it
-  * keeps the scans of a command's subqueries for the transaction to plan, and reports the reads that
-  * Delta does not track.
+  * Delta tracks the scans that it plans while the transaction runs. This rule runs before Delta's:
+  * it keeps the scans of a command's subqueries until the transaction plans them, and reports the
+  * reads that Delta does not track.
   */
 object ReadsInTransaction extends Rule[LogicalPlan] {
 
@@ -40,7 +40,7 @@ object ReadsInTransaction extends Rule[LogicalPlan] {
       }
   }
 
-  /** Where a policy judges by what was read. */
+  /** Whether scans of the table are kept: only if its policy judges by what was read. */
   private def isKept(table: TahoeLogFileIndex): Boolean = !table.isTimeTravelQuery &&
     Try(TableProperties.policyOf(table.metadata.configuration)).toOption.flatten
       .exists(_.judgesReads)
@@ -53,8 +53,8 @@ object ReadsInTransaction extends Rule[LogicalPlan] {
       scan.copy(relation = files.copy(location = other(files.location))(files.sparkSession))
   }
 
-  /** Whether a plan reads the state of the transaction's table by another way than a scan that Delta
-    * tracks. An earlier version is no part of that state.
+  /** Whether a plan reads the transaction's table other than by a scan that Delta tracks. A read of
+    * an earlier version does not count.
     */
   private def readsUntracked(plan: LogicalPlan, state: Snapshot): Boolean = {
     def isOf(log: DeltaLog) = log.isSameLogAs(state.deltaLog)
@@ -78,7 +78,7 @@ object ReadsInTransaction extends Rule[LogicalPlan] {
     }
   }
 
-  /** Whether a plan reads the table at all, at whatever version it was when it did. */
+  /** Whether a plan reads the table at any version. */
   private def reads(plan: LogicalPlan, state: Snapshot): Boolean = scans(plan).exists {
     case InMemoryRelation(_, cached, _) => reads(cached.logicalPlan, state)
     case LogicalRelation(HadoopFsRelation(files: TahoeFileIndex, _, _, _, _, _), _, _, _, _) =>

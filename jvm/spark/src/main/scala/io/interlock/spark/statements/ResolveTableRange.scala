@@ -21,7 +21,8 @@ import org.apache.spark.sql.delta.interlock.ranges.{RangeFileIndex, RangeReader}
 import org.apache.spark.sql.execution.datasources.v2.DataSourceV2Relation
 import org.apache.spark.sql.execution.datasources.{FileFormat, HadoopFsRelation, LogicalRelation}
 
-/** Turns a range whose table is known into a scan of the files that can have rows of it. */
+/** Turns a range whose table is resolved into a scan of the files that may have rows of the range.
+  */
 final class ResolveTableRange(session: SparkSession) extends Rule[LogicalPlan] {
 
   import ResolveTableRange.NotWhole
@@ -80,8 +81,8 @@ private object ResolveTableRange {
   val NotWhole = "no Delta table, a folder of one, or one at an earlier version"
 }
 
-/** The relation of a Delta table: not of a part of it, and not at an earlier version. In a MERGE
-  * Delta leaves the catalog's own relation for later, elsewhere it makes one of files of it.
+/** The relation of a whole Delta table in its newest version. In a MERGE it is still the catalog's
+  * relation; elsewhere Delta has already replaced it by a relation of files.
   */
 private object WholeTable {
   def unapply(plan: LogicalPlan): Option[(LogicalRelation, TahoeLogFileIndex)] = plan match {

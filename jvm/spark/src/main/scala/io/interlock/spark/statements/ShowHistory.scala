@@ -10,8 +10,8 @@ import org.apache.spark.sql.catalyst.plans.logical._
 import org.apache.spark.sql.catalyst.rules.Rule
 import org.apache.spark.sql.delta.catalog.DeltaTableV2
 
-/** `SHOW HISTORY FOR TABLE t [PARTITION (column = value, ...)] [LIMIT n]`, whose table is not known
-  * yet.
+/** `SHOW HISTORY FOR TABLE t [PARTITION (column = value, ...)] [LIMIT n]`, with its table not
+  * resolved yet.
   */
 final case class ShowHistoryStatement(
     child: LogicalPlan,
@@ -25,12 +25,12 @@ final case class ShowHistoryStatement(
 private[spark] object ShowHistory {
   val Name = "SHOW HISTORY"
 
-  /** The statement's plan; None for a text that does not begin as this statement.
+  /** The statement's plan; None for a text that does not begin like this statement.
     *
     * @param delegate
     *   parses the table and the partition, as of a TRUNCATE
     * @throws InterlockException
-    *   INTERLOCK_SHOW_HISTORY_SYNTAX, where it does not go on as one
+    *   INTERLOCK_SHOW_HISTORY_SYNTAX, if the rest of the text is wrong
     */
   def parse(delegate: ParserInterface, sql: String): Option[LogicalPlan] = {
     val tokens = StatementTokens.of(sql)
@@ -49,7 +49,7 @@ private[spark] object ShowHistory {
 
   private val Count = raw"(\d{1,10})L?".r
 
-  /** What stands before LIMIT, and its number. */
+  /** The tokens before LIMIT, and the limit. */
   private def limited(tokens: Vector[Token]): (Vector[Token], Option[Int]) =
     words(tokens.takeRight(2)) match {
       case Seq("LIMIT", Count(number)) if tokens.size > 2 && number.toLong <= Int.MaxValue =>
@@ -58,7 +58,7 @@ private[spark] object ShowHistory {
     }
 }
 
-/** Finds the table's kind: any Delta table has a history. */
+/** Resolves the statement's table, which may be any Delta table. */
 object ResolveShowHistory extends Rule[LogicalPlan] {
   override def apply(plan: LogicalPlan): LogicalPlan = plan match {
     case ShowHistoryStatement(ResolvedTable(_, _, table: DeltaTableV2, _), partition, limit) =>

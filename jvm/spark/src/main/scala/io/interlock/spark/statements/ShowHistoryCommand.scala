@@ -12,7 +12,7 @@ import org.apache.spark.sql.{Row, SparkSession}
   * @param partition
   *   values of partition columns, as the statement writes them; empty for the whole table
   * @param limit
-  *   the most versions to show
+  *   the maximum number of versions to show
   */
 final case class ShowHistoryCommand(
     table: DeltaTableV2,

@@ -12,7 +12,7 @@ import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan
 
 /** A SQL text with `t VERSION | TIMESTAMP BETWEEN a AND b`, or `t VERSION AS OF <expression>`.
   *
-  * For texts that a parser has refused; what it accepts is never looked at.
+  * Used only for texts that the parser has refused.
   *
   * @param parser
   *   Delta's
@@ -23,10 +23,10 @@ final private[spark] class TemporalText(sql: String, parser: ParserInterface) {
   private val tokens = SqlTokens.of(sql)
   private val words = StatementTokens.words(tokens)
 
-  /** The plan of the text with a call of one of the [[TableFunctions]] for each such clause and its
-    * relation, so that the texts of views keep it. None where the text has no such clause, or where
-    * it would be refused with a clause that the parser knows in the same places: then one stands
-    * where no relation does, or something else is wrong.
+  /** The plan of the text in which each such clause, with its relation, is replaced by a call of
+    * one of the [[TableFunctions]]; a view keeps its text with the call. None if the text has no
+    * such clause. None, too, if the parser would refuse the text even with a clause that it knows
+    * in the same places: then a clause is not after a relation, or something else is wrong.
     *
     * @throws InterlockException
     *   INTERLOCK_RANGE_NEEDS_TABLE, where a relation is a common table expression
@@ -54,7 +54,9 @@ final private[spark] class TemporalText(sql: String, parser: ParserInterface) {
         text.substring(text.offsetByCodePoints(0, clause.until))
     }
 
-  /** Spark tells which relations are common tables, and refuses them to travel in time. */
+  /** Refuses common table expressions; Spark knows which relations are, and does not let them
+    * travel in time.
+    */
   private def refuseCommonTables(plan: LogicalPlan): Unit =
     try { CTESubstitution(plan); () }
     catch {
@@ -66,7 +68,7 @@ final private[spark] class TemporalText(sql: String, parser: ParserInterface) {
     }
 
   /** @param at
-    *   the token BETWEEN, perhaps
+    *   the position at which BETWEEN may be
     */
   private def between(at: Int): Option[Clause] =
     for {
@@ -78,7 +80,7 @@ final private[spark] class TemporalText(sql: String, parser: ParserInterface) {
     } yield clause(name, keyword, end, function, text(at + 1, and), text(and + 1, end))
 
   /** @param at
-    *   the token OF, perhaps
+    *   the position at which OF may be
     */
   private def asOf(at: Int): Option[Clause] =
     for {
@@ -106,7 +108,7 @@ final private[spark] class TemporalText(sql: String, parser: ParserInterface) {
   private def withoutFor(keyword: Int): Int =
     if (word(keyword - 1) == "FOR") keyword - 1 else keyword
 
-  /** The name that ends before a token, `a.b.c` or `IDENTIFIER(...)`, where a relation can be. */
+  /** The name before a token, `a.b.c` or `IDENTIFIER(...)`, if a relation can be there. */
   private def nameBefore(end: Int): Option[Name] = {
     val name =
       if (word(end - 1) == ")")
@@ -124,8 +126,8 @@ final private[spark] class TemporalText(sql: String, parser: ParserInterface) {
   private def isName(start: Int, end: Int): Boolean =
     !NoName(word(start)) && Try(parser.parseMultipartIdentifier(text(start, end))).isSuccess
 
-  /** Where an expression that begins at a token may end: outside its parentheses, and not behind
-    * what no expression has.
+  /** The positions at which an expression that begins at `start` may end: outside of parentheses,
+    * and not after a token that no expression has.
     */
   private def ends(start: Int): Seq[Int] = {
     val depths = 0 +: StatementTokens.depths(tokens.drop(start))
@@ -152,16 +154,16 @@ final private[spark] class TemporalText(sql: String, parser: ParserInterface) {
 
 private object TemporalText {
 
-  /** One clause with its relation; places are in code points.
+  /** One clause with its relation; positions are in code points.
     *
     * @param from
-    *   where the relation begins
+    *   the position at which the relation begins
     * @param keyword
-    *   where the clause begins
+    *   the position at which the clause begins
     * @param until
-    *   behind the clause
+    *   the position after the clause
     * @param call
-    *   what stands for it
+    *   the call that replaces it
     */
   final case class Clause(from: Int, keyword: Int, until: Int, call: String)
 
@@ -183,15 +185,15 @@ private object TemporalText {
   /** A clause that every parser knows. */
   private val Known = "VERSION AS OF 0"
 
-  /** A literal, which every parser knows there. */
+  /** A literal version, which every parser accepts there. */
   private val KnownVersion = "(?s)\\d+|'[^']*'|\"[^\"]*\""
 
   private val BeforeRelation = Set("FROM", "JOIN", ",", "(")
 
-  /** What may stand there before a column named `version`. */
+  /** Words that may come before a column named `version`, and are not a relation's name. */
   private val NoName = Set("SELECT", "DISTINCT", "ALL", "NOT", "CASE", "WHERE", "FROM")
 
-  /** What no expression has outside of parentheses. */
+  /** Tokens that no expression has outside of parentheses. */
   private val Behind =
     Set(",", ";", "AS", "WHERE", "JOIN", "ON", "USING", "GROUP", "ORDER", "LIMIT", "UNION")
 

@@ -9,8 +9,8 @@ import org.apache.spark.sql.catalyst.plans.logical._
 import org.apache.spark.sql.catalyst.rules.Rule
 import org.apache.spark.sql.delta.catalog.DeltaTableV2
 
-/** A TRUNCATE whose table is not known yet. Delta's rules must not see it first: they refuse the
-  * partition form.
+/** A TRUNCATE whose table is not resolved yet. Delta's rules must not see it first, since they
+  * refuse the form with a partition.
   */
 final case class TruncateStatement(child: LogicalPlan, partition: Option[TablePartitionSpec])
     extends UnaryCommand {
@@ -34,7 +34,7 @@ object MarkTruncate extends Rule[LogicalPlan] {
   }
 }
 
-/** Gives the statement back to Spark and Delta unless its table has a policy. */
+/** Leaves the statement to Spark and Delta unless its table has a policy. */
 object ResolveTruncate extends Rule[LogicalPlan] {
   override def apply(plan: LogicalPlan): LogicalPlan = plan match {
     case TruncateStatement(ResolvedTable(_, _, table: DeltaTableV2, _), partition)

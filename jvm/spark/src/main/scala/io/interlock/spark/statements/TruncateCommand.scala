@@ -10,7 +10,7 @@ import org.apache.spark.sql.{Row, SparkSession}
 
 /** TRUNCATE of a table with a policy, whole or by partition.
   *
-  * Unlike Delta's own command it commits also where the snapshot it reads is empty, so that rows
+  * Unlike Delta's own command it also commits if the snapshot that it reads is empty, so that rows
   * inserted meanwhile are removed and the version is recorded (conflict cells, trap 1).
   *
   * @param partition

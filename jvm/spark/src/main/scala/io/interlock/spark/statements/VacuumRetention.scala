@@ -11,8 +11,8 @@ import org.apache.spark.sql.delta.catalog.DeltaTableV2
 import org.apache.spark.sql.delta.interlock.transaction.RunningTransactions
 import org.apache.spark.sql.delta.{DeltaLog, Snapshot}
 
-/** Warns of a VACUUM that keeps less history than running jobs need: their rebases load deletion
-  * vectors of the version they read. Sees the jobs of this JVM only.
+/** Warns of a VACUUM with a shorter retention than running jobs need, since their rebases load
+  * deletion vectors of the version that they read. Only jobs of this JVM are seen.
   */
 object VacuumRetention extends (LogicalPlan => Unit) with Logging {
   override def apply(plan: LogicalPlan): Unit = plan match {

@@ -11,7 +11,7 @@ private[spark] object Json {
 
   def write(value: Any): String = mapper.writeValueAsString(value)
 
-  /** An object's members; none where the text is no JSON object. */
+  /** The members of an object; none if the text is not a JSON object. */
   def readObject(text: String): Option[Map[String, Any]] =
     Try(mapper.readValue(text, classOf[Map[String, Any]])).toOption.filter(_ != null)
 }

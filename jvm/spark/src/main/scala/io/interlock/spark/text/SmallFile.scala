@@ -6,16 +6,16 @@ import scala.util.Using
 
 import org.apache.hadoop.fs.{FileStatus, FileSystem}
 
-/** Reads what somebody else may have put in the place of a small file, in bounded time. */
+/** Reads a small file in bounded time, even if somebody has put something else in its place. */
 private[spark] object SmallFile {
 
-  /** The text of a file of at most `most` bytes; none of what is empty or no file.
+  /** The text of a file of at most `most` bytes; none if it is empty or not a file.
     *
     * @param tooLarge
-    *   what becomes of a larger one
+    *   the error for a larger file
     */
   def read(fs: FileSystem, file: FileStatus, most: Int)(tooLarge: => Nothing): Option[String] =
-    // A pipe is empty too, and nobody might write to it.
+    // A pipe has length 0 too, and reading it could wait for ever.
     if (file.isDirectory || file.getLen == 0) None
     else if (file.getLen > most) tooLarge
     else Some(Using.resource(fs.open(file.getPath))(in => new String(in.readNBytes(most), UTF_8)))

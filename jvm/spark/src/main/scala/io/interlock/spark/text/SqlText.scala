@@ -3,7 +3,9 @@ package io.interlock.spark.text
 import org.apache.spark.sql.catalyst.expressions.Literal
 import org.apache.spark.sql.catalyst.util.quoteIdentifier
 
-/** What stands in the text of a statement that is ours. Spark would replace `${...}` anywhere. */
+/** Values written into the text of a statement that Interlock runs. Spark would replace `${...}` in
+  * it.
+  */
 object SqlText {
   def literal(text: String): String = Literal(text).sql.replace("$", "\\u0024")
 

@@ -5,7 +5,8 @@ import org.apache.spark.SparkEnv
 import org.apache.spark.metrics.MetricsSystem
 import org.apache.spark.metrics.source.Source
 
-/** The source `interlock` of Spark's metrics: what commits under policies met, in this JVM.
+/** The source `interlock` of Spark's metrics: counts the commits under policies in this JVM, and
+  * their conflicts.
   *
   *   - `commits`: versions made; `attempts`: tries to make one, `commits` included
   *   - `rebases.<verdict>`: winners that a commit passed
@@ -14,7 +15,7 @@ import org.apache.spark.metrics.source.Source
   *   - `commitMillis`, `judgeMillis`: histograms of a commit's time, and of that in judging and
   *     rebasing
   *
-  * Lives below `org.apache.spark` to be a source.
+  * It is below `org.apache.spark` because Spark's `Source` is private to that package.
   */
 object InterlockMetrics extends Source {
   override val sourceName: String = "interlock"
@@ -27,9 +28,7 @@ object InterlockMetrics extends Source {
 
   private var registeredWith: Option[MetricsSystem] = None
 
-  /** Registers the source with the metrics of the running context; again only with those of another
-    * one.
-    */
+  /** Registers the source with the metrics of the running context, once for each context. */
   def register(): Unit = synchronized {
     Option(SparkEnv.get).map(_.metricsSystem).filterNot(registeredWith.contains).foreach { system =>
       system.registerSource(this)
@@ -38,7 +37,7 @@ object InterlockMetrics extends Source {
   }
 
   /** @param verdicts
-    *   by which it passed winners
+    *   the verdicts by which the commit passed winners
     */
   def committed(millis: Long, verdicts: Seq[String]): Unit = {
     commits.inc()

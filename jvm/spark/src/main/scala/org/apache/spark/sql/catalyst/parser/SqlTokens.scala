@@ -4,9 +4,7 @@ import scala.jdk.CollectionConverters._
 
 import org.antlr.v4.runtime.{CharStreams, CommonTokenStream, Token}
 
-/** The tokens of a SQL text as Spark's own lexer finds them; what it needs is private to this
-  * package.
-  */
+/** The tokens of a SQL text by Spark's own lexer, which is private to this package. */
 object SqlTokens {
 
   /** Without white space, comments and the end of the text. */

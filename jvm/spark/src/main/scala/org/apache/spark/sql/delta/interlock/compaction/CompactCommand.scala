@@ -56,7 +56,8 @@ final case class CompactCommand(
     operationClass
   }
 
-  /** The bins; the transaction has then read the files in them and no others. */
+  /** The bins of files to rewrite; the transaction then counts these files as read, and no others.
+    */
   private def plan(
       session: SparkSession,
       transaction: OptimisticTransaction,
@@ -113,7 +114,7 @@ final case class CompactCommand(
 
 object CompactCommand {
 
-  /** What a compaction returns. */
+  /** The columns that a compaction returns. */
   val schema: StructType = CompactResult.schema
 
   private def attributes: Seq[Attribute] = schema.map { field =>

@@ -7,8 +7,8 @@ import org.apache.spark.sql.delta.OptimisticTransaction
 import org.apache.spark.sql.delta.actions._
 import org.apache.spark.sql.types._
 
-/** The row that a compaction returns: what was committed, which a rebase may have made less than
-  * was planned.
+/** The row that a compaction returns: the files and rows that were committed. A rebase may have
+  * made them fewer than planned.
   */
 private[interlock] object CompactResult {
   val schema: StructType = new StructType()
@@ -22,12 +22,12 @@ private[interlock] object CompactResult {
     .add("rows_purged", LongType, nullable = false)
     .add("winners", ArrayType(LongType, containsNull = false), nullable = false)
 
-  /** Where there is nothing to rewrite, and no version is made. */
+  /** The row if there was nothing to rewrite and no version was made. */
   def nothing(operationClass: OperationClass): Row =
     Row(null, operationClass.name, 0L, 0L, 0L, 0L, 0L, 0L, Seq.empty[Long])
 
   /** @param planned
-    *   what was rewritten
+    *   the bins that were rewritten
     */
   def of(
       transaction: OptimisticTransaction,

@@ -17,12 +17,13 @@ import org.apache.spark.sql.delta.{OptimisticTransaction, RowTracking}
 import org.apache.spark.sql.{Dataset, SparkSession, classic}
 import org.apache.spark.util.CollectionAccumulator
 
-/** A bin as it was rewritten.
+/** The result of rewriting a bin.
   *
   * @param output
-  *   the file it became, tagged with where its rows come from; none where all rows were dead
+  *   the file that was written, with a tag that says where its rows come from; none if all rows
+  *   were dead
   * @param rows
-  *   live rows
+  *   the number of live rows
   */
 final private[interlock] case class Rewritten(
     inputs: Seq[AddFile],
@@ -30,14 +31,14 @@ final private[interlock] case class Rewritten(
     rows: Long
 )
 
-/** Rewrites bins of files, each into one file that has the live rows of its inputs in their order:
-  * that of the files in the bin, then that of the rows in the file.
+/** Rewrites each bin of files into one file with the live rows of its inputs, in the order of the
+  * files in the bin and of the rows in each file.
   *
-  * All bins are one Spark job with a task for each. Nothing is sorted or shuffled. The rows read
-  * from each file and written to each are counted and compared with the log.
+  * All bins are rewritten by one Spark job, with one task per bin. Nothing is sorted or shuffled.
+  * The rows read from each file and written to each are counted and compared with the log.
   *
   * @param table
-  *   how messages name it
+  *   the table's name in messages
   */
 final private[interlock] class OrderedRewrite(transaction: OptimisticTransaction, table: String) {
   private val session = OrderedRewrite.session(SparkSession.active)
@@ -45,7 +46,7 @@ final private[interlock] class OrderedRewrite(transaction: OptimisticTransaction
   /** @param write
     *   writes rows as files of the table, a file for each partition of the data
     * @throws InterlockException
-    *   INTERLOCK_COMPACTION_MISMATCH, where the rows do not add up
+    *   INTERLOCK_COMPACTION_MISMATCH, if the numbers of rows do not match
     */
   def run(bins: Seq[Seq[AddFile]])(write: Dataset[_] => Seq[FileAction]): Seq[Rewritten] =
     session.withActive {
@@ -115,7 +116,7 @@ final private[interlock] class OrderedRewrite(transaction: OptimisticTransaction
 private[interlock] object OrderedRewrite {
   private val TaskNumber = """part-(\d{5,})-""".r
 
-  /** More than any file has. */
+  /** More bytes than any file has, so that no file is split. */
   private val Unsplit = (1L << 50).toString
 
   private def settings = Map(
@@ -131,7 +132,7 @@ private[interlock] object OrderedRewrite {
     DeltaSQLConf.DELTA_COLLECT_STATS.key -> "true"
   )
 
-  /** A session like the user's but for what keeps rows in order. */
+  /** A session with the user's settings, except for those that could change the order of rows. */
   private def session(users: SparkSession): classic.SparkSession = {
     val own = RowsOfFiles.session(users)
     settings.foreach { case (key, value) => own.conf.set(key, value) }

@@ -9,14 +9,15 @@ import org.apache.spark.sql.delta._
 import org.apache.spark.sql.delta.actions._
 import org.apache.spark.sql.delta.interlock.log.Committer
 
-/** A commit under a policy: what it is, and how winners look to it.
+/** A commit to a table with a policy: its class and scope, and the classes and scopes of its
+  * winners.
   *
   * @param replaces
   *   the partition predicate of an overwrite, as the statement wrote it
   * @param replacesDynamically
   *   whether an overwrite replaces the partitions that it writes
   * @param replacesNull
-  *   whether those are among them in which a value is NULL
+  *   whether partitions with a NULL value are replaced as well
   */
 final case class GovernedCommit(
     policy: Policy,
@@ -32,16 +33,16 @@ final case class GovernedCommit(
     private val user: String
 ) {
 
-  /** Whether Delta tries it again after a conflict, which it does with its own compactions. */
+  /** Whether Delta retries the commit after a conflict, as it does with its own compactions. */
   def isRetriedByDelta: Boolean =
     OperationClass.compactions(operationClass) && !operation.isInstanceOf[CompactOperation]
 
-  /** Whether what Delta does not track of its reads counts. The scope of UPDATE, DELETE and MERGE is what
-    * the condition selects, unless the policy judges by what was read.
+  /** Whether reads count that Delta does not track. The scope of UPDATE, DELETE and MERGE is what
+    * their condition selects, unless the policy judges by all reads.
     */
   def countsReads: Boolean = policy.judgesReads || operationClass == OperationClass.Append
 
-  /** What the history records of the attempt. */
+  /** The tags of the attempt, for the history. */
   def tags: Map[String, String] =
     Map(
       CommitTags.Class -> operationClass.name,
@@ -60,12 +61,12 @@ final case class GovernedCommit(
   /** The attempt as its policy judges it, see [[Footprint.attempts]].
     *
     * @param info
-    *   the transaction as it stands after the winners before the one to be judged
+    *   the transaction after the winners before the one that is judged
     */
   def asAttempts(info: CurrentTransactionInfo): Seq[Attempt] =
     footprint(info).attempts(policy, operationClass)
 
-  /** What an overwrite replaces, whoever wrote it. */
+  /** The scope that an overwrite replaces. */
   def replaced(info: CurrentTransactionInfo): AttemptScope = footprint(info).replaced
 
   private def footprint(info: CurrentTransactionInfo) = new Footprint(
@@ -81,7 +82,8 @@ final case class GovernedCommit(
     else
       replaces.fold[Replaces](Replaces.Everything)(sql => Replaces.Selected(predicates.ofSql(sql)))
 
-  /** The actions that were asked for last, which many winners leave as they are, and their partitions. */
+  /** The actions of the last call and their partitions: many winners leave the actions unchanged.
+    */
   private var last = (Seq.empty[Action], new TouchedPartitions(Set.empty, Set.empty))
 
   private def touched(info: CurrentTransactionInfo): TouchedPartitions = {
@@ -94,8 +96,8 @@ final case class GovernedCommit(
     last._2
   }
 
-  /** The partitions that a predicate of this attempt selects, by its actions so far. Delta looks up the
-    * partitions that a dynamic overwrite writes by a predicate of its own.
+  /** The partitions that a predicate of this attempt selects, by its actions so far. For a dynamic
+    * overwrite, Delta itself adds a predicate on the partitions that it writes.
     */
   def selects(read: DeltaTableReadPredicate, info: CurrentTransactionInfo): Partition => Boolean =
     if (read.shouldRewriteFilter) predicates.ofRead(read) else touched(info).written
@@ -105,11 +107,11 @@ final case class GovernedCommit(
     Winner(winner.commitVersion, classOf(winner), ChangedScope.of(isPartitioned, files))
   }
 
-  /** The partition of a winner's file; None where the log does not tell. */
+  /** The partition of a winner's file; None if the log does not tell it. */
   def partitionOf(file: FileAction, winner: WinningCommitSummary): Option[Partition] =
     values.of(file, winner.commitInfo)
 
-  /** The class in the winner's tags, or for foreign writers what their commit tells. */
+  /** The class in the winner's tags; for a foreign writer, the class derived from its commit. */
   private def classOf(winner: WinningCommitSummary): OperationClass =
     winner.commitInfo
       .flatMap(_.tags)

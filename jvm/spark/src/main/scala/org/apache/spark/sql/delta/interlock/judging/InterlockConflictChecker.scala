@@ -8,10 +8,10 @@ import org.apache.spark.sql.SparkSession
 import org.apache.spark.sql.delta._
 import org.apache.spark.sql.delta.interlock.rebase.{MovedReads, ReplaceLive, RowRebase, RowVectors}
 
-/** Delta's conflict check with the three checks on data files decided by a policy.
+/** Delta's conflict check, with its three checks on data files replaced by a policy's decision.
   *
-  * Protocol, metadata, application transactions, domains, row ids and timestamps stay Delta's
-  * checks and come first.
+  * Protocol, metadata, application transactions, domains, row ids and timestamps are still checked
+  * by Delta, first.
   */
 private[interlock] class InterlockConflictChecker(
     spark: SparkSession,
@@ -28,19 +28,19 @@ private[interlock] class InterlockConflictChecker(
     new Part(part, Judge.judge(attempt.policy, judgedWinner, part))
   )
 
-  /** The winner, where a cell of the policy let the attempt pass it. */
+  /** The winner, if a cell of the policy let the attempt pass it. */
   def passed: Option[PassedWinner] =
     parts.flatMap(part => part.ruling.cell.map(part -> _)).headOption.map { case (part, cell) =>
       PassedWinner(winner.commitVersion, cell.label, part.ruling.verdict, part.scopeText)
     }
 
-  /** Raises if the attempt would have read rows of this winner, an append that it has passed, and that
-    * a later version has read.
+  /** Fails if the attempt's predicates select rows of this winner, a blind append that it had
+    * skipped, now that a later version has read these rows.
     */
   def failIfReadBy(version: Long): Unit =
     if (attempt.policy.judgesReads)
-      parts.head.failIf(overlaps.inAddedRows.map(met =>
-        met.copy(why = s"${met.why} and that version $version has read")
+      parts.head.failIf(overlaps.inAddedRows.map(found =>
+        found.copy(why = s"${found.why} and that version $version has read")
       ))
 
   override protected def checkForAddedFilesThatShouldHaveBeenReadByCurrentTxn(): Unit =
@@ -50,14 +50,16 @@ private[interlock] class InterlockConflictChecker(
   override protected def checkForDeletedFilesAgainstCurrentTxnReadFiles(): Unit =
     if (byDelta) super.checkForDeletedFilesAgainstCurrentTxnReadFiles()
 
-  /** The last of the checks: from here on the attempt has read the winner's files. */
+  /** The last of Delta's checks; after it the attempt's reads follow the rows that the winner
+    * moved.
+    */
   override protected def checkForDeletedFilesAgainstCurrentTxnDeletedFiles(): Unit = {
     if (byDelta) super.checkForDeletedFilesAgainstCurrentTxnDeletedFiles()
     if (judgedWinner.operationClass != OperationClass.Overwrite)
       currentTransactionInfo = MovedReads.follow(currentTransactionInfo, winner)
   }
 
-  /** Whether one of the two changes no data, which no policy has a cell for. */
+  /** Whether one of the two changes no data: policies have no cell for that. */
   private def byDelta: Boolean = parts.head.ruling == Ruling(Verdict.ByFiles, None)
 
   private def overlaps = new OverlapFinder(
@@ -69,7 +71,7 @@ private[interlock] class InterlockConflictChecker(
     vectors
   )
 
-  /** One part of the attempt, with what the policy says of it. */
+  /** One part of the attempt, with the policy's ruling. */
   final private class Part(judged: Attempt, val ruling: Ruling) {
 
     def check(): Unit = ruling.verdict match {
@@ -92,8 +94,8 @@ private[interlock] class InterlockConflictChecker(
       case _ => rebase(reason => conflict(unproved = Some(reason)))(rebasedRows)
     }
 
-    def failIf(met: Option[Overlap]): Unit =
-      met.foreach(overlap => fail(conflict(overlap = Some(overlap))))
+    def failIf(found: Option[Overlap]): Unit =
+      found.foreach(overlap => fail(conflict(overlap = Some(overlap))))
 
     private def rebasedRows =
       new RowRebase(vectors, currentTransactionInfo, winner)(ruling.verdict)
@@ -107,7 +109,7 @@ private[interlock] class InterlockConflictChecker(
       throw Conflicts.raised(conflict, SessionPolicies.readable)
 
     /** @param unproved
-      *   why a rebase that the policy grants cannot be proved safe
+      *   why a rebase that the policy permits cannot be proved safe
       */
     private def conflict(
         unproved: Option[String] = None,
@@ -139,11 +141,11 @@ private[interlock] class InterlockConflictChecker(
       overlaps.onlyRemove
     )
 
-    /** The partitions that met, a few of them, or the whole table. */
+    /** A few of the partitions in which they overlap, or the whole table. */
     def scopeText: String = judgedWinner.changed match {
       case ChangedScope.Partitions(values) =>
-        val met = values.filter(judged.scope.covers).map(_.toString)
-        met.toSeq.sorted.take(3).mkString("", ", ", if (met.size > 3) ", ..." else "")
+        val common = values.filter(judged.scope.covers).map(_.toString)
+        common.toSeq.sorted.take(3).mkString("", ", ", if (common.size > 3) ", ..." else "")
       case _ => "the whole table"
     }
   }

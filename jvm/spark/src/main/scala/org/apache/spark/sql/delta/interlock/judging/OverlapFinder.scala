@@ -8,10 +8,10 @@ import org.apache.spark.sql.delta._
 import org.apache.spark.sql.delta.actions.{AddFile, RemoveFile}
 import org.apache.spark.sql.delta.interlock.rebase.RowVectors
 
-/** Looks for where an attempt and a winner met, for the verdicts that ask for it.
+/** Finds out where an attempt and a winner overlap, for the verdicts BY_FILES and BY_ROWS.
   *
   * @param level
-  *   decides whether rows count that the winner added without reading the table
+  *   decides whether rows count that the winner added by a blind append
   */
 final private[interlock] class OverlapFinder(
     spark: SparkSession,
@@ -45,8 +45,8 @@ final private[interlock] class OverlapFinder(
   def onlyRemove: Boolean =
     !info.readWholeTable && removedOf(readFiles).isEmpty && removedOf(removes).nonEmpty
 
-  /** BY_ROWS: rows that the winner added, marked dead or removed are among what the attempt has read,
-    * but for those that it removes itself, see [[sameRows]].
+  /** BY_ROWS: the attempt has read rows that the winner added, marked dead or removed. Rows that
+    * the attempt removes itself are left to [[sameRows]].
     */
   def inReads: Option[Overlap] =
     inAdded.orElse {
@@ -54,7 +54,7 @@ final private[interlock] class OverlapFinder(
       else among(rows.dead, ConcurrentDeleteRead, "removed")
     }
 
-  /** BY_ROWS: both changed rows of one file, and they cannot be united. */
+  /** BY_ROWS: both changed rows of one file, and their deletion vectors cannot be united. */
   def sameRows(reason: String): Overlap =
     overlap(reason, removedOf(removes))
 
@@ -64,7 +64,7 @@ final private[interlock] class OverlapFinder(
     else None
   }
 
-  /** Rows that the winner added are among what the attempt has read. */
+  /** The attempt's predicates select rows that the winner added. */
   def inAddedRows: Option[Overlap] = among(rows.added, ConcurrentAppend, "added")
 
   private def among(

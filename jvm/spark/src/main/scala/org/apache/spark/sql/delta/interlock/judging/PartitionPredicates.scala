@@ -13,8 +13,8 @@ import org.apache.spark.sql.delta.actions.Metadata
 
 /** Evaluates predicates on partition values, without a Spark job.
   *
-  * Names are resolved as Spark does it, against all columns of the table: `s.p` is a field of `s`,
-  * though there may be a partition column `p`.
+  * Names are resolved against all columns of the table, as Spark does: `s.p` is a field of `s`,
+  * even if there is a partition column `p`.
   */
 final class PartitionPredicates(
     spark: SparkSession,
@@ -31,7 +31,7 @@ final class PartitionPredicates(
   /** Whether a SQL predicate uses partition columns only and can be evaluated on their values. */
   def usesPartitionsOnly(sql: String): Boolean = parse(sql).flatMap(resolve).nonEmpty
 
-  /** A SQL predicate that uses partition columns only. Raises where it cannot be evaluated. */
+  /** A SQL predicate that uses partition columns only. Throws if it cannot be evaluated. */
   def ofSql(sql: String): Partition => Boolean = {
     val predicate = parse(sql).flatMap(resolve).getOrElse(
       throw new IllegalArgumentException(s"'$sql' is no predicate on partition columns.")
@@ -47,8 +47,8 @@ final class PartitionPredicates(
       )
     ))
 
-  /** The predicate of a scan on partitions. What cannot be decided (see [[Decidable]], and predicates
-    * that Delta has already rewritten) selects every partition.
+  /** The predicate of a scan on partitions. Parts that cannot be decided (see [[Decidable]]), and
+    * those that Delta has already rewritten, select every partition.
     */
   def ofRead(read: DeltaTableReadPredicate): Partition => Boolean = {
     val decided = Some(read).filter(_.shouldRewriteFilter).toSeq
@@ -66,7 +66,7 @@ final class PartitionPredicates(
     partition => interpreted.eval(values.row(partition))
   }
 
-  /** The predicate on the row of partition values; none where it needs anything else. */
+  /** The predicate on the row of partition values; none if it needs anything else. */
   private def resolve(predicate: Expression): Option[Expression] = {
     val named = predicate.transform { case a: AttributeReference =>
       table.output.find(column => resolver(column.name, a.name)).getOrElse(a)
@@ -82,8 +82,8 @@ final class PartitionPredicates(
       case Filter(condition, _) if condition.resolved => condition
     }
 
-  /** The table, and the table by the alias of the writer's option `targetAlias`, which the log does
-    * not have: whatever stands before a column's name.
+  /** The table, and the table under each alias that the predicate puts before a column's name: the
+    * writer's option `targetAlias` is not in the log.
     */
   private def relations(predicate: Expression): Iterator[LogicalPlan] =
     Iterator(table) ++ predicate.collect {

@@ -16,8 +16,8 @@ import org.apache.spark.unsafe.types.UTF8String
 
 /** The partitions of a table's files. The log may spell one value in several ways
   * (`2026-01-01 00:00:00` and `2026-01-01T00:00:00.000000Z`, `1.0` and `1.00`, `a` and `a ` in a
-  * CHAR(2)): values are compared as their columns' types compare them, and read as Delta reads them,
-  * timestamps without a time zone in that of the session.
+  * CHAR(2)): values are read as Delta reads them and compared by their columns' types. Timestamps
+  * without a time zone are in the session's time zone.
   */
 final class PartitionValues(spark: SparkSession, columns: StructType) {
   private val timeZone = spark.sessionState.conf.sessionLocalTimeZone
@@ -28,10 +28,10 @@ final class PartitionValues(spark: SparkSession, columns: StructType) {
 
   /** The partition of a file that a commit adds or removes.
     *
-    * None where the log does not tell: a value is none of its column's type or an empty text (NULL by
-    * Delta's protocol, a string for Spark), a key is no partition column's, or a RemoveFile names no
-    * value at all, which it need not. A value that is merely missing is NULL: an AddFile has all
-    * others, and Delta writes no NULL into a RemoveFile.
+    * None if the log does not tell it: a value cannot be read as its column's type or is an empty
+    * text (NULL by Delta's protocol, a string for Spark), a key is not a partition column, or a
+    * RemoveFile has no values at all, which the protocol permits. If only some values are missing,
+    * they are NULL: an AddFile has all others, and Delta leaves NULLs out of a RemoveFile.
     */
   def of(file: FileAction, commit: Option[CommitInfo] = None): Option[Partition] =
     if (columns.isEmpty) Some(Partition(Map.empty))
@@ -62,7 +62,9 @@ final class PartitionValues(spark: SparkSession, columns: StructType) {
     else Some(Partition(spelled.map { case (name, text) => name -> text.orNull }))
   }
 
-  /** From a text in the log to the one spelling of its value; null for what is no value. */
+  /** A function from a value's text in the log to its normal form; null for a text that is not a
+    * value.
+    */
   private def reader(column: StructField): String => String = {
     val typed = cast(BoundReference(0, StringType, nullable = true), column)
     val read = column.dataType match {
@@ -85,7 +87,7 @@ final class PartitionValues(spark: SparkSession, columns: StructType) {
 
 object PartitionValues {
 
-  /** Whether Delta itself wrote a commit, with Interlock or without. */
+  /** Whether Delta's Spark library wrote a commit, with Interlock or without. */
   private def isDeltas(commit: CommitInfo): Boolean =
     commit.engineInfo.exists(_.contains("Delta-Lake/"))
 }

@@ -4,12 +4,12 @@ import io.interlock.rules.Verdict
 import io.interlock.spark.commits.CommitTags
 import org.apache.spark.sql.delta.CurrentTransactionInfo
 
-/** A winner that met an attempt's scope and let it pass.
+/** A winner that changed something in an attempt's scope and that the attempt passed.
   *
   * @param rule
   *   the policy's cell, by its label
   * @param scope
-  *   where they met, as text
+  *   the partitions in which they overlap, as text
   */
 final private[interlock] case class PassedWinner(
     version: Long,
@@ -21,7 +21,7 @@ final private[interlock] case class PassedWinner(
 private[interlock] object PassedWinner {
   private val MostScopes = 3
 
-  /** The tags have so many of the winners that a commit has passed, the newest. */
+  /** The tags name at most so many of the winners, the newest ones. */
   val MostNamed = 100
   private val BetweenScopes = "; "
 
@@ -29,10 +29,10 @@ private[interlock] object PassedWinner {
   def verdicts(info: CurrentTransactionInfo): Seq[String] =
     info.commitInfo.flatMap(_.tags).flatMap(_.get(CommitTags.Verdicts)).toSeq.flatMap(_.split(','))
 
-  /** Adds the winners to the tags of the commit, behind those of earlier rounds.
+  /** Adds the winners to the tags of the commit, after those of earlier rounds.
     *
     * @param millis
-    *   spent in this round
+    *   time spent in this round
     * @param bytesSaved
     *   the size of the data files that the attempt has written and need not write again
     */

@@ -14,10 +14,10 @@ import org.apache.spark.sql.delta.DeltaOperations.Operation
 import org.apache.spark.sql.delta._
 import org.apache.spark.sql.delta.actions.AddFile
 
-/** What an attempt has read of its table, asked whether rows that a winner changed are among it.
+/** The reads of an attempt, compared with the rows that a winner changed.
   *
-  * Partitions are decided from the log alone. Rows are read where predicates on data columns leave
-  * files to look into, and of them the columns that a predicate names.
+  * Predicates on partition columns are decided from the log alone. If files are left and there are
+  * predicates on data columns, the columns that they name are read from these files.
   */
 final private[interlock] class ReadRows(
     spark: SparkSession,
@@ -26,17 +26,17 @@ final private[interlock] class ReadRows(
     winner: WinningCommitSummary
 ) {
 
-  /** Whether all rows that it has read are rows that it removes. */
+  /** Whether the attempt removes every row that it has read. */
   def removesAllItReads: Boolean =
     ReadRows.changesWhatItSelects(info.op) && info.readPredicates.size == 1
 
-  /** Where the attempt meets rows of these files, by the first of its predicates that selects some or
-    * cannot be decided.
+  /** The overlap of the attempt's reads with rows of these files, by its first predicate that
+    * selects some of them or cannot be decided.
     *
     * @param files
-    *   their live rows are what the winner added or removed
+    *   files whose live rows are the rows that the winner added or removed
     * @param did
-    *   what the winner did to them, as "added"
+    *   the winner's change of these rows, such as "added"
     */
   def among(files: Seq[AddFile], kind: ConflictKind.OfData, did: String): Option[Overlap] =
     if (files.isEmpty) None
@@ -63,17 +63,17 @@ final private[interlock] class ReadRows(
     def overlap: Option[Overlap] =
       if (candidates.isEmpty) None
       else if (onData.isEmpty || candidates.exists(partitionOf(_).isEmpty))
-        Some(met(reason, candidates, Nil, undecided = isOpen))
+        Some(overlapIn(reason, candidates, Nil, undecided = isOpen))
       else
         try
           Some(new RowsOfFiles(spark, info.readSnapshot, candidates).where(onData))
             .filter(_.nonEmpty)
-            .map(rows => met(reason, filesOf(rows), rows.map(_.json), undecided = isOpen))
+            .map(rows => overlapIn(reason, filesOf(rows), rows.map(_.json), undecided = isOpen))
         catch {
-          case NonFatal(error) => Some(met(failed(error), candidates, Nil, undecided = true))
+          case NonFatal(error) => Some(overlapIn(failed(error), candidates, Nil, undecided = true))
         }
 
-    /** Whether nothing, or not all, of what it reads by can be decided. */
+    /** Whether a part of the predicate cannot be decided. */
     private def isOpen: Boolean =
       read.shouldRewriteFilter && (conditions.isEmpty || undecidable.nonEmpty)
 
@@ -100,7 +100,7 @@ final private[interlock] class ReadRows(
       candidates.filter(file => names(new Path(file.toPath.toString).getName))
     }
 
-    private def met(
+    private def overlapIn(
         why: String,
         files: Seq[AddFile],
         rows: Seq[String],
@@ -135,8 +135,9 @@ private[interlock] object ReadRows {
     case _ => false
   }
 
-  /** What the history records of a commit that has read by so many predicates: of an UPDATE or DELETE
-    * nothing else tells that its queries have read rows besides those which it changed.
+  /** The tags of a commit that has read by so many predicates. For an UPDATE or DELETE, only this
+    * tag tells later readers of the log that its subqueries have read rows besides those that it
+    * changed.
     */
   def tags(op: Operation, predicates: Int): Map[String, String] =
     if (changesWhatItSelects(op) && predicates > 1) Map(CommitTags.ReadsOthers -> "true")

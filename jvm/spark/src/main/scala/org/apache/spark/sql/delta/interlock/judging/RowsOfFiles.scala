@@ -29,13 +29,13 @@ final private[interlock] class RowsOfFiles(
 ) {
   private val session = RowsOfFiles.session(spark)
 
-  /** A few rows that meet all conditions, with the columns that these name.
+  /** A few rows that match all conditions, with the columns that the conditions name.
     *
-    * Read in this thread, so that a commit waits for no free executor; by a Spark job where the files
-    * are large.
+    * The rows are read in this thread, so that a commit need not wait for a free executor, or by a
+    * Spark job if the files are large.
     *
     * @param conditions
-    *   on columns by their names, whatever relation they were resolved in
+    *   conditions on columns, which are found by name, whatever relation they were resolved in
     */
   def where(conditions: Seq[Expression]): Seq[FoundRow] = session.withActive {
     val table = snapshot.deltaLog.createDataFrame(snapshot, files)
@@ -63,7 +63,7 @@ final private[interlock] class RowsOfFiles(
 
 private[interlock] object RowsOfFiles {
 
-  /** Bytes of files. */
+  /** The maximum size in bytes of files that are read in this thread. */
   private val MostReadHere = 64L * 1024 * 1024
 
   /** A session like the user's in which a file that cannot be read does not count as empty. */
@@ -74,7 +74,7 @@ private[interlock] object RowsOfFiles {
     own
   }
 
-  /** The first rows of a scan, computed in this thread, which is no task of a job and stays none. */
+  /** The first rows of a scan, computed in this thread, without a task context of Spark. */
   private def firstOf[A](rows: RDD[InternalRow], count: Int)(read: InternalRow => A): Seq[A] = {
     val task = TaskContext.empty()
     try rows.partitions.iterator.flatMap(rows.iterator(_, task)).map(read).take(count).toVector

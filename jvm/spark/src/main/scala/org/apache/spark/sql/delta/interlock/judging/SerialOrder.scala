@@ -6,7 +6,7 @@ import org.apache.spark.sql.delta.WinningCommitSummary
 
 private[interlock] object SerialOrder {
 
-  /** What the serial order depends on in a winner's actions. */
+  /** The facts in a winner's actions on which the serial order depends. */
   def facts(winner: WinningCommitSummary): SerialFacts = SerialFacts(
     winner.commitVersion,
     isBlindAppend = winner.isBlindAppendOption.contains(true),
@@ -17,7 +17,9 @@ private[interlock] object SerialOrder {
     removed = winner.removedFiles.map(_.path).toSet
   )
 
-  /** UPDATE and DELETE do, unless they say otherwise, which only those of Interlock can. */
+  /** True for UPDATE and DELETE, unless their tag says that they read other rows; only Interlock
+    * writes that tag.
+    */
   private def readsWhatItChanges(winner: WinningCommitSummary): Boolean =
     winner.commitInfo.exists(info =>
       Set("UPDATE", "DELETE")(info.operation) && info.tags.exists(tags =>

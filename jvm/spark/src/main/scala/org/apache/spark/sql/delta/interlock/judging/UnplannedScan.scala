@@ -5,12 +5,13 @@ import org.apache.spark.sql.catalyst.expressions.Expression
 import org.apache.spark.sql.delta.actions.{AddFile, Metadata, Protocol}
 import org.apache.spark.sql.delta.files.{TahoeFileIndex, TahoeLogFileIndex}
 
-/** The files of a table, in a subquery whose command has not begun its transaction.
+/** The files of a table in a subquery that the command's transaction has yet to plan.
   *
-  * Delta plans the scans of a whole statement when it sees the statement's plan. For the subqueries of
-  * an UPDATE or MERGE that is before their transaction begins: at a version of their own, and unknown to
-  * the transaction. It does not recognise the scans of this index; [[ReadsInTransaction]] puts `table`
-  * back where the transaction plans its queries.
+  * Delta plans all scans of a statement when it sees the statement's plan. For the subqueries of an
+  * UPDATE or MERGE this is before their transaction begins: they could read another version, and
+  * the transaction would not know of them. Delta does not recognise scans of this index, so it does
+  * not plan them then. [[ReadsInTransaction]] puts `table` back when the transaction plans its
+  * queries.
   */
 final case class UnplannedScan(table: TahoeLogFileIndex)
     extends TahoeFileIndex(table.spark, table.deltaLog, table.path) {

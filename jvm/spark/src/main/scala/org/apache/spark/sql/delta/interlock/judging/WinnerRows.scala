@@ -5,10 +5,10 @@ import org.apache.spark.sql.delta.WinningCommitSummary
 import org.apache.spark.sql.delta.actions.{AddFile, RemoveFile}
 import org.apache.spark.sql.delta.interlock.rebase.RowVectors
 
-/** The rows that a winner changed, as files to be read.
+/** The rows that a winner changed, as files with deletion vectors that can be read.
   *
   * @param isTold
-  *   whether the log tells the partition of a file that the winner removed
+  *   tells whether the partition of a file that the winner removed is known from the log
   */
 final private[interlock] class WinnerRows(
     winner: WinningCommitSummary,
@@ -19,8 +19,8 @@ final private[interlock] class WinnerRows(
     winner.removedFiles.filter(_.dataChange).map(file => file.path -> asAdded(file)).toMap
   private val addedAgain = winner.addedFiles.map(add => add.path -> add).toMap
 
-  /** Files whose live rows are those that were not in the table before: not those of a compaction,
-    * but those that a RESTORE brings back to life.
+  /** Files whose live rows are new in the table: not the files of a compaction, but rows that a
+    * RESTORE brings back.
     */
   def added: Seq[AddFile] = winner.addedFiles.filter(_.dataChange).flatMap { add =>
     removed.get(add.path).fold(Option(add))(remove => between(add, add, remove))
@@ -31,8 +31,8 @@ final private[interlock] class WinnerRows(
     addedAgain.get(before.path).fold(Option(before))(after => between(after, before, after))
   }
 
-  /** The rows of a file that are alive by one vector and dead by another; without the count of its
-    * rows all that are alive by the first.
+  /** The rows of a file that are alive in `alive` and dead in `dead`; if the file's row count is
+    * not known, all rows that are alive in `alive`.
     */
   private def between(file: AddFile, alive: AddFile, dead: AddFile): Option[AddFile] = {
     val rows = rowsOf(dead).minus(rowsOf(alive))
@@ -43,7 +43,8 @@ final private[interlock] class WinnerRows(
       ))
   }
 
-  /** Its partition is null where the log does not tell it. */
+  /** The removed file as an AddFile; its partition values are null if the log does not tell them.
+    */
   private def asAdded(remove: RemoveFile): AddFile = AddFile(
     path = remove.path,
     partitionValues = if (isTold(remove)) remove.partitionValues else null,

@@ -18,20 +18,22 @@ import org.apache.spark.sql.delta.util.FileNames
 import org.apache.spark.sql.delta.{CommittedTransaction, Snapshot}
 import org.apache.spark.util.{ShutdownHookManager, ThreadUtils}
 
-/** Writes checkpoints behind the commits: no commit waits for one. As Delta cleans the log after
-  * each, so are files that killed writers left there swept.
+/** Writes checkpoints after the commits, on a thread of its own, so that no commit waits for one.
+  * After a checkpoint Delta cleans up the log; files that killed writers left there are then
+  * deleted as well.
   *
-  * A table has at most one running and one waiting in a process, that of the newest version due. Due
-  * is each version that is a multiple of the interval, as in Delta. Where there is none for a minute
-  * since one was due, each version is, until one is begun: the writer may have been killed. One that
-  * fails is tried again when the next is due.
+  * In a process, a table has at most one checkpoint that is being written and one that waits, of
+  * the newest version that is due. A checkpoint is due at each multiple of the interval, as in
+  * Delta. If none is there a minute after it was due, its writer may have been killed: then every
+  * version is due until a checkpoint is begun. A checkpoint that failed is tried again when the
+  * next is due.
   */
 object BackgroundCheckpoints extends PostCommitHook with Logging {
   private val ShutdownMillis = 10000L
   private val MissingAfterMillis = 60000L
   private val threads = ThreadUtils.newDaemonCachedThreadPool("interlock-checkpoint", 2)
 
-  /** One that waits; the newest replaces the others. */
+  /** The checkpoint that waits; a newer one replaces it. */
   final private case class Due(
       session: SparkSession,
       tableId: String,
@@ -39,7 +41,7 @@ object BackgroundCheckpoints extends PostCommitHook with Logging {
       write: () => Unit
   )
 
-  /** Whose checkpoint this process began last. */
+  /** The last version whose checkpoint this process began. */
   final private case class Begun(version: Long, hasFailed: Boolean)
 
   private val begun =
@@ -76,7 +78,7 @@ object BackgroundCheckpoints extends PostCommitHook with Logging {
       }
   }
 
-  /** Whether nobody seems to write the checkpoint of an earlier version, which was due. */
+  /** Whether a checkpoint of an earlier version was due, and it seems that no process writes it. */
   private def isMissing(after: Snapshot, due: Long): Boolean = {
     val deltas = after.logSegment.deltas
     deltas.find(FileNames.deltaVersion(_) == due).forall(
@@ -107,7 +109,7 @@ object BackgroundCheckpoints extends PostCommitHook with Logging {
     threads.execute { () =>
       try {
         SparkSession.setActiveSession(due.session)
-        // The thread has those of the statement which it was started for.
+        // The thread inherited the statement's local properties.
         due.session.sparkContext.setLocalProperties(new Properties)
         if (!due.session.sparkContext.isStopped) write(log, due)
         val conf = due.session.sessionState.newHadoopConf()
@@ -138,12 +140,15 @@ object BackgroundCheckpoints extends PostCommitHook with Logging {
     }
   }
 
-  // A JVM may end without stopping its session; the next writer makes up for what is cut off.
+  // A daemon thread, as a JVM may end without stopping its session; the next writer then writes the
+  // checkpoint.
   ShutdownHookManager.addShutdownHook(ShutdownHookManager.SPARK_CONTEXT_SHUTDOWN_PRIORITY + 1) {
     () => SessionEnd.finish(ShutdownMillis)
   }
 
-  /** Waits until none is running or waiting, at most `millis` milliseconds; tells whether so. */
+  /** Waits until no checkpoint is running or waiting, at most `millis` milliseconds; returns
+    * whether that is so.
+    */
   def awaitIdle(millis: Long): Boolean = synchronized {
     val end = System.nanoTime() + TimeUnit.MILLISECONDS.toNanos(millis)
     def left = TimeUnit.NANOSECONDS.toMillis(end - System.nanoTime())

@@ -5,9 +5,9 @@ import org.apache.spark.sql.delta.stats.{DeletedRecordCountsHistogram, FileSizeH
 import org.apache.spark.sql.delta.{Snapshot, VersionChecksum}
 import org.apache.spark.sql.{DataFrame, Dataset}
 
-/** A snapshot that answers from its checksum what Delta 4.4 replays the log for, three Spark jobs at
-  * each commit to a table with row tracking: the domains, the number of files and their size. All
-  * else it shares with the snapshot that it stands for.
+/** A snapshot that takes the domains, the number of files and their size from its checksum. Delta
+  * 4.4 replays the log for them, with three Spark jobs at each commit to a table with row tracking.
+  * Everything else it shares with the snapshot that it replaces.
   */
 final private[interlock] class ChecksummedSnapshot private (
     read: Snapshot,
@@ -35,8 +35,8 @@ final private[interlock] class ChecksummedSnapshot private (
 
 private[interlock] object ChecksummedSnapshot {
 
-  /** The snapshot itself where there is no checksum that tells, and without one that is wrong: what
-    * replays the log compares it with that.
+  /** A snapshot with a proved checksum; otherwise the given one, without any checksum that was not
+    * proved, since Delta compares a replay of the log with it.
     */
   def of(read: Snapshot): Snapshot =
     if (read.version < 0 || read.getClass != classOf[Snapshot]) read

@@ -19,31 +19,32 @@ import org.apache.spark.sql.delta.hooks.PostCommitHook
 import org.apache.spark.sql.delta.sources.DeltaSQLConf
 import org.apache.spark.sql.delta.util.{FileNames, JsonUtils}
 
-/** The `.crc` of each commit, with no Spark job and no process of its own.
+/** Derives and writes the `.crc` of each commit without a Spark job and without starting a process.
   *
-  * Each is derived from the one before it, which is remembered: under contention it is not on disk
-  * yet. What this process has not derived itself is derived from and answered from only where the log
-  * proves it. On a local disk it is written by the JVM alone, where Hadoop starts processes.
+  * Each checksum is derived from the one before it, which is kept in memory, because under
+  * contention it is not on disk yet. A checksum that this process did not derive is used only if
+  * the log proves it. On a local disk the file is written without Hadoop, which would start
+  * processes.
   */
 private[interlock] object Checksums extends PostCommitHook with Logging {
 
-  /** The last checksum of a table, on its way as its commit is. */
+  /** The last checksum of a table, whose commit may still be on its way. */
   final private case class Last(version: Long, generation: Option[Long], checksum: VersionChecksum)
 
   private val last = Collections.synchronizedMap(new WeakHashMap[CommitQueue, Last])
 
-  /** The checksums of the last commits that were made, or proved, here: by the commits' files. */
+  /** The checksums of the last commits that this process made or proved, by the commits' files. */
   private val proved =
     CacheBuilder.newBuilder().maximumSize(500).build[(String, Long, Long), VersionChecksum]()
 
-  /** The most commits that a checksum is carried over, and the length of each, in bytes. */
+  /** The maximum number of commits that a checksum is carried over, and of bytes in each. */
   private val MostCarried = 10
   private val MostBytes = 1L << 20
 
   private def key(file: FileStatus) = (file.getPath.toString, file.getLen, file.getModificationTime)
 
   /** @param compute
-    *   from the checksum of the version before, where it is known here
+    *   computes the checksum from that of the version before, if this process knows it
     */
   def derive(queue: CommitQueue, version: Long, generation: Option[Long])(
       compute: Option[VersionChecksum] => Option[VersionChecksum]
@@ -62,8 +63,8 @@ private[interlock] object Checksums extends PostCommitHook with Logging {
   private def known(file: FileStatus): Option[VersionChecksum] =
     Option(proved.getIfPresent(key(file)))
 
-  /** The checksum of a snapshot, if the log proves it. One that was made here may be missing in the
-    * snapshot: Delta may have listed the log before it was there.
+  /** The checksum of a snapshot, if the log proves it. A checksum that this process made may be
+    * missing in the snapshot, if Delta listed the log before the file was there.
     */
   def of(snapshot: Snapshot): Option[VersionChecksum] =
     of(snapshot.deltaLog, snapshot.logSegment, snapshot.checksumOpt, MostCarried)
@@ -91,8 +92,9 @@ private[interlock] object Checksums extends PostCommitHook with Logging {
     )
   }
 
-  /** That of the version before, carried over the last commit: a commit is seen before its checksum is
-    * written. Not over those of other writers, who may add a file again that is there.
+  /** The checksum of an earlier version, carried over the commits since, because a commit is
+    * visible before its checksum is written. It is not carried over commits of other writers, who
+    * may add a file again that the table already has.
     */
   private def carried(
       log: DeltaLog,
@@ -137,7 +139,7 @@ private[interlock] object Checksums extends PostCommitHook with Logging {
       made.commitInfo.get.txnId,
       Right(before),
       mustIncludeFileSizeHistogram = false,
-      // Delta collects the files anew where the schema may have changed.
+      // Delta collects the files again if the schema may have changed.
       includeAddFilesInCrc = before.allFiles.nonEmpty && made.metadataUpdates.isEmpty
     ).toOption
   }
@@ -186,7 +188,7 @@ private[interlock] object Checksums extends PostCommitHook with Logging {
     isProved
   }
 
-  /** Writes the checksum of a version, when it is called first. */
+  /** A function that writes the checksum of a version when it is first called. */
   def writer(
       session: SparkSession,
       log: DeltaLog,
@@ -221,7 +223,7 @@ private[interlock] object Checksums extends PostCommitHook with Logging {
     override protected def writeChecksumFile(version: Long, checksum: VersionChecksum): Unit =
       prepared(version, checksum)()
 
-    /** Writes the file; what there is to compute for one on a local disk is computed before. */
+    /** A function that writes the file; for a local disk its content is computed before. */
     def prepared(version: Long, checksum: VersionChecksum): () => Unit = {
       val file = FileNames.checksumFile(deltaLog.logPath, version)
       if (!spark.conf.get(DeltaSQLConf.DELTA_WRITE_CHECKSUM_ENABLED)) () => ()

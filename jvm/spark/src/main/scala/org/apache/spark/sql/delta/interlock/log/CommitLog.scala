@@ -15,7 +15,7 @@ import org.apache.spark.sql.delta.{
 /** A version's commit.
   *
   * @param metadata
-  *   that of the table, where the commit sets it
+  *   the table's metadata, if the commit sets it
   */
 final case class Commit(
     version: Long,
@@ -24,10 +24,10 @@ final case class Commit(
     files: Seq[FileAction]
 )
 
-/** What a version's commit says of itself and of the table, without its files.
+/** The commitInfo, protocol and metadata of a version's commit, without its files.
   *
   * @param protocol
-  *   that of the table, where the commit sets it; likewise its metadata
+  *   the table's protocol, if the commit sets it; `metadata` likewise
   */
 final private[interlock] case class Definition(
     info: Option[CommitInfo],
@@ -35,7 +35,7 @@ final private[interlock] case class Definition(
     metadata: Option[Metadata]
 )
 
-/** The commits of a table up to a snapshot, each read when it is asked for. */
+/** The commits of a table up to a snapshot. Each is read when it is asked for. */
 final class CommitLog(snapshot: Snapshot) {
   private val log = snapshot.deltaLog
   private val conf = log.newDeltaHadoopConf()
@@ -45,7 +45,9 @@ final class CommitLog(snapshot: Snapshot) {
   def read(version: Long): Option[Commit] =
     if (version < 0) None else ofLines(version)(commit(version, _))
 
-  /** What a version's commit says of itself; none where the log has it no more, or it says nothing. */
+  /** The commitInfo of a version; none if the log no longer has the version, or it has no
+    * commitInfo.
+    */
   def info(version: Long): Option[CommitInfo] =
     ofLines(version) { lines =>
       lines.find(_.startsWith("{\"commitInfo\"")).map(Action.fromJson).collect {
@@ -74,7 +76,7 @@ final class CommitLog(snapshot: Snapshot) {
       finally lines.close()
     } catch { case _: FileNotFoundException => None }
 
-  /** The versions that say something of themselves, down to the oldest that the log has. */
+  /** The versions that have a commitInfo, down to the oldest in the log. */
   def infosNewestFirst(): Iterator[(Long, CommitInfo)] =
     Iterator.iterate(snapshot.version)(_ - 1).takeWhile(_ >= oldest)
       .flatMap(version => info(version).map(version -> _))
@@ -82,22 +84,22 @@ final class CommitLog(snapshot: Snapshot) {
   private lazy val oldest: Long =
     DeltaHistoryManager.getEarliestDeltaFile(log)
 
-  /** Down to version 0, or the oldest that the log has. */
+  /** The commits down to version 0, or to the oldest in the log. */
   def newestFirst(from: Long): Iterator[Commit] =
     Iterator.iterate(from)(_ - 1).map(read).takeWhile(_.nonEmpty).flatten
 
-  /** When a version was committed, as time travel sees it: milliseconds since 1970. */
+  /** The time of a version's commit by which time travel finds it, in milliseconds since 1970. */
   def timestamp(version: Long, info: Option[CommitInfo]): Option[Long] =
     if (version < firstWithTimestamp) modificationTimes.get(version)
     else info.flatMap(_.inCommitTimestamp)
 
-  /** The policy that the table had after a version, as far as the log tells. */
+  /** The table's policy after a version, as far as the log tells. */
   def policyAt(version: Long): Option[String] =
     Iterator.iterate(version)(_ - 1).takeWhile(_ >= 0).map(metadataIn).takeWhile(_.nonEmpty)
       .flatten.collectFirst { case Some(metadata) => TableProperties.named(metadata.configuration) }
       .flatten
 
-  /** None where the log has the version no more. */
+  /** None if the log no longer has the version. */
   private def metadataIn(version: Long): Option[Option[Metadata]] =
     log.readChecksum(version).flatMap(found => Option(found.metadata)).map(Option(_))
       .orElse(read(version).map(_.metadata))

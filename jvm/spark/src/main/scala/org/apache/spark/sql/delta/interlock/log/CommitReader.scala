@@ -11,7 +11,8 @@ import org.apache.spark.sql.delta.util.FileNames
 import org.apache.spark.sql.delta.{DeltaLog, WinningCommitSummary}
 import org.apache.spark.util.ThreadUtils
 
-/** Commits that others are judged against: read in parallel, parsed once per process. */
+/** Reads the commits that others are judged against, in parallel; each is parsed once per process.
+  */
 private[interlock] object CommitReader {
   private val readers = ExecutionContext.fromExecutorService(
     ThreadUtils.newDaemonFixedThreadPool(8, "interlock-read-commits")

@@ -5,7 +5,9 @@ import scala.util.matching.Regex
 import org.apache.spark.sql.SparkSession
 import org.apache.spark.sql.classic.ClassicConversions.castToImpl
 
-/** Who commits. On Spark Connect the session is the client's, and the user where the client says. */
+/** The user, session and application that commit. On Spark Connect the session is the client's, and
+  * so is the user if the client names one.
+  */
 final private[interlock] case class Committer(user: String, session: String, application: String)
 
 private[interlock] object Committer {

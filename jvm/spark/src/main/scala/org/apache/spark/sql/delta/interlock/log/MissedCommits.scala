@@ -5,15 +5,15 @@ import org.apache.hadoop.fs.FileStatus
 import org.apache.spark.sql.delta.DeltaLog
 import org.apache.spark.sql.delta.util.FileNames
 
-/** The commits that an attempt has missed, in the order of their versions. Those that are not known
-  * are read some at a time, as they are asked for, and let go of again.
+/** The commits that an attempt has not read, in the order of their versions. The queue knows some
+  * of them; the others are read in groups when they are asked for, and are not kept.
   *
   * @param known
   *   by the queue
   * @param files
-  *   of all, where they are in the log
+  *   the commit files of all of them, in the log
   * @param whenRead
-  *   is given what was read
+  *   called with the commits that were read
   */
 final private[interlock] class MissedCommits(
     deltaLog: DeltaLog,
@@ -27,7 +27,7 @@ final private[interlock] class MissedCommits(
   private var unread = files.filterNot(file => ofQueue.contains(FileNames.deltaVersion(file)))
   private var atHand = Map.empty[Long, CommitBody]
 
-  /** None where the version is not among them. */
+  /** None if the version is not among them. */
   def of(version: Long): Option[CommitBody] = ofQueue.get(version).orElse {
     if (!atHand.contains(version)) {
       unread = unread.dropWhile(FileNames.deltaVersion(_) < version)

@@ -2,7 +2,7 @@ package org.apache.spark.sql.delta.interlock.log
 
 import io.interlock.spark.commits.Coordinators
 
-/** What is to be done before the last session of a JVM stops. */
+/** The work to be done before the last session of a JVM stops. */
 object SessionEnd {
 
   /** Waits for checkpoints, at most `millis` milliseconds, and closes the coordinators' stores. */

@@ -14,7 +14,7 @@ import org.apache.spark.sql.delta.{DeltaLog, Snapshot}
   * @param after
   *   the last version outside of it, or -1
   * @param snapshot
-  *   its last version
+  *   the last version of the range
   */
 final private[interlock] case class RangeEnds(after: Long, snapshot: Snapshot)
 
@@ -61,8 +61,8 @@ final class RangeReader(log: DeltaLog, catalogTable: Option[CatalogTable]) {
     if (version >= earliest && version <= latest.version) version
     else throw InterlockException.versionNotThere(table, version, earliest, latest.version)
 
-  /** The last version committed at or before a time. Behind the last commit that is the latest one
-    * where the table has a policy, and Delta's error where it has none.
+  /** The last version committed at or before a time. For a time after the last commit, that is the
+    * latest version if the table has a policy; otherwise it is Delta's error.
     */
   private def versionAt(micros: Long): Long = {
     val time = new Timestamp(Math.floorDiv(micros, 1000L))
@@ -85,7 +85,7 @@ final class RangeReader(log: DeltaLog, catalogTable: Option[CatalogTable]) {
     new TrackedVersions(end, log.getSnapshotAt(_, catalogTableOpt = catalogTable))
       .untrackedSince(begin)
 
-  /** The first version behind `without`, which has no row tracking, that a range may begin with. */
+  /** The first version after `without`, which has no row tracking, with which a range may begin. */
   private def usable(without: Long): Option[Long] =
     Option.when(isTracked(latest))(latest).flatMap(untracked(_, without)).map(_.first)
 }

@@ -16,11 +16,11 @@ import org.apache.spark.sql.delta.{
   Snapshot
 }
 
-/** The files of a version in which rows may be that changed behind an earlier one.
+/** The files of a version that may have rows which changed after an earlier version.
   *
-  * Skips by partition and statistics as every Delta scan does, and the files whose default row
-  * commit version, which no row of a file is above, is not behind `after`. Delta's rules leave an
-  * index alone that is not their own, so the skipping holds up to the scan.
+  * Skips files by partition and statistics, as every Delta scan does. It also skips files whose
+  * default row commit version is at or below `after`, since no row of a file is above it. Delta's
+  * optimizer rules do not touch an index that is not their own, so the skipping stays in effect.
   *
   * @param snapshot
   *   the version that is read
@@ -42,7 +42,9 @@ final class RangeFileIndex(
     if (filters.isEmpty) all else behind(filters)
   }
 
-  /** The files are listed once where nothing but the range itself chooses among them. */
+  /** Whether a filter selects by data: if only the range itself selects files, they are listed
+    * once.
+    */
   private def isOnData(filter: Expression): Boolean =
     filter != TrueLiteral && !filter.references.exists(column => rowVersion(column.name))
 
@@ -50,9 +52,9 @@ final class RangeFileIndex(
     MaterializedRowCommitVersion.getMaterializedColumnName(protocol, metadata).toSet +
       DefaultRowCommitVersion.METADATA_STRUCT_FIELD_NAME
 
-  /** The same as all files without a filter, of a short range: what its own commits added and did not
-    * remove again, so that no Spark job goes through the state of the table. None where the range is
-    * long, or a commit is gone from the log.
+  /** All files of a short range, from its commits alone: those that they added and did not remove
+    * again. This needs no Spark job over the table's state. None if the range is long, or if one of
+    * its commits is gone from the log.
     */
   private def recent: Option[Seq[AddFile]] =
     Option.when(version - after <= RangeFileIndex.CommitsRead)(after + 1 to version).flatMap {
@@ -81,7 +83,7 @@ final class RangeFileIndex(
 
   override def sizeInBytes: Long = all.map(_.size).sum
 
-  /** Two ranges are told apart by their ends: plans are compared by their indexes. */
+  /** Two ranges of one table differ by their ends. Spark compares plans by their indexes. */
   private def identity = (deltaLog.compositeId, path, version, after)
 
   override def equals(other: Any): Boolean = other match {
@@ -96,6 +98,6 @@ final class RangeFileIndex(
 
 private object RangeFileIndex {
 
-  /** Up to how many commits are read for a range. */
+  /** The maximum number of commits that are read for a range. */
   val CommitsRead = 10
 }

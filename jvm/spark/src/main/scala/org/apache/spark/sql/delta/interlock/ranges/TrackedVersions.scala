@@ -9,10 +9,10 @@ import org.apache.spark.sql.delta.interlock.log.{CommitLog, Definition}
 import org.apache.spark.sql.delta.{DeltaConfigs, DeltaOperations, RowTracking, Snapshot}
 import org.apache.spark.util.ThreadUtils
 
-/** What kept rows of a table from carrying the versions in which they last changed.
+/** The reason why rows of a table do not have the version in which they last changed.
   *
   * @param first
-  *   the first version behind which all rows carry them
+  *   the first version after which all rows have it
   * @param why
   *   a sentence
   */
@@ -31,7 +31,7 @@ final private[interlock] class TrackedVersions(end: Snapshot, at: Long => Snapsh
 
   private val log = new CommitLog(end)
 
-  /** None where a range may begin with `after`. */
+  /** None if a range may begin after `after`. */
   def untrackedSince(after: Long): Option[Untracked] = {
     val commits = steps(after + 1 to end.version)
     if (!commits.exists(step => step.definesTable || step.losesVersions)) None
@@ -56,14 +56,15 @@ final private[interlock] class TrackedVersions(end: Snapshot, at: Long => Snapsh
     if (versions.size <= ReadInTurn) versions.map(step)
     else ThreadUtils.parmap(versions, "interlock-read-range", Readers)(step)
 
-  /** A version that is gone from the log may have done anything. */
+  /** A version that is gone from the log counts as having lost row versions. */
   private def step(version: Long): Step =
     log.definition(version).fold(Step(version, None, None, losesVersions = true)) { found =>
       Step(version, found.protocol, found.metadata, mayLose(found) && losesVersions(version))
     }
 
-  /** Delta says so where a commit copied rows without their versions. RESTORE does not copy rows, but
-    * may bring back files of a version that gave them none.
+  /** Whether a commit may have lost row versions. Delta marks a commit that copied rows without
+    * their versions. RESTORE does not copy rows, but it may bring back files that were written
+    * without row tracking.
     */
   private def mayLose(commit: Definition): Boolean =
     isRestore(commit.info) ||
@@ -89,7 +90,7 @@ private[interlock] object TrackedVersions {
   def isTracked(protocol: Protocol, metadata: Metadata): Boolean =
     DeltaConfigs.ROW_TRACKING_ENABLED.fromMetaData(metadata) && RowTracking.isSupported(protocol)
 
-  /** A version on the way.
+  /** A version within the range.
     *
     * @param losesVersions
     *   whether it gave its own version to rows that it did not change
@@ -110,7 +111,7 @@ private[interlock] object TrackedVersions {
   ) {
 
     /** @param version
-      *   the one that has this protocol and metadata
+      *   the version that has this protocol and metadata
       */
     def ifOff(version: Long): Option[Untracked] =
       Option.when(!isTracked(protocol, metadata))(Untracked(version + 1, off(version + 1)))

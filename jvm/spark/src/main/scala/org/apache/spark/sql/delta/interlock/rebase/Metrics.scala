@@ -6,7 +6,9 @@ import org.apache.spark.sql.delta.actions.{Action, AddFile, RemoveFile}
 /** The metrics that the history shows, kept right when a rebase changes a commit's actions. */
 private[interlock] object Metrics {
 
-  /** The attempt with other actions, and its metrics on files and deletion vectors counted anew. */
+  /** The attempt with other actions, and with its metrics on files and deletion vectors counted
+    * again.
+    */
   def recounted(info: CurrentTransactionInfo, actions: Seq[Action]): CurrentTransactionInfo = {
     lazy val counts = count(actions)
     info.copy(

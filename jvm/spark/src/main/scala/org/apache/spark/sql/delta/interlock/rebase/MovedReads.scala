@@ -2,11 +2,13 @@ package org.apache.spark.sql.delta.interlock.rebase
 
 import org.apache.spark.sql.delta.{CurrentTransactionInfo, WinningCommitSummary}
 
-/** Follows what an attempt has read to the files that hold it after a winner which wrote rows anew. */
+/** Replaces the files that an attempt has read by the files to which a winner, such as a
+  * compaction, has moved their rows.
+  */
 private[interlock] object MovedReads {
 
-  /** The attempt, reading what the winner made of the files that it has read. By partition only: that
-    * holds without a record of where rows went too.
+  /** The attempt with the new files among those that it has read. They are found by partition, so
+    * that this also works if the winner did not record where rows went.
     */
   def follow(info: CurrentTransactionInfo, winner: WinningCommitSummary): CurrentTransactionInfo = {
     val gone = winner.removedFiles.map(_.path).toSet -- winner.addedFiles.map(_.path)
@@ -15,7 +17,8 @@ private[interlock] object MovedReads {
     else {
       val partitions = moved.map(_.partitionValues)
       val near = winner.addedFiles.filter(file => partitions(file.partitionValues))
-      // A partition's value has several spellings, and one that is left empty has no file.
+      // The log may spell a partition's value in several ways, and a partition may have no new
+      // file.
       val areFound = partitions.subsetOf(near.map(_.partitionValues).toSet)
       info.copy(readFiles = still ++ (if (areFound) near else winner.addedFiles))
     }

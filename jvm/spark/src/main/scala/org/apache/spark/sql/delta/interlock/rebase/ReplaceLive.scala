@@ -4,19 +4,20 @@ import io.interlock.rules.{AttemptScope, Partition}
 import org.apache.spark.sql.delta.actions._
 import org.apache.spark.sql.delta.{CurrentTransactionInfo, WinningCommitSummary}
 
-/** The rebase of an overwrite over one winner: its RemoveFiles become the files that are live in what
-  * it replaces after the winner, each with its current deletion vector. Its own adds stay.
+/** Rebases an overwrite over one winner: it then removes all files that are live after the winner
+  * in the scope it replaces, each with its current deletion vector. Its own AddFiles stay.
   *
-  * Applied winner by winner, from the snapshot that the plan read; no listing and no read of data.
+  * Applied winner by winner, starting from the snapshot that was read; lists no files and reads no
+  * data.
   */
 private[interlock] object ReplaceLive {
 
   /** @param replaced
-    *   what the overwrite replaces
+    *   the scope that the overwrite replaces
     * @param partitionOf
-    *   the partition of a file of the winner; None where the log does not tell
+    *   the partition of a file of the winner; None if the log does not tell it
     * @return
-    *   a Left where the log does not tell whether a file of the winner is to be replaced
+    *   a Left if the log does not tell whether a file of the winner must be replaced
     */
   def rebase(
       info: CurrentTransactionInfo,

@@ -12,8 +12,8 @@ import org.apache.spark.sql.delta.{
   WinningCommitSummary
 }
 
-/** The rebase of one attempt over one winner that marks other rows dead: translates Delta's actions
-  * for [[Rebases]] and its answer back. Reads and writes deletion vectors, never data.
+/** Rebases one attempt over one winner by changing deletion vectors: translates Delta's actions for
+  * [[Rebases]], and its result back. Reads and writes deletion vectors, never data files.
   *
   * A Left is the reason why the rebase cannot be proved safe.
   */
@@ -68,9 +68,9 @@ final private[interlock] class RowRebase(
   /** The attempt with other rows dead.
     *
     * @param replaced
-    *   the files that it removes and adds no longer
+    *   the files that the attempt no longer removes and adds
     * @param marked
-    *   the winner's files and their vectors, None where no row is alive
+    *   the winner's files with their new vectors, None if no row is alive
     */
   private def changing(
       replaced: Set[String],
@@ -117,7 +117,9 @@ final private[interlock] class RowRebase(
       }
   }
 
-  /** This compaction of the whole scope removes what the winner's compaction made of its inputs. */
+  /** This compaction of the whole scope removes the files that the winner's compaction made of its
+    * inputs.
+    */
   private def supersede: Rebased = {
     val inputs = removes.map(_.path).toSet
     if (!winner.removedFiles.exists(file => inputs(file.path))) Right(info)
@@ -144,7 +146,7 @@ final private[interlock] class RowRebase(
 
   private def attemptsCompaction = compactionOf(removes, adds, info.op.name)
 
-  /** New vectors for those of the files whose rows are dead, None for those without a live row left. */
+  /** New vectors for the files in which rows are dead; None for a file without live rows. */
   private def mark(
       files: Seq[AddFile],
       dead: Map[String, RowSet]
@@ -161,7 +163,7 @@ final private[interlock] class RowRebase(
     }
   }
 
-  /** What the winner did to files that the attempt removes as well. */
+  /** The winner's changes of files that the attempt removes as well. */
   private def winnersChanges: Seq[FileChange] = {
     val removed = removes.map(_.path).toSet
     changesOf(winner.removedFiles.filter(file => removed(file.path)), winner.addedFiles)
@@ -174,10 +176,10 @@ final private[interlock] class RowRebase(
     )
   }
 
-  /** A compaction as its actions tell it.
+  /** A compaction, from its actions.
     *
     * @param name
-    *   which one it is, for the reason why its rows cannot be followed
+    *   the compaction's name in the reason why its rows cannot be followed
     */
   private def compactionOf(
       removes: Seq[RemoveFile],

@@ -15,11 +15,11 @@ import org.apache.spark.sql.delta.storage.dv.DeletionVectorStore
 
 /** The deletion vectors which the rebases of one transaction read and write.
   *
-  * A vector is named by a token: its descriptor as text, and empty text where there is none. Each is
+  * A vector's token is its descriptor as text; the empty text stands for no vector. Each vector is
   * loaded once.
   *
   * @param staged
-  *   is told of each file of vectors that is begun
+  *   called for each file of vectors that is begun
   */
 final private[interlock] class RowVectors(deltaLog: DeltaLog, staged: Path => Unit) {
   private lazy val conf = deltaLog.newDeltaHadoopConf()
@@ -28,7 +28,7 @@ final private[interlock] class RowVectors(deltaLog: DeltaLog, staged: Path => Un
   private var file: Option[DeletionVectorMapperContext] = None
 
   /** @param token
-    *   no rows for the empty one
+    *   the vector's token; the empty token has no rows
     */
   def rowsOf(token: String): RowSet =
     if (token.isEmpty) RowSet.empty else loaded.getOrElseUpdate(token, load(token))
@@ -39,11 +39,11 @@ final private[interlock] class RowVectors(deltaLog: DeltaLog, staged: Path => Un
     RowSet.build(add => bitmap.forEach(add))
   }
 
-  /** Stores vectors in a file of the table, one for all until `finish`; it is gone again if the
-    * commit fails.
+  /** Stores vectors in a file of the table, the same file until `finish`. It is deleted again if
+    * the commit fails.
     *
     * @param vectors
-    *   none of them empty
+    *   vectors, none of them empty
     * @return
     *   their descriptors, in the same order
     */
@@ -71,7 +71,8 @@ final private[interlock] class RowVectors(deltaLog: DeltaLog, staged: Path => Un
         DeletionVectorWriter
           .storeSerializedBitmap(file.getOrElse(openFile()), RowVectors.bytes(rows), rows.size)
       catch {
-        // Else it would count as a vector that is gone. The first one opens the file.
+        // Writing the first vector opens the file; without this its failure would look like a
+        // vector that is gone.
         case e: FileNotFoundException => throw new IOException(s"No vector can be written: $e", e)
       }
     loaded += RowVectors.token(descriptor) -> rows
@@ -81,7 +82,7 @@ final private[interlock] class RowVectors(deltaLog: DeltaLog, staged: Path => Un
 
 private[interlock] object RowVectors {
 
-  /** Why a job fails that needs a file of vectors which is not there. */
+  /** The reason why a job fails if a file of vectors that it needs is gone. */
   val Gone = "a deletion vector it needs is gone (VACUUM must retain more than the longest job)"
 
   /** @param descriptor
@@ -90,7 +91,7 @@ private[interlock] object RowVectors {
   def token(descriptor: DeletionVectorDescriptor): String =
     Option(descriptor).filterNot(_.isEmpty).fold("")(_.serializeToBase64())
 
-  /** A vector that is in no file: for reading only.
+  /** A vector that is not stored in a file, for reading only.
     *
     * @return
     *   null for no rows

@@ -18,8 +18,8 @@ import org.apache.spark.sql.delta.interlock.transaction.CommitState.Made
 import org.apache.spark.sql.delta.{ConcurrentWriteException, DeltaConcurrentModificationException}
 import org.apache.spark.sql.functions.col
 
-/** What a statement raises whose commit failed: it leaves nothing behind, or says what it leaves. A
-  * conflict under a policy is recorded.
+/** Turns the failure of a commit into the statement's error, and deletes the statement's files or
+  * says which are left. A conflict under a policy is recorded.
   */
 final private[transaction] class CommitFailures(
     transaction: OpenTransaction,
@@ -29,8 +29,9 @@ final private[transaction] class CommitFailures(
   private val table = transaction.table
   private val staged = transaction.staged
 
-  /** Runs a commit to a table that gets its first policy by it: Delta makes it, and does not say what
-    * became of one that failed. The log is asked whose the version is.
+  /** Runs a commit that gives a table its first policy. Delta makes this commit without the queue,
+    * and if it fails, does not say whether it was made: the log is read to see which transaction
+    * made the version.
     */
   def alone[A](version: Long)(commit: => A): A =
     try commit
@@ -50,23 +51,23 @@ final private[transaction] class CommitFailures(
         }
     }
 
-  /** Delta would take its own version for another's, if it was told that it is there. */
+  /** If Delta finds its own version in the log, it takes it for another writer's. */
   private def ownVersion(version: Long, failed: Throwable): Throwable = failed match {
     case _: FileAlreadyExistsException | _: ConcurrentWriteException =>
       new IOException(s"Version $version is there already, by this statement.", failed)
     case _ => failed
   }
 
-  /** Whether the storage may yet make a version that is not there. */
+  /** Whether a version that is not there may still appear in the storage. */
   private def mayArrive(failed: Throwable): Boolean = Causes.of(failed).exists {
     case _: IOException | _: InterruptedException => true
     case _ => false
   }
 
-  /** What to raise where a commit to a table with a coordinator has failed.
+  /** The error for a failed commit to a table with a coordinator.
     *
     * @param actions
-    *   what the transaction wanted to commit
+    *   the actions that the transaction wanted to commit
     */
   def raised(op: Operation, actions: Seq[Action], failed: Throwable): Throwable = failed match {
     // Hooks that run after the commit may fail as well: then the files are live.
@@ -90,7 +91,8 @@ final private[transaction] class CommitFailures(
       )
     )
 
-  /** The same for RESTORE and CLONE, which any commit since the version that was read rejects. */
+  /** The error for RESTORE and CLONE, which fail after any commit since the version that they read.
+    */
   def raisedByLarge(op: Operation, failed: Throwable): Throwable = raised(op, Nil, failed) match {
     case conflict: ConcurrentWriteException => rules.policy.fold[Throwable](conflict) { policy =>
         val rejected = unjudged(Unjudged.AnyCommit, policy, OperationClass.Overwrite, op, conflict)
@@ -100,8 +102,8 @@ final private[transaction] class CommitFailures(
     case other => other
   }
 
-  /** A conflict in place of what goes wrong where the log was cleaned up to behind the version that was
-    * read.
+  /** Matches a failure because log clean-up has removed commits after the version that was read; it
+    * is raised as a conflict.
     */
   private object CommitsGone {
     def unapply(failed: Throwable): Option[DeltaConcurrentModificationException] = failed match {
@@ -147,8 +149,9 @@ final private[transaction] class CommitFailures(
     conflict
   }
 
-  /** Deletes what the statement staged. Only where files decide may Delta, with the same files, try its
-    * own compactions again, while their inputs are live.
+  /** Deletes the files that the statement staged. They are kept if the policy judges by files or
+    * rows, Delta will retry its own compaction with them, and the compaction's inputs are still
+    * live.
     */
   private def afterConflict(
       commit: GovernedCommit,
@@ -163,7 +166,7 @@ final private[transaction] class CommitFailures(
     }
   }
 
-  /** What Delta asks before it tries a compaction again. */
+  /** The condition under which Delta retries a compaction. */
   private def areInputsLive(actions: Seq[Action]): Boolean = {
     val inputs = actions.collect { case remove: RemoveFile => remove.path }.distinct
     val now = table.log.update(catalogTableOpt = table.catalogTable)
@@ -171,10 +174,10 @@ final private[transaction] class CommitFailures(
     now.allFiles.filter(col("path").isInCollection(inputs)).count() == inputs.size
   }
 
-  /** What a statement raises that has committed nothing.
+  /** The error of a statement that has committed nothing.
     *
     * @param left
-    *   how many of its files could not be deleted
+    *   the number of its files that could not be deleted
     */
   private def definite(op: Operation, failed: Throwable, left: Int): Throwable = failed match {
     case refused: CoordinatorException => InterlockException.ofCoordinator(refused)

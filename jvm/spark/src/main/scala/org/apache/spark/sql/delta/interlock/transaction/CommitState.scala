@@ -3,22 +3,23 @@ package org.apache.spark.sql.delta.interlock.transaction
 import io.interlock.rules.SkippedBlindAppends
 import org.apache.spark.sql.delta.{CurrentTransactionInfo, LogSegment, WinningCommitSummary}
 
-/** How far the commit of a transaction has come. */
+/** The state of a transaction's commit. */
 sealed private[transaction] trait CommitState
 
 private[transaction] object CommitState {
 
-  /** The statement runs, or what it read is only checked; or Delta commits by itself. */
+  /** The statement is running, or its reads are only checked, or Delta commits without the queue.
+    */
   case object Unsent extends CommitState
 
-  /** It waits for its turn in the queue, or is sent.
+  /** The commit waits for its turn in the queue, or was sent.
     *
     * @param next
-    *   it is judged against all commits before this version, and they are in the log
+    *   the commit was judged against all commits before this version, which are in the log
     * @param info
-    *   the commit as it stands after them
+    *   the commit after these winners
     * @param generation
-    *   of the queue, when it was decided what else it is judged against
+    *   the queue's generation when the other commits to judge against were chosen
     */
   final case class Judged(
       next: Long,
@@ -28,6 +29,6 @@ private[transaction] object CommitState {
       generation: Option[Long] = None
   ) extends CommitState
 
-  /** It is in the log, whatever fails afterwards. */
+  /** The commit is in the log, even if a later step fails. */
   case object Made extends CommitState
 }

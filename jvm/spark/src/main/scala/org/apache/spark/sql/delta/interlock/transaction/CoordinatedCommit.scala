@@ -10,8 +10,8 @@ import org.apache.spark.sql.delta.interlock.log.{BackgroundCheckpoints, Checksum
 import org.apache.spark.sql.delta.interlock.transaction.CommitState.{Judged, Made}
 import org.apache.spark.sql.delta.util.FileNames
 
-/** The commit of a transaction through the queue of its table: the file, its checksum, and what
-  * follows.
+/** Commits a transaction through the queue of its table, with its checksum and the hooks after the
+  * commit.
   */
 final private[transaction] class CoordinatedCommit(
     transaction: OpenTransaction,
@@ -20,12 +20,12 @@ final private[transaction] class CoordinatedCommit(
   private val table = transaction.table
   private var hasChecksum = false
 
-  /** Writes the checksum of the attempt, once: where the store says when others can see the commit,
-    * then, so that they find it. Called by any thread.
+  /** Writes the checksum of the attempt, once. If the store reports when the commit becomes
+    * visible, it is written then, so that others find it. Called by any thread.
     */
   @volatile private var writeChecksum: () => Unit = () => ()
 
-  /** Delta takes it for the coordinator of the table. */
+  /** The client that Delta uses as the table's commit coordinator. */
   val client: TableCommitCoordinatorClient = {
     val own = new InterlockCommitCoordinatorClient(
       queue,
@@ -40,7 +40,9 @@ final private[transaction] class CoordinatedCommit(
     TableCommitCoordinatorClient(own, table.log, Map.empty[String, String])
   }
 
-  /** What the commit was judged against; none where it goes alone. */
+  /** The generation of the queue's view that the commit was judged against; none if it is sent
+    * alone.
+    */
   private def generation: Option[Long] = transaction.state match {
     case judged: Judged => judged.generation
     case _ => None
@@ -49,14 +51,14 @@ final private[transaction] class CoordinatedCommit(
   /** Sends a commit that was judged.
     *
     * @param derived
-    *   its checksum, from what is in the log
+    *   its checksum, derived from the log
     */
   def write(version: Long, info: CurrentTransactionInfo)(derived: => Option[VersionChecksum])(
       send: => (Commit, CurrentTransactionInfo)
   ): (Option[VersionChecksum], Commit, CurrentTransactionInfo) = {
     if (queue.isTaken(version))
       throw new CommitFailedException(true, true, s"Version $version is taken.")
-    // In turn: the commit before it has left its checksum, on its way or not.
+    // It has the turn, so the checksum of the commit before it is in memory already.
     val checksum =
       Checksums.derive(queue, version, generation)(_.fold(derived)(over(_, version, info)))
     writeChecksum = checksum.fold(() => ())(
@@ -70,8 +72,8 @@ final private[transaction] class CoordinatedCommit(
     (checksum, commit, committed)
   }
 
-  /** The checksum of a commit that stands on other winners than the version which was read: from the
-    * last of them. Delta would trust that unproved, and not carry it.
+  /** The checksum of a commit, derived from its last winner's if it has any. Delta would use that
+    * one without proof, and would not carry it over commits.
     */
   def checksum(version: Long, info: CurrentTransactionInfo): Option[VersionChecksum] =
     Checksums.read(table.log, transaction.preCommitLogSegment).flatMap(over(_, version, info))
@@ -86,7 +88,7 @@ final private[transaction] class CoordinatedCommit(
       Snapshot.shouldIncludeAddFilesInCrc(transaction.session, table.snapshot, transaction.metadata)
     )
 
-  /** What stood for files on their way gives place to the files: all of them are there now. */
+  /** Replaces the placeholders of commits on their way by the files, which are all there now. */
   private def arrived(segment: LogSegment): LogSegment =
     segment.copy(deltas = segment.deltas.map {
       case file if file.getLen > 0 => file
@@ -94,14 +96,15 @@ final private[transaction] class CoordinatedCommit(
           .getOrElse(table.status(file))
     })
 
-  /** Delta's hooks, of which those for checkpoints and checksums give place to our own. */
+  /** Delta's post-commit hooks, with those for checkpoints and checksums replaced by Interlock's.
+    */
   def hooks(deltas: Seq[PostCommitHook]): Seq[PostCommitHook] = deltas.collect {
     case CheckpointHook => BackgroundCheckpoints
     case ChecksumHook if !hasChecksum => Checksums
     case other if other != ChecksumHook => other
   }
 
-  /** The snapshot after a large commit, with a checkpoint of it on its way. */
+  /** The snapshot after a large commit; a checkpoint of it is begun. */
   def after(version: Long, commit: Commit, catalogTable: Option[CatalogTable]): Snapshot = {
     val snapshot = table.log.updateAfterCommit(
       version,

@@ -17,8 +17,8 @@ import org.apache.spark.sql.delta.interlock.judging.{GovernedCommit, ReadRows}
 import org.apache.spark.sql.delta.interlock.log.Committer
 import org.apache.spark.sql.delta.interlock.transaction.CommitState.Made
 
-/** A Delta transaction that commits under the policy of its table, through the queue of its
-  * coordinator, and is Delta's own where the table has neither.
+/** A Delta transaction that commits under the policy of its table and through the queue of its
+  * coordinator. For a table with neither it behaves as Delta's own.
   *
   * From statement to `N.json`: the statement writes its files (`writeFiles`), `commitImpl` decides
   * its class, Delta prepares the actions, [[JudgedCommit]] waits for its turn, and
@@ -36,7 +36,8 @@ class InterlockTransaction(log: DeltaLog, catalogTable: Option[CatalogTable], sn
   private lazy val audit = new CommitAudit(this, winners)
   private lazy val failures = new CommitFailures(this, rules, audit)
 
-  /** What is committed, where its winners are to be judged: the table had its policy when it was read. */
+  /** The commit, if its winners are judged, that is if the table had its policy when it was read.
+    */
   private var judged: Option[JudgedCommit] = None
 
   override private[transaction] def isSameTable: Boolean =
@@ -94,7 +95,9 @@ class InterlockTransaction(log: DeltaLog, catalogTable: Option[CatalogTable], sn
       case failed: Throwable if rules.isCoordinated(metadata) => throw raised(failed)
     } finally RunningTransactions.end(this)
 
-  /** A commit without actions: an overwrite makes a version; the others are judged and make none. */
+  /** Whether a commit without actions makes no version: an overwrite makes one; others are judged
+    * and make none.
+    */
   override protected def skipRecordingEmptyCommitAllowed(level: IsolationLevel): Boolean =
     governed.map(commit => commit.operationClass -> commit.operation) match {
       case None | Some((OperationClass.Metadata, _)) => super.skipRecordingEmptyCommitAllowed(level)
@@ -110,7 +113,7 @@ class InterlockTransaction(log: DeltaLog, catalogTable: Option[CatalogTable], sn
   override private[delta] def isCommitLockEnabled: Boolean =
     coordinated.isEmpty && super.isCommitLockEnabled
 
-  // Delta evaluates it first when it commits, and takes any that is there for a coordinator.
+  // Delta evaluates this first when it commits, and uses any client as a coordinator.
   override private[delta] lazy val readSnapshotTableCommitCoordinatorClientOpt
       : Option[TableCommitCoordinatorClient] = coordinated.map(_.client).orElse(
     if (!snapshot.isCatalogOwned) snapshot.getTableCommitCoordinatorForWrites
@@ -170,7 +173,9 @@ class InterlockTransaction(log: DeltaLog, catalogTable: Option[CatalogTable], sn
   ): Option[VersionChecksum] = coordinated.filter(_ => snapshot.version != version - 1)
     .fold(super.incrementallyDeriveChecksum(version, info))(_.checksum(version, info))
 
-  /** Delta would replay the log for it; [[BackgroundCheckpoints]] decides by itself which is due. */
+  /** Delta would replay the log for a checkpoint; [[BackgroundCheckpoints]] decides itself which
+    * one is due.
+    */
   override protected def isCheckpointNeeded(version: Long, after: Snapshot): Boolean =
     coordinated.isEmpty && super.isCheckpointNeeded(version, after)
 

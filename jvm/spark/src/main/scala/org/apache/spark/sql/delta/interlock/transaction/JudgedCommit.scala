@@ -11,8 +11,8 @@ import org.apache.spark.sql.delta.interlock.log.MissedCommits
 import org.apache.spark.sql.delta.interlock.transaction.CommitState.Judged
 import org.apache.spark.sql.delta.util.FileNames
 
-/** A commit under a policy on its way through the queue: it is judged while it waits for its turn, and
-  * again behind what came meanwhile.
+/** A commit under a policy on its way through the queue. It is judged while it waits for its turn,
+  * and then against the commits that were made meanwhile.
   */
 final private[transaction] class JudgedCommit(
     transaction: OpenTransaction,
@@ -22,11 +22,11 @@ final private[transaction] class JudgedCommit(
 ) {
   private val table = transaction.table
 
-  /** Commits from the last version that is in the log, whatever is withdrawn behind it, until the
-    * commit is made or loses.
+  /** Tries to commit until the commit is made or loses. If commits after the last version in the
+    * log are withdrawn, it starts again from there.
     *
     * @param send
-    *   Delta's attempts from a version on
+    *   runs Delta's attempts, starting with a version
     */
   def commit[A](version: Long, info: CurrentTransactionInfo, level: IsolationLevel)(
       send: (Long, CurrentTransactionInfo) => A
@@ -62,27 +62,27 @@ final private[transaction] class JudgedCommit(
     attempt(1)
   }
 
-  /** Whether the commit is sent, or waits for its turn: it is not only checked. */
+  /** Whether the commit was sent or waits for its turn, and is not only checked. */
   def isCommitting: Boolean = soFar.nonEmpty
 
-  /** The commits since an attempt, from memory where this process made the last of them.
+  /** The commits since an attempt, from memory if this process made the last of them.
     *
     * @param list
     *   Delta's listing of them
     */
   def missedSince(version: Long)(list: => Seq[FileStatus]): Seq[FileStatus] = {
-    // The version went to another process.
+    // Another process made the version.
     if (!queue.hasTurn) throw new CommitWithdrawnException(version)
     startOverIfLost(version)
     val view = viewFrom(version)
     if (view.reachesEnd) {
       val files = view.commits.map(_.file)
-      meet(new MissedCommits(table.log, view.commits), files)
+      expect(new MissedCommits(table.log, view.commits), files)
       files
     } else {
       val files = list
       if (files.isEmpty) {
-        // Nobody has the version: the log ends before what the queue knows.
+        // No commit has the version: the log ends before the commits that the queue knows.
         queue.startOver()
         viewFrom(version): Unit
       }
@@ -96,12 +96,13 @@ final private[transaction] class JudgedCommit(
     }
   }
 
-  /** Judges the commit against others, and remembers what of that can no longer be withdrawn.
+  /** Judges the commit against others, and remembers the result up to the last winner that is in
+    * the log.
     *
     * @param first
     *   the version that the commit wanted
     * @param files
-    *   the winners; those on their way have no length
+    *   the winners' files; a winner that is on its way has length 0
     */
   def resolve(
       info: CurrentTransactionInfo,
@@ -135,11 +136,11 @@ final private[transaction] class JudgedCommit(
     rounds.skipped = judged.skipped
   }
 
-  /** What the queue knows from a version on.
+  /** The commits that the queue knows from a version on.
     *
     * @throws CommitWithdrawnException
-    *   where the commit was judged against one before that version which was on its way and is
-    *   withdrawn: others may stand there now
+    *   if a commit before that version, against which this one was judged, was withdrawn: another
+    *   may have its version now
     */
   private def viewFrom(version: Long): CommitQueue.View = {
     val view = queue.view(version)
@@ -151,14 +152,15 @@ final private[transaction] class JudgedCommit(
     view
   }
 
-  /** Whether all that the commit was judged against was made. Waits for what is on its way. */
+  /** Whether all commits that this one was judged against were made. Waits for those on their way.
+    */
   private def isJudgedByLog: Boolean =
     soFar.flatMap(_.generation).forall(queue.isSettled)
 
-  /** Judges the commit, while it waits for its turn, against what has come into the log.
+  /** Judges the commit, while it waits for its turn, against new commits in the log.
     *
     * @return
-    *   whether there was anything
+    *   whether there were any
     */
   private def judgeAhead(level: IsolationLevel): Boolean =
     DeltaTableV2.withEnrichedUnsupportedTableException(table.catalogTable) {
@@ -166,13 +168,13 @@ final private[transaction] class JudgedCommit(
       val found = queue.settled(before.next)
       if (found.nonEmpty) {
         val files = found.map(_.file)
-        meet(new MissedCommits(table.log, found), files)
+        expect(new MissedCommits(table.log, found), files)
         resolve(before.info, before.next, files, level): Unit
       }
       soFar.exists(_.next > before.next)
     }
 
-  private def meet(commits: MissedCommits, files: Seq[FileStatus]): Unit = {
+  private def expect(commits: MissedCommits, files: Seq[FileStatus]): Unit = {
     winners.expect(commits)
     transaction.preCommitLogSegment = files.foldLeft(transaction.preCommitLogSegment)(appended)
   }
@@ -180,14 +182,14 @@ final private[transaction] class JudgedCommit(
   private def appended(segment: LogSegment, file: FileStatus): LogSegment =
     SnapshotManagement.appendCommitToLogSegment(segment, file, FileNames.deltaVersion(file))
 
-  /** Whether the last commit that was judged is no longer there: the log was put back to an earlier
-    * state, whatever it has at that version now.
+  /** Whether the last commit that this one was judged against is gone, because the log was put back
+    * to an earlier state; another commit may have its version now.
     */
   private def isLost(judged: Judged): Boolean =
     judged.next > table.snapshot.version + 1 && !table.has(judged.segment.deltas.last)
 
-  /** Forgets what the queue knows where the next commit to be judged against is no longer where it was:
-    * the log was put back to an earlier state.
+  /** Lets the queue forget its commits if the next commit to judge against is gone, because the log
+    * was put back to an earlier state.
     */
   private def startOverIfLost(next: Long): Unit =
     queue.at(next).filter(_.isThere).map(_.file.getPath).foreach(file =>

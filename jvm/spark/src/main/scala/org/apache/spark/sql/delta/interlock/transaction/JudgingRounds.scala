@@ -18,12 +18,12 @@ import org.apache.spark.sql.delta.{
   WinningCommitSummary
 }
 
-/** Judges a commit against those that took its version, one behind the other.
+/** Judges a commit against the winners, one after the other.
   *
   * @param commit
-  *   what is judged
+  *   the commit that is judged
   * @param landed
-  *   Delta's look whether a winner is the commit itself, which got no reply
+  *   Delta's check whether a winner is the commit itself, whose reply was lost
   */
 final private[transaction] class JudgingRounds(
     transaction: OpenTransaction,
@@ -35,15 +35,15 @@ final private[transaction] class JudgingRounds(
   private val table = transaction.table
   private val vectors = new RowVectors(table.log, transaction.staged.written(_: Path))
 
-  /** The appends that the commit has passed without a look so far. */
+  /** The blind appends that the commit has skipped so far. */
   var skipped: SkippedBlindAppends[WinningCommitSummary] = SkippedBlindAppends.none
 
   /** @param first
     *   the version that the commit wanted
     * @return
-    *   the commit as it stands behind the winners
+    *   the commit after the winners
     * @throws DeltaConcurrentModificationException
-    *   where it loses against one
+    *   if it loses against one
     */
   def judge(
       info: CurrentTransactionInfo,
@@ -82,7 +82,7 @@ final private[transaction] class JudgingRounds(
     )
   }
 
-  /** At appends that were passed without a look, once a winner has read rows of theirs. */
+  /** Judges skipped blind appends after all, once a winner has read their rows. */
   private def lookAgain(
       winner: WinningCommitSummary,
       before: CurrentTransactionInfo,
@@ -93,7 +93,9 @@ final private[transaction] class JudgingRounds(
     skipped = left
   }
 
-  /** A VACUUM that retains less than a job takes deletes files which that job has yet to commit. */
+  /** A VACUUM whose retention is shorter than a job may delete files that the job has yet to
+    * commit.
+    */
   private def refuseIfVacuumed(winner: WinningCommitSummary, info: CurrentTransactionInfo): Unit =
     if (winner.commitInfo.exists(_.operation == DeltaOperations.VacuumEnd.OPERATION_NAME)) {
       val missing = transaction.staged.missing(info.actions)

@@ -11,8 +11,8 @@ import org.apache.spark.sql.delta.interlock.judging.GovernedCommit
 import org.apache.spark.sql.delta.interlock.transaction.CommitState.{Made, Unsent}
 import org.apache.spark.sql.{Dataset, SparkSession}
 
-/** A transaction until its commit: what the statement reads, writes and sets; and what the parts of the
-  * commit share.
+/** A transaction before its commit: the statement's reads, writes and properties, and the state
+  * that the parts of the commit share.
   */
 abstract private[transaction] class OpenTransaction(
     deltaLog: DeltaLog,
@@ -24,7 +24,7 @@ abstract private[transaction] class OpenTransaction(
 
   @volatile private[transaction] var state: CommitState = Unsent
 
-  /** What is committed, where a policy judges it. */
+  /** The commit, if a policy judges it. */
   private[transaction] var governed: Option[GovernedCommit] = None
 
   protected lazy val rules = new TableRules(spark, table)
@@ -34,10 +34,10 @@ abstract private[transaction] class OpenTransaction(
 
   private[transaction] def isMade: Boolean = state == Made
 
-  /** Whether the log is still that of the table which was read. Asked by other threads too. */
+  /** Whether the log still belongs to the table that was read. Other threads ask this too. */
   private[transaction] def isSameTable: Boolean
 
-  /** What it has read, for a check that is followed by no commit. */
+  /** The transaction's reads without actions, for a check without a commit. */
   private[transaction] def withoutActions(op: Operation) = CurrentTransactionInfo(
     txnId = txnId,
     readPredicates = readPredicates.toArray(Array.empty[DeltaTableReadPredicate]).toVector,
@@ -58,10 +58,10 @@ abstract private[transaction] class OpenTransaction(
 
   // ---- what the statement reads and writes ----
 
-  /** Delta has done so: it created the transaction that this one takes the place of. */
+  /** Not needed: Delta has done so when it created the transaction that this one replaces. */
   override protected def maybeBackfillOnConstruction(): Unit = ()
 
-  /** What reads the table to change it is refused before it writes deletion vectors. */
+  /** Refuses a statement that reads the table to change it before it writes deletion vectors. */
   override def trackReadPredicates(
       filters: Seq[Expression],
       partitionOnly: Boolean,
@@ -74,10 +74,10 @@ abstract private[transaction] class OpenTransaction(
   /** Whether the statement reads the table in ways that Delta does not track. */
   @volatile protected var readsUntracked = false
 
-  /** To be called for such a read; it counts as one of the whole table. */
+  /** Reports such a read; it counts as a read of the whole table. */
   def alsoReads(): Unit = readsUntracked = true
 
-  /** Whether a dynamic overwrite replaces partitions in which a value is NULL. */
+  /** Whether a dynamic overwrite also replaces partitions with a NULL value. */
   protected var replacesNull = true
 
   override def writeFiles(
@@ -105,7 +105,9 @@ abstract private[transaction] class OpenTransaction(
   ): Unit =
     super.updateMetadataInternal(rules.completed(proposed, isReplaced), withoutDefaults)
 
-  /** CREATE TABLE LIKE sets the source's protocol after the metadata: features must not get lost. */
+  /** CREATE TABLE LIKE sets the source's protocol after the metadata; the features set before must
+    * be kept.
+    */
   override def updateProtocol(protocol: Protocol): Unit =
     super.updateProtocol(rules.merged(protocol, newProtocol, metadata))
 

@@ -14,8 +14,8 @@ import org.apache.spark.sql.delta.interlock.log.{ChecksummedSnapshot, CommitLog}
 import org.apache.spark.sql.delta.util.FileNames
 import org.apache.spark.sql.delta.{DeltaLog, LogSegment, Snapshot}
 
-/** The table that a transaction has read, asked whether its log is still the same: it may be dropped,
-  * created anew, cleaned up, or put back from a backup while a statement runs.
+/** The table that a transaction has read, with checks whether its log is still the same: while a
+  * statement runs, the table may be dropped, created again, cleaned up or put back from a backup.
   */
 final private[transaction] class ReadTable(
     val log: DeltaLog,
@@ -25,20 +25,21 @@ final private[transaction] class ReadTable(
   private val timesForgotten = Coordinators.timesForgotten(log)
   private def fs: FileSystem = log.logPath.getFileSystem(log.newDeltaHadoopConf())
 
-  /** How messages name it. */
+  /** The table's name in messages. */
   val name: String =
     catalogTable.fold(s"delta.`${log.dataPath.toUri.getPath}`")(_.identifier.unquotedString)
 
-  /** Whether there was none: the transaction makes it. */
+  /** Whether the table did not exist yet, so that the transaction creates it. */
   def isNew: Boolean = snapshot.version < 0
 
   def properties: Map[String, String] = snapshot.metadata.configuration
 
-  /** Whether the log is still that of this table. Asked by other threads too.
+  /** Whether the log still belongs to this table. Other threads ask this too.
     *
     * @param segment
-    *   the log as far as the transaction knows it; its last commit file tells the table, or else the
-    *   table's id and the transaction that made the version that was read, as far as it is known
+    *   the log as far as the transaction knows it. The table is the same if its last commit file is
+    *   unchanged; otherwise the table's id and, if known, the transaction that made the version are
+    *   compared
     */
   def isThere(segment: LogSegment): Boolean = isNew ||
     timesForgotten == Coordinators.timesForgotten(log) &&
@@ -52,7 +53,7 @@ final private[transaction] class ReadTable(
     Try(log.update(catalogTableOpt = catalogTable).metadata.id).toOption
       .contains(snapshot.metadata.id)
 
-  /** True too where the log has the version no more. */
+  /** Also true if the log no longer has the version. */
   private def isVersionSame: Boolean = {
     val made = Option(snapshot).collect { case known: ChecksummedSnapshot => known }
       .flatMap(_.checksumOpt).flatMap(_.txnId)
@@ -60,17 +61,17 @@ final private[transaction] class ReadTable(
     now.forall(made.contains)
   }
 
-  /** Whether a commit file is there as it was: same size, same time. */
+  /** Whether a commit file still has the same size and time. */
   def has(file: FileStatus): Boolean = Try(status(file)).toOption
     .exists(now => now.getModificationTime == file.getModificationTime && now.getLen == file.getLen)
 
-  /** The file as it is now. */
+  /** The current status of the file. */
   def status(file: FileStatus): FileStatus = fs.getFileStatus(file.getPath)
 
-  /** Whether a file of the log is there, whatever it holds. */
+  /** Whether a file of the log exists, whatever its content. */
   def has(file: Path): Boolean = fs.exists(file)
 
-  /** The commit behind the version that was read. */
+  /** The commit after the version that was read. */
   def next: FileStatus = fs.getFileStatus(commitFile(snapshot.version + 1))
 
   /** Whether the log has later versions than the one that was read, but not that one. */
@@ -80,15 +81,16 @@ final private[transaction] class ReadTable(
       .find(FileNames.isDeltaFile).exists(FileNames.deltaVersion(_) > snapshot.version)
   }.getOrElse(false)
 
-  /** Whether the storage shows what is in the log, if there is one. */
+  /** Whether the log's folder, if it exists, can be listed. */
   def canSeeLog: Boolean = Try(fs.listStatus(log.logPath))
     .failed.toOption.forall(_.isInstanceOf[FileNotFoundException])
 
-  /** Whether a version that is not there will not come later. */
+  /** Whether the table is on a local disk, where a version that is missing does not appear later.
+    */
   def isLocal: Boolean = Try(fs.getScheme == "file").getOrElse(false)
 
-  /** Who has made a version: the id of the transaction, "" where its commit tells none; None where the
-    * version is not there. Asked in an interrupted thread too.
+  /** The id of the transaction that made a version, "" if its commit has none; None if the version
+    * does not exist. Also called in an interrupted thread.
     */
   def committerOf(version: Long): Try[Option[String]] = {
     val interrupted = Thread.interrupted()
@@ -105,7 +107,7 @@ final private[transaction] class ReadTable(
 
   private def commitFile(version: Long): Path = FileNames.unsafeDeltaFile(log.logPath, version)
 
-  /** A clause for a message, where it is no longer there. */
+  /** A clause for a message about a table that is no longer there. */
   def whatBecame(spark: SparkSession): String =
     GoneTable.whatBecame(spark, log, snapshot, catalogTable)
 }

@@ -4,8 +4,8 @@ import java.util.{Collections, WeakHashMap}
 
 import scala.jdk.CollectionConverters._
 
-/** The transactions of this JVM that may still commit. One that is given up without a commit leaves
-  * with the garbage collector.
+/** The transactions of this JVM that may still commit. A transaction that is given up without a
+  * commit is removed by the garbage collector.
   */
 object RunningTransactions {
   private val since =
@@ -17,7 +17,8 @@ object RunningTransactions {
 
   def end(transaction: InterlockTransaction): Unit = running -= transaction
 
-  /** How long the longest one on a table runs, in milliseconds; none where none runs.
+  /** How long the longest transaction on a table has been running, in milliseconds; none if none is
+    * running.
     *
     * @param tableId
     *   the id in the table's metadata

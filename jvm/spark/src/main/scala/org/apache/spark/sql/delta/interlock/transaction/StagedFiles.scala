@@ -13,16 +13,16 @@ import org.apache.spark.sql.delta.DeltaLog
 import org.apache.spark.sql.delta.actions._
 import org.apache.spark.sql.delta.util.FileNames
 
-/** The files which one transaction made and which nothing refers to unless it commits.
+/** The files that one transaction wrote and that nothing refers to unless it commits.
   *
-  * These are the files that its `writeFiles` returned and the deletion vectors that its own
-  * RemoveFile/AddFile pairs grew; never a file that an AddFile merely names, since DML with deletion
-  * vectors, RESTORE and CLONE add live files again.
+  * These are the files that its `writeFiles` returned, and the deletion vectors that its own pairs
+  * of RemoveFile and AddFile extended. A file that an AddFile merely names is not one of them,
+  * since DML with deletion vectors, RESTORE and CLONE add live files again.
   */
 final private[interlock] class StagedFiles(deltaLog: DeltaLog) extends Logging {
   private val sizes = TrieMap.empty[Path, Long]
 
-  /** Notes what `writeFiles` returned; compactions call it from several threads. */
+  /** Remembers the files that `writeFiles` returned; compactions call this on several threads. */
   def written(files: Seq[FileAction]): Unit =
     sizes ++= files.map(file => absolute(file.path) -> file.getFileSize)
 
@@ -31,24 +31,24 @@ final private[interlock] class StagedFiles(deltaLog: DeltaLog) extends Logging {
   /** The size of the data files, in bytes. */
   def bytes: Long = sizes.values.sum
 
-  /** How many of them are gone.
+  /** The number of these files that are gone.
     *
     * @param actions
-    *   what the transaction wants to commit
+    *   the actions that the transaction wants to commit
     */
   def missing(actions: Seq[Action]): Int = {
     val fs = deltaLog.dataPath.getFileSystem(deltaLog.newDeltaHadoopConf())
     (sizes.keySet ++ newDeletionVectors(actions)).count(!fs.exists(_))
   }
 
-  /** Deletes them, best effort: what cannot be deleted is left to VACUUM.
+  /** Deletes the files. Those that cannot be deleted are left to VACUUM.
     *
     * @param actions
-    *   what the failed transaction wanted to commit
+    *   the actions that the failed transaction wanted to commit
     * @param ofNewTable
-    *   whether the table was to be made, so that its folders go as well where nothing is in them
+    *   whether the transaction was to create the table: then its empty folders are deleted as well
     * @return
-    *   how many are left
+    *   the number of files that are left
     */
   def deleteAll(actions: Seq[Action], ofNewTable: Boolean = false): Int = {
     val fs = deltaLog.dataPath.getFileSystem(deltaLog.newDeltaHadoopConf())
@@ -66,9 +66,9 @@ final private[interlock] class StagedFiles(deltaLog: DeltaLog) extends Logging {
     left
   }
 
-  /** Deletes what is left of a table that was not made, where nothing is in it: partitions' folders and
-    * those of the log. Else CREATE TABLE would be refused for what a failed one has left. Only on a
-    * local disk, which never deletes a folder that somebody has just put a file into.
+  /** Deletes the empty folders of a table that was not created: those of partitions and of the log.
+    * Otherwise they would make the next CREATE TABLE fail. Only on a local disk, which refuses to
+    * delete a folder into which another job has just put a file.
     */
   private def deleteEmptyFolders(ofPartitions: Set[Path]): Unit = {
     val ofLog = Seq(FileNames.commitDirPath(deltaLog.logPath), deltaLog.logPath)

@@ -6,14 +6,14 @@ import org.apache.spark.sql.Dataset
 import org.apache.spark.sql.delta.actions.FileAction
 import org.apache.spark.sql.delta.interlock.compaction.OrderedRewrite
 
-/** What a statement writes before its commit. */
+/** Writes a statement's files before its commit. */
 final private[transaction] class StatementWrites(transaction: OpenTransaction, rules: TableRules) {
 
-  /** Used by all bins of an OPTIMIZE, from several threads. */
+  /** Shared by all bins of an OPTIMIZE, on several threads. */
   private lazy val rewrite = new OrderedRewrite(transaction, transaction.table.name)
 
-  /** Writes files and notes them. An OPTIMIZE that packs files keeps their order of rows, so that the
-    * result says where each row comes from.
+  /** Writes files and remembers them. An OPTIMIZE that packs files keeps the order of rows, so that
+    * the new file can say where each row comes from.
     *
     * @param delta
     *   writes rows as files

@@ -16,17 +16,19 @@ import org.apache.spark.sql.delta.actions.{Action, AddFile, Metadata, Protocol}
 import org.apache.spark.sql.delta.interlock.judging.GovernedCommit
 import org.apache.spark.sql.delta.{IsolationLevel, SnapshotIsolation}
 
-/** What the properties of a table ask of a transaction: its policy, and what a policy needs. */
+/** The rules that a table's properties set for a transaction: the policy, and the properties that
+  * the policy requires.
+  */
 final private[transaction] class TableRules(spark: SparkSession, table: ReadTable) {
 
   /** The policy that the table had when the transaction began to read it.
     *
     * @throws InterlockException
-    *   where this writer lacks it, or means other rules by its name
+    *   if this session does not have the policy, or has other rules under its name
     */
   lazy val policy: Option[Policy] = PolicyDigest.enforced(table.name, table.properties)
 
-  /** Refuses a writer that lacks the policy or means other rules by its name. */
+  /** Refuses a session that does not have the policy, or has other rules under its name. */
   def refuseOthers(): Unit = {
     val _ = policy
   }
@@ -43,16 +45,17 @@ final private[transaction] class TableRules(spark: SparkSession, table: ReadTabl
   /** Whether the table has a coordinator before a commit or after it.
     *
     * @param metadata
-    *   the table's after it
+    *   the table's metadata after the commit
     */
   def isCoordinated(metadata: Metadata): Boolean =
     Seq(table.properties, metadata.configuration)
       .exists(TableProperties.coordinatorOf(_).nonEmpty)
 
-  /** The metadata that a statement sets, with what a policy in it requires; warns of what is odd.
+  /** The metadata that a statement sets, with the properties that its policy requires; warns of
+    * suspicious settings.
     *
     * @param replaced
-    *   whether the statement puts a new table in the place of this one
+    *   whether the statement replaces this table by a new one
     */
   def completed(proposed: Metadata, replaced: Boolean): Metadata = {
     val before = TableProperties.Table(
@@ -74,7 +77,7 @@ final private[transaction] class TableRules(spark: SparkSession, table: ReadTabl
     proposed.copy(configuration = after)
   }
 
-  /** Interlock's properties survive every change of the metadata; only UNSET ends them. */
+  /** The changed metadata with Interlock's properties, which only UNSET removes. */
   def kept(op: Operation, changed: Metadata): Metadata = {
     val properties = op match {
       case unset: UnsetTableProperties =>
@@ -91,7 +94,7 @@ final private[transaction] class TableRules(spark: SparkSession, table: ReadTabl
     else before.fold(protocol)(protocol.merge(_))
 
   /** @throws InterlockException
-    *   where the policy does not permit the commit, or the commit takes from it what it needs
+    *   if the policy does not permit the commit, or the commit removes what the policy requires
     */
   def refuse(commit: GovernedCommit, actions: Seq[Action]): Unit = {
     commit.refuseUnlessPermitted(table.name)
@@ -105,11 +108,11 @@ final private[transaction] class TableRules(spark: SparkSession, table: ReadTabl
     }
   }
 
-  /** A rebase may have marked rows dead on a table that makes no vectors by itself: RESTORE and CLONE
-    * bring such files back as they are.
+  /** Checks the actions of a commit. On a table whose DML writes no deletion vectors a rebase may
+    * have written some; RESTORE and CLONE may add such files again.
     *
     * @param check
-    *   Delta's, of each action of a commit
+    *   Delta's check of each action
     * @param isReadable
     *   whether the table may have deletion vectors at all
     */

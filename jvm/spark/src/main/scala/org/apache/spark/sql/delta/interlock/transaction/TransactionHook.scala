@@ -5,12 +5,12 @@ import io.interlock.spark.properties.TableProperties
 import org.apache.spark.sql.delta.interlock.log.ChecksummedSnapshot
 import org.apache.spark.sql.delta.{OptimisticTransaction, TransactionExecutionObserver}
 
-/** Puts an [[InterlockTransaction]] in the place of every transaction of this JVM.
+/** Replaces every Delta transaction of this JVM by an [[InterlockTransaction]].
   *
   * Delta creates each transaction inside the observer of the executing thread. The thread-local
-  * variable that holds the observer is replaced, once per JVM, by one which shows whatever observer
-  * a thread has through a [[WrappingObserver]]. So the hook holds on every thread, also where no
-  * session ever analysed a plan, and observers that others set go on working.
+  * variable that holds the observer is replaced, once per JVM, by one that returns each thread's
+  * observer wrapped in a [[WrappingObserver]]. So the hook works on every thread, even if no
+  * session ever analyzed a plan on it, and observers that others set still work.
   */
 object TransactionHook {
   private val setter = "$_setter_$threadObserver_$eq"
@@ -18,7 +18,7 @@ object TransactionHook {
   /** Installs the hook; further calls do nothing.
     *
     * @throws IllegalStateException
-    *   where Delta's observer cannot be wrapped, which another Delta release may cause
+    *   if Delta's observer cannot be wrapped, for example in another Delta release
     */
   def install(): Unit = installed
 
@@ -33,7 +33,7 @@ object TransactionHook {
     ()
   }
 
-  /** Shows each thread's observer wrapped; stores what is set without the wrapper. */
+  /** Returns each thread's observer wrapped, and stores it without the wrapper. */
   final private class WrappingThreadLocal(initial: TransactionExecutionObserver)
       extends ThreadLocal[TransactionExecutionObserver] {
     private val wrapped =

@@ -9,12 +9,12 @@ import org.apache.spark.sql.delta.util.FileNames
 /** Reads the commits that a transaction is judged against, each once.
   *
   * @param isCoordinated
-  *   whether foreign commits among them are warned of
+  *   whether to warn of foreign commits among them
   */
 final private[transaction] class WinnerReader(table: ReadTable, isCoordinated: => Boolean) {
   private var missed = new MissedCommits(table.log, Nil)
 
-  /** Lets these be known, in place of those before. */
+  /** Sets the commits that are known, in place of the former ones. */
   def expect(commits: MissedCommits): Unit = missed = commits
 
   def read(file: FileStatus): WinningCommitSummary = {
