@@ -98,6 +98,15 @@ def test_queries(
     assert (found if "ORDER" in query or "LIMIT" in query else sorted(found)) == expected
 
 
+def test_null_and_its_name_are_two_calls(spark: SparkSession, table_path: Path) -> None:
+    """Spark takes calls that print alike for one table, in EXCEPT and in its cache."""
+    columns = "(id INT, p STRING) USING delta PARTITIONED BY (p)"
+    insert = "INSERT INTO {t} VALUES (1, NULL)"
+    table = make_table(spark, table_path, columns=columns, statements=(insert,))
+    files = f"SELECT path, size FROM interlock_files('{table.path}', map('p', %s))"
+    assert len(rows(spark, f"{files % 'NULL'} EXCEPT {files % repr('NULL')} WHERE size > 0")) == 1
+
+
 def test_a_limit_of_the_query_ends_the_reading(spark: SparkSession, table_path: Path) -> None:
     history = f"SELECT version FROM interlock_history('{make_table(spark, table_path).path}')"
     assert rows(spark, history) == [(2,), (1,), (0,)]

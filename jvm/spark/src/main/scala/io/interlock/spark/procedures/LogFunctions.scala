@@ -6,7 +6,6 @@ import io.interlock.spark.history.NamedTable
 import io.interlock.spark.ranges.FunctionArguments
 import org.apache.spark.sql.catalyst.expressions.{Expression, ExpressionInfo, Literal}
 import org.apache.spark.sql.catalyst.plans.logical._
-import org.apache.spark.sql.catalyst.util.toPrettySQL
 import org.apache.spark.sql.catalyst.{FunctionIdentifier, InternalRow}
 import org.apache.spark.sql.connector.catalog.{SupportsRead, Table, TableCapability}
 import org.apache.spark.sql.connector.read.{Scan, ScanBuilder, SupportsPushDownLimit}
@@ -49,7 +48,7 @@ object LogFunctions {
     val arguments = new Arguments(parameters.map(_.name), InternalRow.fromSeq(bound))
     val session = SparkSession.active
     val table = NamedTable.load(session, arguments.table, name)
-    val call = values.map(toPrettySQL(_)).mkString(s"$name(", ", ", ")")
+    val call = values.map(_.sql).mkString(s"$name(", ", ", ")")
     val rows = LogRows(call, table.path.toString, procedure.outputType) { () =>
       procedure.read(session, table, name, arguments)
     }
