@@ -16,7 +16,7 @@ driver waits until jobs arrive at their gates and end.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Coroutine, Generator
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -85,7 +85,8 @@ def race(
 
     Args:
         spark: a session of classic PySpark, with Interlock
-        jobs: each a statement of SQL, a function of the session, or a `Job`; at least one
+        jobs: each a statement of SQL, a function of the session, or a `Job`; at least one. A
+            SELECT is analysed and not run
         latest_version: reads the table's latest version; fills `JobResult.version`
 
     Returns:
@@ -99,6 +100,7 @@ def race(
     if not jobs:
         raise _arguments.refused("jobs", "at least one statement, function or Job", jobs)
     first, *others = map(_as_job, jobs)
+    _gate(first.session or spark)
     versions = _Versions(latest_version)
     held = [_HeldJob(spark, job) for job in others]
     with ThreadPoolExecutor(max_workers=len(jobs)) as threads:
@@ -110,9 +112,10 @@ def race(
             results = [_result(first, _run(spark, first), versions, held=False)]
             for other in held:
                 results.append(_result(other.job, other.let_go(), versions, held=other.arrived))
-        finally:
+        except BaseException:  # an interrupt too: nobody is to commit out of order
             for other in held:
-                other.gate.open()
+                other.gate.refuse()
+            raise
     return tuple(results)
 
 
@@ -147,7 +150,7 @@ class _HeldJob:
 
     def __init__(self, spark: SparkSession, job: Job) -> None:
         self.job = job
-        self.gate = _gate(spark)
+        self.gate = _gate(job.session or spark)
         self.arrived = False
         self._spark = spark
         self._end: Future[_End]
@@ -184,7 +187,10 @@ def _run(spark: SparkSession, job: Job) -> _End:
     start = time.monotonic()
     error = None
     try:
-        job.run(job.session or spark)
+        result = job.run(job.session or spark)
+        if isinstance(result, Generator | Coroutine):
+            result.close()
+            raise _arguments.refused("a job", "a function that does its work", job.run)
     except Exception as raised:
         error = raised
     return _End(error, time.monotonic() - start)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
@@ -102,14 +103,18 @@ def _coordinator(
 def _checkpoints(spark: SparkSession, name: str, detail: Row) -> Check:
     from pyspark.errors import AnalysisException
 
+    folder = re.sub(r"([][{}*?\\])", r"\\\1", detail["location"])  # load takes a glob
     (now,) = run(spark, f"SELECT get_latest_version({literal(name)})").collect()[0]
     files = spark.read.format("binaryFile")
     try:
-        found = files.load(f"{detail['location']}/_delta_log/*.checkpoint*").select("path")
+        found = files.load(f"{folder}/_delta_log/*.checkpoint*").select("path")
         names = [row["path"].rpartition("/")[2] for row in found.collect()]
-    except AnalysisException:  # there is none
+    except AnalysisException as error:
+        if error.getCondition() != "PATH_NOT_FOUND":
+            raise
         names = []
-    newest = max((int(name.partition(".")[0]) for name in names), default=0)
+    found_at = [int(number) for name in names for number in re.findall(r"^(\d{20})\.", name)]
+    newest = max(found_at, default=0)
     interval = int(detail["properties"].get("delta.checkpointInterval", 10))
     fix = "look for warnings of checkpoints in the writers' logs; readers replay all commits since"
     text = f"version {newest}, {now - newest} behind" if names else f"none in {now} versions"
@@ -117,10 +122,18 @@ def _checkpoints(spark: SparkSession, name: str, detail: Row) -> Check:
 
 
 def _sizes(spark: SparkSession, name: str, policy: str | None) -> Iterator[Check]:
-    sums = "count(*), coalesce(sum(size), 0), coalesce(sum(rows), 0), coalesce(sum(dead_rows), 0)"
+    is_small = f"size < {_SMALL}"
+    sums = ", ".join(
+        [
+            *("count(*)", "coalesce(sum(size), 0)"),
+            *("coalesce(sum(rows), 0)", "coalesce(sum(dead_rows), 0)"),
+            # A compaction leaves one in each partition that has some.
+            f"count_if({is_small}) - count(DISTINCT if({is_small}, to_json(partition), NULL))",
+        ]
+    )
     found = run(spark, f"SELECT {sums} FROM interlock_files({literal(name)})").collect()
-    files, size, rows, dead = found[0]
-    small = files > _MANY_FILES and size < files * _SMALL
+    files, size, rows, dead, too_many = found[0]
+    small = too_many > _MANY_FILES
     fix = f"ALTER TABLE {name} COMPACT MINOR" if policy else f"OPTIMIZE {name}"
     yield _look("Files", not small, f"{files:,} of {size:,} bytes together", fix)
     many = dead > _MANY_DEAD * (rows + dead)

@@ -61,8 +61,6 @@ class Table:
 
     def _repr_html_(self) -> str:
         """Draw what one DESCRIBE DETAIL tells, which reads no data file."""
-        from pyspark.errors import PySparkException
-
         name = self.sql_name.replace("`", "")
         try:
             detail = run(self.spark, f"DESCRIBE DETAIL {self._reference}").collect()[0]
@@ -74,8 +72,9 @@ class Table:
                 "files": detail["numFiles"],
                 "bytes": detail["sizeInBytes"],
             }
-        except PySparkException as error:  # it need not be there
-            facts = {"table": name, "error": error.getCondition()}
+        except Exception as error:  # the table, its storage or the session need not be there
+            condition = getattr(error, "getCondition", lambda: None)()
+            facts = {"table": name, "error": condition or type(error).__name__}
         return _tabular.html(list(facts), [facts])
 
     @property

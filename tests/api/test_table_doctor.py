@@ -15,7 +15,7 @@ from interlock._diagnosis import Check
 from interlock._table_diagnosis import of_table
 from pyspark.sql import SparkSession
 
-from tests.kit.support import Table, commit_file, make_table
+from tests.kit.support import Table, await_checkpoints, commit_file, make_table
 
 NAMES = ["Policy", "Table features", "Foreign commits", "Coordinator", "Checkpoint", "Files"]
 NAMES += ["Dead rows"]
@@ -40,6 +40,26 @@ def test_a_table_that_is_well(spark: SparkSession, mode: str, example: Table) ->
     assert checks["Coordinator"].found.endswith(answers)
     assert checks["Checkpoint"].found == "none in 2 versions"
     assert checks["Dead rows"].found == "0 beside 3 live ones"
+
+
+def test_files_that_a_compaction_would_merge(
+    spark: SparkSession, mode: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Not one small file in each partition; in a folder whose name is a pattern of paths."""
+    monkeypatch.setattr("interlock._table_diagnosis._MANY_FILES", 1)
+    table = make_table(
+        spark,
+        tmp_path / "d[1]{a}",
+        columns="(id INT, p INT) USING delta PARTITIONED BY (p)",
+        properties={"delta.checkpointInterval": "1"},
+        statements=("INSERT INTO {t} SELECT id, id FROM range(4)",),
+    )
+    if mode == "classic":  # a client of Spark Connect cannot wait for checkpoints
+        await_checkpoints(spark)
+        assert checked(spark, table)["Checkpoint"].found == "version 1, 0 behind"
+    assert to_look_at(checked(spark, table)) == []
+    spark.sql(f"INSERT INTO {table} SELECT id, id FROM range(3)")
+    assert to_look_at(checked(spark, table)) == ["Files"]
 
 
 def test_no_policy(spark: SparkSession, table_path: Path) -> None:

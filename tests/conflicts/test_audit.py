@@ -274,6 +274,8 @@ def test_records_are_kept_as_long_as_the_log(spark: SparkSession, example: Table
     assert (old["rules"], old["verdicts"]) == (["D8"], ["FAIL"])
     assert (old["winner_operation"], old["winner_class"]) == (None, "APPEND")
     assert old["winner_txn_id"] == "w"
+    # As after a log was put back that had version 7.
+    assert "lost against version 7 (" in explained(spark, example, "old-20")["text"]
 
     spark.sql(
         f"ALTER TABLE {example} SET TBLPROPERTIES ('delta.checkpointInterval' = '1', "

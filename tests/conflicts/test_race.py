@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import interlock
 import pytest
 from interlock.lab.example import PLAIN, Tables
@@ -49,6 +51,26 @@ def test_jobs_are_statements_functions_or_named(spark: SparkSession, example: Ta
     assert [job.held for job in done] == [False, True, False]
     assert isinstance(done[1].error, interlock.ConflictError)
     assert done[1].error.rule == "D12"
+
+
+def test_an_interrupt_lets_nobody_commit_out_of_order(spark: SparkSession, example: Table) -> None:
+    def interrupted(session: SparkSession) -> None:
+        raise KeyboardInterrupt
+
+    inserts = (f"INSERT INTO {example} VALUES ({n}, 'x')" for n in (4, 5))
+    with pytest.raises(KeyboardInterrupt):
+        interlock.race(spark, interrupted, *inserts)
+    assert latest_version(example) == 2
+    assert rows(spark, example) == ((1, "a"), (2, "b"), (3, "c"))
+
+
+def test_a_function_whose_work_has_not_begun_is_an_error(spark: SparkSession) -> None:
+    def lazy(session: SparkSession) -> Iterator[object]:
+        yield session.range(1)
+
+    (done,) = interlock.race(spark, lazy)
+    assert isinstance(done.error, interlock.ArgumentError)
+    assert "must be a function that does its work" in str(done.error)
 
 
 def test_what_is_no_job_is_refused(spark: SparkSession) -> None:

@@ -201,8 +201,8 @@
   element("view").open = innerWidth >= 700;
   fillFilters();
   fillLegend();
-  const asked = decodeURIComponent(location.hash.slice(1));
-  if (all.has(asked)) kept = asked;
+  const asked = [...all.keys()].find((key) => location.hash === `#${encodeURIComponent(key)}`);
+  if (asked !== undefined) kept = asked;
   draw();
   if (kept === null) chart.scrollLeft = placed.width;
   addEventListener("resize", draw);

@@ -1,7 +1,7 @@
 package io.interlock.spark
 
 import java.util.concurrent.atomic.AtomicBoolean
-import java.util.concurrent.{CountDownLatch, TimeUnit}
+import java.util.concurrent.{CancellationException, CountDownLatch, TimeUnit}
 
 import org.apache.spark.sql.delta.{
   NoOpTransactionExecutionObserver,
@@ -21,6 +21,7 @@ final class PhaseGate extends TransactionExecutionObserver {
   private val arrived = new CountDownLatch(1)
   private val opened = new CountDownLatch(1)
   private val held = new AtomicBoolean(false)
+  @volatile private var isRefused = false
 
   /** Installs the gate on the calling thread. */
   def install(): Unit = TransactionExecutionObserver.setObserver(this)
@@ -37,11 +38,18 @@ final class PhaseGate extends TransactionExecutionObserver {
   /** Lets the held transaction go on. */
   def open(): Unit = opened.countDown()
 
+  /** Lets the held transaction, or one that comes later, fail before its commit. */
+  def refuse(): Unit = {
+    isRefused = true
+    open()
+  }
+
   override def preparingCommit[T](f: => T): T = {
     if (held.compareAndSet(false, true)) {
       arrived.countDown()
       opened.await()
     }
+    if (isRefused) throw new CancellationException("The race was interrupted before this commit.")
     f
   }
 

@@ -93,7 +93,8 @@ final private[procedures] class Arguments(names: Seq[String], values: InternalRo
       if (!limit.isWhole || limit < 0)
         throw InterlockException.invalidArgument(
           "the limit",
-          BigDecimal(limit).bigDecimal.stripTrailingZeros.toPlainString,
+          if (limit.isNaN || limit.isInfinite) limit.toString
+          else BigDecimal(limit).bigDecimal.stripTrailingZeros.toPlainString,
           "a whole number, 0 or more"
         )
       all.take(limit.min(Int.MaxValue).toInt)

@@ -70,11 +70,13 @@ final class CommitLog(snapshot: Snapshot) {
   private val FileActions = Seq("{\"add\"", "{\"remove\"", "{\"cdc\"")
 
   private def ofLines[A](version: Long)(read: Iterator[String] => A): Option[A] =
-    try {
-      val lines = log.store.readAsIterator(provider.deltaFile(version), conf)
-      try Some(read(lines))
-      finally lines.close()
-    } catch { case _: FileNotFoundException => None }
+    if (version < 0 || version > snapshot.version) None
+    else
+      try {
+        val lines = log.store.readAsIterator(provider.deltaFile(version), conf)
+        try Some(read(lines))
+        finally lines.close()
+      } catch { case _: FileNotFoundException => None }
 
   /** The versions that have a commitInfo, down to the oldest in the log. */
   def infosNewestFirst(): Iterator[(Long, CommitInfo)] =
