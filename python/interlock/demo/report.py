@@ -21,7 +21,7 @@ _COLUMNS = {
 _SUMMARY = {"run": 32, "jobs": 8, "lost": 5, "rows": 9, "flights twice": 13, "pandas replay": 13}
 
 NOT_RUN = "not run"
-_SECONDS_PER_JOB = 2
+_SECONDS_PER_JOB = 1.7
 """What a job takes on two free cores, its part of all else included."""
 
 _WHY_TWICE = """
