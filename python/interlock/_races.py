@@ -131,6 +131,8 @@ def _as_job(given: object) -> Job:
 
 def _gate(spark: SparkSession) -> Any:
     """Make a gate, which a thread of the JVM can be held at."""
+    from py4j.java_gateway import JavaPackage
+
     jvm: Any = getattr(spark, "_jvm", None)
     if jvm is None:
         raise ConfigurationError(
@@ -138,7 +140,7 @@ def _gate(spark: SparkSession) -> Any:
             "of Spark Connect cannot reach. Run it where the driver is."
         )
     gate = jvm.io.interlock.spark.PhaseGate
-    if not callable(gate) or type(gate).__name__ == "JavaPackage":
+    if isinstance(gate, JavaPackage):  # there is no such class
         raise ConfigurationError(
             "This session has no Interlock: start it with interlock.configure(builder)."
         )

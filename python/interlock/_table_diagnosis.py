@@ -76,7 +76,7 @@ def _features(name: str, properties: Mapping[str, str], features: list[str]) -> 
 
 def _foreign(spark: SparkSession, name: str) -> Check:
     history = f"interlock_history({literal(name)}, limit => {_RECENT})"
-    found = run(spark, f"SELECT version, user FROM {history} WHERE foreign").collect()
+    found = run(spark, f"SELECT version FROM {history} WHERE foreign").collect()
     shown = ", ".join(str(row["version"]) for row in found[:5]) + (", ..." * (len(found) > 5))
     fix = "let every writer load Interlock (docs/ways-in.md): nobody judges the others"
     text = f"{len(found)} of the last {_RECENT}: version {shown}" if found else "none lately"
@@ -108,16 +108,16 @@ def _checkpoints(spark: SparkSession, name: str, detail: Row) -> Check:
     files = spark.read.format("binaryFile")
     try:
         found = files.load(f"{folder}/_delta_log/*.checkpoint*").select("path")
-        names = [row["path"].rpartition("/")[2] for row in found.collect()]
+        paths = [row["path"] for row in found.collect()]
     except AnalysisException as error:
         if error.getCondition() != "PATH_NOT_FOUND":
             raise
-        names = []
-    found_at = [int(number) for name in names for number in re.findall(r"^(\d{20})\.", name)]
-    newest = max(found_at, default=0)
+        paths = []
+    versions = [int(number) for path in paths for number in re.findall(r"/(\d{20})\.[^/]*$", path)]
+    newest = max(versions, default=0)
     interval = int(detail["properties"].get("delta.checkpointInterval", 10))
     fix = "look for warnings of checkpoints in the writers' logs; readers replay all commits since"
-    text = f"version {newest}, {now - newest} behind" if names else f"none in {now} versions"
+    text = f"version {newest}, {now - newest} behind" if versions else f"none in {now} versions"
     return _look("Checkpoint", now - newest < _CHECKPOINTS_MISSED * interval, text, fix)
 
 

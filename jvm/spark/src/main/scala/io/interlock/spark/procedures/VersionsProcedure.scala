@@ -22,6 +22,6 @@ private[procedures] object VersionsProcedure extends LogProcedure(Parameters.Lim
   ): Iterator[Row] = {
     val fields = columns.map(NamedTable.historySchema.fieldIndex)
     arguments.limited(NamedTable.history(session, table, statement, Map.empty).records())
-      .map(record => Row.fromSeq(fields.map(record.toRow.get)))
+      .map(_.toRow).map(row => Row.fromSeq(fields.map(row.get)))
   }
 }

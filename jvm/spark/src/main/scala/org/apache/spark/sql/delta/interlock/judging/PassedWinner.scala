@@ -27,7 +27,7 @@ private[interlock] object PassedWinner {
 
   /** The verdicts by which a commit has passed others so far. */
   def verdicts(info: CurrentTransactionInfo): Seq[String] =
-    info.commitInfo.flatMap(_.tags).flatMap(_.get(CommitTags.Verdicts)).toSeq.flatMap(_.split(','))
+    info.commitInfo.flatMap(_.tags).toSeq.flatMap(CommitTags.winners).flatMap(_.verdict)
 
   /** Adds the winners to the tags of the commit, after those of earlier rounds.
     *
