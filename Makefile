@@ -14,7 +14,7 @@ SBT := $(JAVA) -Xmx1500m -Xss4m -Dsbt.ci=true -Dsbt.server.autostart=false -Dsbt
 	-Dsbt.color=false -jar $(LAUNCHER)
 RUN := PYTHONUNBUFFERED=1 $(BIN)/python
 PYTEST := $(RUN) -m pytest --numprocesses 2 --dist loadfile --no-loadscope-reorder
-SITE := NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict -f tools/docs/mkdocs.yml
+SITE := NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build --strict -f tools/docs/mkdocs.yml
 MUTANTS := $(RUN) -m tools.mutants --sbt "$(SBT)"
 
 # Folders are listed too: their time changes when a file goes away.
