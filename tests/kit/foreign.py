@@ -14,16 +14,17 @@ Action = dict[str, Any]
 
 def commit_by_hand(
     table: Table,
-    operation: str,
+    operation: str | None,
     *actions: Action,
     engine: str = "other",
+    parameters: dict[str, str | None] | None = None,
     tags: dict[str, str] | None = None,
 ) -> None:
     """Put the next version into the log."""
     version = latest_version(table) + 1
     time = commit_info(table, version - 1)["inCommitTimestamp"] + 1
     info = {"operation": operation, "engineInfo": engine, "timestamp": time}
-    info |= {"operationParameters": {}, "inCommitTimestamp": time, "tags": tags or {}}
+    info |= {"operationParameters": parameters or {}, "inCommitTimestamp": time, "tags": tags or {}}
     text = "".join(json.dumps(line) + "\n" for line in ({"commitInfo": info}, *actions))
     log = commit_file(table, version)
     log.write_text(text, encoding="utf-8")

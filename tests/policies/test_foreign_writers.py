@@ -19,6 +19,8 @@ from interlock.errors import ConflictError
 from pyspark.sql import SparkSession
 
 from tests.kit.driver_process import DriverProcess
+from tests.kit.foreign import added, commit_by_hand
+from tests.kit.foreign import copy as copied
 from tests.kit.log_replay import check_log
 from tests.kit.support import (
     Table,
@@ -183,6 +185,18 @@ def test_the_commits_of_deltalake(
             transplant(copy, version, table, version + 2)
 
     assert classes_seen(spark, table, win) == [name for name, _ in winners]
+
+
+def test_commits_that_say_little(spark: SparkSession, table_path: Path) -> None:
+    """The protocol requires no commit to tell its operation."""
+    table = make_table(spark, table_path, policy="maxcompute_transactional")
+
+    def win() -> None:
+        commit_by_hand(table, None, copied(table, added(table, 1)[0], {}))
+        new = copied(table, added(table, 2)[0], {})
+        commit_by_hand(table, "WRITE", new, parameters={"mode": None})
+
+    assert classes_seen(spark, table, win) == ["APPEND", "APPEND"]
 
 
 def transplant(source: Table, version: int, target: Table, as_version: int) -> None:

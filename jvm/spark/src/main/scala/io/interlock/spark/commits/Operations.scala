@@ -24,9 +24,12 @@ object Operations {
       case _ => inLog
     }
 
-  /** Parameters that are as the commit's file has them: strings are JSON, quoted and escaped. */
+  /** Parameters that are as the commit's file has them: strings are JSON, quoted and escaped. Empty
+    * for null.
+    */
   def unquoted(parameters: Map[String, String]): Map[String, String] =
     parameters.map { case (key, value) =>
-      key -> Option(value).fold("")(v => Try(JsonUtils.fromJson[String](v)).getOrElse(v))
+      val text = Try(JsonUtils.fromJson[String](value)).getOrElse(value)
+      key -> Option(text).getOrElse("")
     }
 }

@@ -118,7 +118,7 @@ final case class GovernedCommit(
       .flatMap(_.get(CommitTags.Class))
       .flatMap(OperationClass.byName)
       .getOrElse {
-        val name = winner.commitInfo.fold("")(_.operation)
+        val name = winner.commitInfo.flatMap(info => Option(info.operation)).getOrElse("")
         val parameters = winner.commitInfo.flatMap(info => Option(info.operationParameters))
         val described = Operations.unquoted(parameters.getOrElse(Map.empty))
         classifier.classify(
