@@ -19,7 +19,7 @@ from interlock.errors import UsageError
 from pyspark.sql import SparkSession
 
 from tests.kit.sessions import classic_session, history_server
-from tests.kit.support import Table, sql_race
+from tests.kit.support import Table, make_table, sql_race
 
 RETAINED = "spark.interlock.ui.retainedVerdicts"
 SCRIPT = "<script>alert('1 & 2')</script>"
@@ -176,6 +176,18 @@ def test_the_history_server(
     assert facts(page)[2][3:] == ["REJECTED", "MetadataChanged", "2", ""]
     assert COUNTS in words(page)
     assert "<script>alert" not in page
+
+
+def test_a_long_text_is_cut_between_characters(spark: SparkSession, table_path: Path) -> None:
+    """The explanations quote the predicates; their cuts would be before and within a pair."""
+    table = make_table(spark, table_path, policy="serializable")
+    texts = ("\N{DUCK}" * 6000, "x" + "\N{DUCK}" * 6000)
+    deletes = [f"DELETE FROM {{t}} WHERE id = 1 OR v = '{text}'" for text in texts]
+    jobs = sql_race(spark, table, "INSERT INTO {t} VALUES (1, 'z')", *deletes)
+    assert [job.ok for job in jobs] == [True, False, False]
+    page = live_page(spark)  # decodes it
+    shown = [row[0] for row in cells(page) if len(row) == 1]
+    assert all(text.endswith("\N{DUCK} ...") for text in shown)
 
 
 def soon(address: str) -> str:

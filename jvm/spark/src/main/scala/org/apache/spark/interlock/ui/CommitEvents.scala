@@ -63,6 +63,10 @@ object CommitEvents extends Logging {
   /** As much of a text as is kept, without what `spark.sql.redaction.string.regex` hides. */
   private def shown(text: String): String = {
     val open = Utils.redact(SQLConf.get.stringRedactionPattern, text)
-    if (open.length <= MostChars) open else open.take(MostChars) + " ..."
+    if (open.length <= MostChars) open
+    else {
+      val splitsPair = open(MostChars - 1).isHighSurrogate
+      open.take(if (splitsPair) MostChars - 1 else MostChars) + " ..."
+    }
   }
 }
