@@ -16,7 +16,7 @@ driver waits until jobs arrive at their gates and end.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Coroutine, Generator
+from collections.abc import AsyncGenerator, Callable, Coroutine, Generator
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -192,6 +192,7 @@ def _run(spark: SparkSession, job: Job) -> _End:
         result = job.run(job.session or spark)
         if isinstance(result, Generator | Coroutine):
             result.close()
+        if isinstance(result, AsyncGenerator | Generator | Coroutine):
             raise _arguments.refused("a job", "a function that does its work", job.run)
     except Exception as raised:
         error = raised

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import AsyncIterator, Iterator
 
 import interlock
 import pytest
@@ -68,9 +68,13 @@ def test_a_function_whose_work_has_not_begun_is_an_error(spark: SparkSession) ->
     def lazy(session: SparkSession) -> Iterator[object]:
         yield session.range(1)
 
-    (done,) = interlock.race(spark, lazy)
-    assert isinstance(done.error, interlock.ArgumentError)
-    assert "must be a function that does its work" in str(done.error)
+    async def lazy_too(session: SparkSession) -> AsyncIterator[object]:
+        yield session.range(1)
+
+    for job in (lazy, lazy_too):
+        (done,) = interlock.race(spark, job)
+        assert isinstance(done.error, interlock.ArgumentError)
+        assert "must be a function that does its work" in str(done.error)
 
 
 def test_what_is_no_job_is_refused(spark: SparkSession) -> None:

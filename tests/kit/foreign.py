@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import shutil
+from collections.abc import Mapping
 from typing import Any
 from urllib.parse import unquote
 
@@ -17,8 +18,8 @@ def commit_by_hand(
     operation: str | None,
     *actions: Action,
     engine: str = "other",
-    parameters: dict[str, str | None] | None = None,
-    tags: dict[str, str] | None = None,
+    parameters: Mapping[str, str | None] | None = None,
+    tags: Mapping[str, str | None] | None = None,
 ) -> None:
     """Put the next version into the log."""
     version = latest_version(table) + 1

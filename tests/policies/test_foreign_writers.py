@@ -194,9 +194,12 @@ def test_commits_that_say_little(spark: SparkSession, table_path: Path) -> None:
     def win() -> None:
         commit_by_hand(table, None, copied(table, added(table, 1)[0], {}))
         new = copied(table, added(table, 2)[0], {})
-        commit_by_hand(table, "WRITE", new, parameters={"mode": None})
+        of_null = {"interlock.winners": None, "interlock.rules": None, "interlock.class": None}
+        commit_by_hand(table, "WRITE", new, parameters={"mode": None}, tags=of_null)
 
     assert classes_seen(spark, table, win) == ["APPEND", "APPEND"]
+    shown = spark.sql(f"SELECT version, winners FROM interlock_history('delta.`{table.path}`')")
+    assert shown.where("size(winners) > 0").count() == 1
 
 
 def transplant(source: Table, version: int, target: Table, as_version: int) -> None:

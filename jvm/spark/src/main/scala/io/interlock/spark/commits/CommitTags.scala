@@ -38,9 +38,10 @@ object CommitTags {
 
   /** The winners that a commit with these tags passed, in the order of their versions. */
   def winners(tags: Map[String, String]): Seq[WinnerRuling] = {
-    def list(key: String) = tags.get(key).toSeq.flatMap(_.split(','))
+    def text(key: String) = tags.get(key).flatMap(Option(_))
+    def list(key: String) = text(key).toSeq.flatMap(_.split(','))
     val versions = list(Winners) ++ list(OldWinners)
-    val onlyRule = tags.get(OldRule).filterNot(_.contains(','))
+    val onlyRule = text(OldRule).filterNot(_.contains(','))
     val rules = list(Rules) ++ onlyRule.toSeq.flatMap(Seq.fill(versions.size)(_))
     val verdicts = list(Verdicts)
     for {
