@@ -161,6 +161,7 @@ class ConflictError(InterlockError):
     txn_id: str | None = None
     files: tuple[str, ...] = ()
     rows: tuple[str, ...] = ()
+    source_rows: tuple[str, ...] = ()
     predicate: str | None = None
 
 
@@ -181,12 +182,13 @@ _CONFLICT_FIELDS = {
     "txnId": "txn_id",
     "files": "files",
     "rows": "rows",
+    "sourceRows": "source_rows",
     "predicate": "predicate",
 }
 
 
 _NUMBERS = {"readVersion", "winnerVersion"}
-_LISTS = {"files", "rows"}
+_LISTS = {"files", "rows", "sourceRows"}
 
 
 def conflict_facts(facts: Mapping[str, object]) -> dict[str, object]:

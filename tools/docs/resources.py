@@ -11,7 +11,13 @@ ROOT = Path(__file__).resolve().parent.parent.parent
 POLICIES = ROOT / "jvm/rules/src/main/resources/io/interlock/policies"
 CATALOGUE = ROOT / "jvm/spark/src/main/resources/io/interlock/error-conditions.json"
 
-_ORDER = ("maxcompute_delta", "maxcompute_transactional", "maxcompute_standard", "row_level")
+_ORDER = (
+    "maxcompute_delta",
+    "maxcompute_transactional",
+    "maxcompute_standard",
+    "row_level",
+    "row_serializable",
+)
 
 
 class Condition(TypedDict):

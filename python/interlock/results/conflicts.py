@@ -32,6 +32,7 @@ class ConflictRecord:
         scope: the partitions in which they met
         files: files in which they met, at most 5
         rows: rows that met, as JSON objects, at most 3
+        source_rows: rows of a MERGE's source that match them, likewise
         predicate: its predicate that selected the rows or could not be decided, as SQL
         kind: Delta's name for the conflict, such as ConcurrentAppend
         condition: the condition in the error catalogue, Interlock's or Delta's
@@ -62,6 +63,7 @@ class ConflictRecord:
     scope: str | None
     files: tuple[str, ...]
     rows: tuple[str, ...]
+    source_rows: tuple[str, ...]
     predicate: str | None
     kind: str | None
     condition: str | None

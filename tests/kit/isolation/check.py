@@ -37,9 +37,11 @@ def check(history: History, table: Table, ends: Sequence[Ended]) -> Counter[str]
         if ended.error is not None:
             assert isinstance(ended.error, ConflictError), f"{statement.sql}: {ended.error!r}"
             count["lost"] += 1
-            if history.policy == "row_level" and history.vectors and statement.where is not None:
+            by_rows = history.policy.startswith("row_") and history.vectors
+            if by_rows and statement.where is not None:
                 before = list(zip(history.jobs[:turn], ends, strict=False))
-                touched = _touched(before, states, ended.error.winner_version)
+                strict = history.policy == "row_serializable"
+                touched = _touched(before, states, ended.error.winner_version, blind=strict)
                 overlap = any(map(statement.where.holds, touched))
                 assert overlap, f"lost for nothing: {ended.error}"
             continue
@@ -59,16 +61,23 @@ def _touched(
     before: Sequence[tuple[tuple[Statement, int], Ended]],
     states: dict[int, Rows],
     version: int | None,
+    *,
+    blind: bool,
 ) -> list[Row]:
     """Return the rows, old and new, that the job which made a version has changed.
 
-    Those that it has added blindly do not count, unless a job that is not blind may have read them.
+    Those that it has added blindly count if `blind`, or if a job that is not blind may have read
+    them.
     """
     (statement, _), winner = next(job for job in before if job[1].version == version)
     assert winner.version is not None
-    if statement.blind and not any(
-        ended.read >= winner.version and ended.version and not (reader.blind or reader.compacts)
-        for (reader, _), ended in before
+    if (
+        statement.blind
+        and not blind
+        and not any(
+            ended.read >= winner.version and ended.version and not (reader.blind or reader.compacts)
+            for (reader, _), ended in before
+        )
     ):
         return []
     change = statement.effect(states[winner.read])

@@ -22,8 +22,8 @@ def values(rows: Rows) -> Values:
 
 
 def _orders(policy: str, done: Sequence[Statement]) -> Iterator[Sequence[Statement]]:
-    """The order of the commits; except for serializable, also those with blind appends moved."""
-    if policy == "serializable":
+    """The order of the commits; at WriteSerializable also those with blind appends moved."""
+    if policy in ("serializable", "row_serializable"):
         yield done
         return
     commits = [index for index, statement in enumerate(done) if not statement.blind]

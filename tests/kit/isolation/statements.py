@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 from tests.kit.histories import jobs
@@ -18,7 +18,7 @@ class Statement(Job):
     """A job whose effect is a function of the rows it finds.
 
     Attributes:
-        where: the rows that an UPDATE or DELETE selects, which do not depend on other rows
+        where: the rows that an UPDATE, DELETE or MERGE selects, which do not depend on other rows
         blind: whether it adds rows and reads none
 
     """
@@ -123,23 +123,28 @@ def delete(where: Predicate) -> Statement:
     return _of(jobs.delete(where), where=where)
 
 
-def merge(identifier: int, digit: int, p: int) -> Statement:
-    """MERGE by id: a digit more, or a new row."""
+def merge(ids: Sequence[int], digit: int, p: int, *, updates: bool = True) -> Statement:
+    """MERGE by id: a digit more unless it only inserts, or a new row."""
+    found = Predicate("", lambda row: row.id in ids)
 
     def change(read: Rows, now: Rows) -> Change:
-        found = [row for row in now if row.id == identifier]
+        matched = [row for row in now if found.holds(row)] if updates else []
+        there = {row.id for row in now}
         return Change(
-            updated=tuple((row, replace(row, v=f"{row.v}{digit}")) for row in found),
-            inserted=() if found else (Row(identifier, str(digit), p),),
+            updated=tuple((row, replace(row, v=f"{row.v}{digit}")) for row in matched),
+            inserted=tuple(Row(i, str(digit), p) for i in ids if i not in there),
         )
 
+    source = " UNION ALL ".join(
+        f"SELECT {i} AS id, '{digit}' AS v, {nested_value(i)} AS s, {p} AS p" for i in ids
+    )
+    update = "WHEN MATCHED THEN UPDATE SET v = concat(t.v, s.v) " if updates else ""
     return Statement(
         Heading.UPDATE,
-        f"MERGE INTO {{t}} t USING (SELECT {identifier} AS id, '{digit}' AS v, "
-        f"{nested_value(identifier)} AS s, {p} AS p) s "
-        "ON t.id = s.id WHEN MATCHED THEN UPDATE SET v = concat(t.v, s.v) "
+        f"MERGE INTO {{t}} t USING ({source}) s ON t.id = s.id {update}"
         "WHEN NOT MATCHED THEN INSERT (id, v, s, p) VALUES (s.id, s.v, s.s, s.p)",
         change,
+        where=found,
     )
 
 

@@ -48,7 +48,7 @@ def _changes(chance: random.Random, number: int) -> Statement:
         lambda: statements.insert(Row(chance.randint(8, 9), str(number), p)): 4,
         lambda: statements.insert_count(100 * number, p, where): 2,
         lambda: statements.insert_copies(where, 100 * number, p): 2,
-        lambda: statements.merge(chance.choice((*_IDS, 8, 9)), number, p): 1,
+        lambda: statements.merge((chance.choice((*_IDS, 8, 9)),), number, p): 1,
         lambda: _compaction(chance): 3,
     }
     (make,) = chance.choices(list(makers), list(makers.values()))
@@ -104,6 +104,24 @@ def _own_reads(chance: random.Random, number: int) -> Statement:
     return make()
 
 
+def _keys(chance: random.Random, number: int) -> Statement:
+    """Upserts and inserts of missing keys, among jobs that delete, move and compact rows."""
+    p, ids = chance.randint(1, 3), chance.sample((*_IDS[:3], 8, 9, 10), 2)
+    makers: dict[Callable[[], Statement], int] = {
+        lambda: statements.merge(ids, number, p): 6,
+        lambda: statements.merge(ids, number, p, updates=False): 4,
+        lambda: statements.delete(_id(ids[0])): 2,
+        lambda: statements.move(_id(ids[0]), p): 2,
+        lambda: _compaction(chance): 2,
+    }
+    (make,) = chance.choices(list(makers), list(makers.values()))
+    return make()
+
+
+def _no_key_twice(rows: Rows, done: Sequence[Statement]) -> bool:
+    return len({row.id for row in rows}) == len(rows)
+
+
 def _sum_is_kept(rows: Rows, done: Sequence[Statement]) -> bool:
     return sum(int(row.v) for row in rows) == sum(int(row.v) for row in START)
 
@@ -131,6 +149,7 @@ WORKLOADS = {
     "lists": Workload(_lists, _nothing_is_lost),
     "skew": Workload(_skew, _somebody_is_on_call),
     "own reads": Workload(_own_reads),
+    "keys": Workload(_keys, _no_key_twice),
 }
 
 

@@ -10,6 +10,8 @@ package io.interlock.rules
   *   files in which they overlap, by their paths in the table's log
   * @param rows
   *   a few of the overlapping rows, as JSON objects with the columns that the predicate names
+  * @param sourceRows
+  *   for each of them a row of a MERGE's source that matches it, likewise
   * @param predicate
   *   the later job's predicate that matched the rows or could not be decided, as SQL
   * @param undecided
@@ -20,6 +22,7 @@ final case class Overlap(
     why: String,
     files: Seq[String] = Nil,
     rows: Seq[String] = Nil,
+    sourceRows: Seq[String] = Nil,
     predicate: Option[String] = None,
     undecided: Boolean = false
 )

@@ -11,7 +11,8 @@ object Policies {
     "maxcompute_standard",
     "serializable",
     "write_serializable",
-    "row_level"
+    "row_level",
+    "row_serializable"
   )
 
   lazy val all: Seq[Policy] = names.map(load)

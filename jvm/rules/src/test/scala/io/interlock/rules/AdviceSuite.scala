@@ -24,7 +24,7 @@ class AdviceSuite extends munit.FunSuite {
     val advice = advise(update)
     assertEquals(advice.policies, Nil)
     assertEquals(advice.policiesByFiles, Seq("serializable", "write_serializable"))
-    assertEquals(advice.policiesByRows, Seq("row_level"))
+    assertEquals(advice.policiesByRows, Seq("row_level", "row_serializable"))
     val inserts = advise(update.copy(later = Some(Append)))
     assert(
       inserts.policies.startsWith(Seq("maxcompute_transactional", "maxcompute_standard")),

@@ -172,7 +172,7 @@ class JudgeSuite extends munit.FunSuite {
       update.copy(policy = "maxcompute_transactional", winnerClass = Some(MergeSmallFiles))
     assertEquals(
       Conflict.policiesThatAllow(compacted, Policies.all),
-      Seq("maxcompute_delta", "row_level")
+      Seq("maxcompute_delta", "row_level", "row_serializable")
     )
     val unjudged = conflict.copy(winnerClass = None)
     assertEquals(Conflict.policiesThatAllow(unjudged, Policies.all), Nil)

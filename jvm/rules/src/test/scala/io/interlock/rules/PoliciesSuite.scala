@@ -40,9 +40,15 @@ class PoliciesSuite extends munit.FunSuite {
     } assertEquals(cell.verdict, Verdict.ReplaceLive: Verdict, s"${policy.name} ${cell.label}")
   }
 
-  test("maxcompute_delta and row_level map rows") {
+  test("maxcompute_delta and the policies by rows map rows") {
     val names = Policies.all.filter(_.remapsRows).map(_.name)
-    assertEquals(names, Seq("maxcompute_delta", "row_level"))
+    assertEquals(names, Seq("maxcompute_delta", "row_level", "row_serializable"))
+  }
+
+  test("row_serializable: the matrix of row_level at the level Serializable") {
+    val policies = Seq("row_level", "row_serializable").flatMap(Policies.byName)
+    assertEquals(policies.map(_.cells).distinct.size, 1)
+    assertEquals(policies.map(_.isolation), Seq("WriteSerializable", "Serializable"))
   }
 
   test("row_level: compactions and changes of rows never conflict, whichever comes first") {

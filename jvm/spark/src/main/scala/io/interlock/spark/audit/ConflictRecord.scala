@@ -71,6 +71,8 @@ final case class RecordedCommit(
   *   files in which the two overlap
   * @param rows
   *   overlapping rows, as JSON objects
+  * @param sourceRows
+  *   rows of a MERGE's source that match them, likewise
   * @param predicate
   *   the commit's predicate that matched the rows or could not be decided, as SQL
   * @param undecided
@@ -89,6 +91,7 @@ final case class Rejected(
     why: Option[String],
     files: Option[Seq[String]],
     rows: Option[Seq[String]],
+    sourceRows: Option[Seq[String]],
     predicate: Option[String],
     undecided: Boolean,
     kind: Option[String],
@@ -187,6 +190,7 @@ object ConflictRecord {
     Column("scope", StringType, _.commit.scope),
     Column("files", texts, rejected(_.files)),
     Column("rows", texts, rejected(_.rows)),
+    Column("source_rows", texts, rejected(_.sourceRows)),
     Column("predicate", StringType, rejected(_.predicate)),
     Column("kind", StringType, rejected(_.kind)),
     Column("condition", StringType, rejected(_.condition)),
@@ -199,7 +203,7 @@ object ConflictRecord {
   )
 
   private val always =
-    Set("time", "outcome", "txn_id", "winners", "rules", "verdicts", "files", "rows")
+    Set("time", "outcome", "txn_id", "winners", "rules", "verdicts", "files", "rows", "source_rows")
 
   val schema: StructType = StructType(columns.map(column =>
     StructField(column.name, column.dataType, nullable = !always(column.name))

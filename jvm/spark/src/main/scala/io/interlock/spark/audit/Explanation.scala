@@ -76,6 +76,7 @@ final case class Explanation(
       "Where they overlap: " + commit.scope.getOrElse("the whole table") + ".",
       list("Files", rejected.files),
       list("Rows", rejected.rows),
+      list("Rows of the source that match them", rejected.sourceRows),
       rejected.predicate.fold("")(predicate => s"Predicate: $predicate"),
       advice.fold("")(underOthers),
       advice.fold("")(found => s"Layout: ${found.layout}"),

@@ -15,6 +15,7 @@ object RecordJson {
     "txn_id" -> "txnId",
     "class" -> "operationClass",
     "read_version" -> "readVersion",
+    "source_rows" -> "sourceRows",
     "winner_operation" -> "winnerOperation",
     "winner_class" -> "winnerClass",
     "winner_txn_id" -> "winnerTxnId"
@@ -90,6 +91,7 @@ object RecordJson {
       why = text("why"),
       files = texts("files"),
       rows = texts("rows"),
+      sourceRows = texts("sourceRows"),
       predicate = text("predicate"),
       undecided = text("undecided").nonEmpty,
       kind = text("kind"),

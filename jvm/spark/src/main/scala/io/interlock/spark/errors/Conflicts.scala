@@ -49,7 +49,11 @@ final private[errors] case class Rendered(conflict: Conflict, others: Seq[String
   ) ++ conflict.winnerClass.map("winnerClass" -> _.name) ++
     conflict.winnerOperation.map("winnerOperation" -> _) ++
     conflict.overlap.toSeq.flatMap(found =>
-      Seq("files" -> found.files, "rows" -> found.rows) ++ found.predicate.map("predicate" -> _) ++
+      Seq(
+        "files" -> found.files,
+        "rows" -> found.rows,
+        "sourceRows" -> found.sourceRows
+      ) ++ found.predicate.map("predicate" -> _) ++
         Option.when(found.undecided)("undecided" -> true)
     )
 

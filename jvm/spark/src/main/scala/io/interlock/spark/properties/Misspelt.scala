@@ -23,7 +23,7 @@ object Misspelt extends (LogicalPlan => Unit) with Logging {
       Handshake.WheelVersionConf,
       CoordinatorSettings.MaxAttemptsConf,
       UiSettings.RetainedVerdictsConf
-    ) ++ CompactionSettings.confKeys
+    ) ++ CompactionSettings.confKeys ++ JudgingSettings.confKeys
 
   /** The prefixes of settings whose keys go on with a name chosen by the user. */
   private val Families = Seq(SessionPolicies.Prefix, CoordinatorSettings.Prefix)

@@ -18,6 +18,8 @@ import org.apache.spark.sql.delta.interlock.log.Committer
   *   whether an overwrite replaces the partitions that it writes
   * @param replacesNull
   *   whether partitions with a NULL value are replaced as well
+  * @param merge
+  *   for a MERGE, how it has read its table
   */
 final case class GovernedCommit(
     policy: Policy,
@@ -26,6 +28,7 @@ final case class GovernedCommit(
     replaces: Option[String],
     private val replacesDynamically: Boolean,
     private val replacesNull: Boolean,
+    merge: Option[MergeScan],
     private val classifier: Classifier,
     private val predicates: PartitionPredicates,
     private val values: PartitionValues,
@@ -136,7 +139,8 @@ object GovernedCommit {
       actions: Seq[Action],
       snapshot: Snapshot,
       spark: SparkSession,
-      replacesNull: Boolean
+      replacesNull: Boolean,
+      merge: Option[MergeScan]
   ): GovernedCommit = {
     val values = new PartitionValues(spark, snapshot.metadata.partitionSchema)
     val predicates = new PartitionPredicates(spark, snapshot.metadata, values)
@@ -157,6 +161,7 @@ object GovernedCommit {
       replaces,
       replacesDynamically = replaces.isEmpty && described.replacesDynamically,
       replacesNull,
+      merge,
       classifier,
       predicates,
       values,

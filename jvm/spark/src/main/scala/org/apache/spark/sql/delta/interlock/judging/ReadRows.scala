@@ -42,9 +42,18 @@ final private[interlock] class ReadRows(
     if (files.isEmpty) None
     else if (info.readWholeTable) Some(Overlap(kind, "it read the whole table", shown(files)))
     else
-      info.readPredicates.distinct.iterator
+      distinct(info.readPredicates).iterator
         .flatMap(read => new Selection(read, files, kind, did).overlap)
         .nextOption()
+
+  /** The scan of a MERGE's target is kept apart from scans with the same predicate in its source. */
+  private def distinct(reads: Seq[DeltaTableReadPredicate]) = {
+    val (merges, others) = reads.partition(isOfMerge)
+    merges ++ others.distinct
+  }
+
+  private def isOfMerge(read: DeltaTableReadPredicate): Boolean =
+    attempt.merge.exists(_.predicate eq read)
 
   final private class Selection(
       read: DeltaTableReadPredicate,
@@ -57,20 +66,28 @@ final private[interlock] class ReadRows(
     private val undecidable = conditions.filterNot(Decidable.apply)
     private val onData = read.dataPredicates.flatMap(splitAnd)
       .filter(condition => condition != TrueLiteral && Decidable(condition))
+    private val merge = attempt.merge.filter(_ => isOfMerge(read)).map(_.reads)
     private val selects = attempt.selects(read, info)
     private val candidates = files.filter(partitionOf(_).forall(selects))
 
     def overlap: Option[Overlap] =
       if (candidates.isEmpty) None
-      else if (onData.isEmpty || candidates.exists(partitionOf(_).isEmpty))
-        Some(overlapIn(reason, candidates, Nil, undecided = isOpen))
+      else if (candidates.exists(partitionOf(_).isEmpty)) Some(inAll(reason, isOpen))
+      else merge.fold(byPredicates)(byMerge)
+
+    private def byPredicates: Option[Overlap] =
+      if (onData.isEmpty) Some(inAll(reason, isOpen)) else among(onData, predicate, reason)
+
+    private def byMerge(reads: MergeReads): Option[Overlap] =
+      if (reads.undecidable.nonEmpty) Some(inAll(reason, undecided = true))
       else
-        try
-          Some(new RowsOfFiles(spark, info.readSnapshot, candidates).where(onData))
-            .filter(_.nonEmpty)
-            .map(rows => overlapIn(reason, filesOf(rows), rows.map(_.json), undecided = isOpen))
-        catch {
-          case NonFatal(error) => Some(overlapIn(failed(error), candidates, Nil, undecided = true))
+        reads.bySourceOnly.flatMap { selected =>
+          val sql = Decidable.sql(Seq(selected))
+          val why = s"its WHEN NOT MATCHED BY SOURCE reads rows that the earlier job $did"
+          among(onData :+ selected, Some(sql), why)
+        }.orElse {
+          val why = s"its condition ${reads.sql} matches rows that the earlier job $did"
+          among(onData, Some(reads.sql), why, Some(reads))
         }
 
     /** Whether a part of the predicate cannot be decided. */
@@ -78,48 +95,59 @@ final private[interlock] class ReadRows(
       read.shouldRewriteFilter && (conditions.isEmpty || undecidable.nonEmpty)
 
     private def reason: String =
-      if (!read.shouldRewriteFilter) s"it replaces partitions in which the earlier job $did rows"
-      else if (undecidable.nonEmpty)
-        s"${Decidable.sql(undecidable)} cannot be decided for rows that the earlier job $did"
-      else if (conditions.isEmpty)
-        s"it reads every row, those included that the earlier job $did$ofMerge"
-      else s"its predicate ${Decidable.sql(conditions)} selects rows that the earlier job $did"
+      merge.flatMap(_.undecidable)
+        .orElse(Option.when(undecidable.nonEmpty)(Decidable.sql(undecidable))) match {
+        case _ if !read.shouldRewriteFilter =>
+          s"it replaces partitions in which the earlier job $did rows"
+        case Some(open) => s"$open cannot be decided for rows that the earlier job $did"
+        case None if conditions.isEmpty =>
+          s"it reads every row, those included that the earlier job $did"
+        case None =>
+          s"its predicate ${Decidable.sql(conditions)} selects rows that the earlier job $did"
+      }
 
-    private def ofMerge: String = mergeCondition.fold("")(condition =>
-      s" (no part of $condition is about this table alone)"
-    )
+    private def predicate: Option[String] =
+      if (!read.shouldRewriteFilter) None
+      else if (conditions.isEmpty) merge.map(_.sql)
+      else Some(Decidable.sql(conditions))
 
-    private def failed(error: Throwable): String = {
-      val cause = Throwables.getRootCause(error).toString.linesIterator.nextOption()
-      s"its predicate ${Decidable.sql(conditions)} cannot be evaluated on rows that the earlier " +
-        s"job $did: ${cause.getOrElse("")}"
-    }
+    private def inAll(why: String, undecided: Boolean) =
+      Overlap(kind, why, shown(candidates), predicate = predicate, undecided = undecided)
+
+    /** The overlap in rows that match conditions, and for a MERGE some row of its source. */
+    private def among(
+        conditions: Seq[Expression],
+        predicate: Option[String],
+        why: String,
+        merge: Option[MergeReads] = None
+    ): Option[Overlap] =
+      try {
+        val rows = new RowsOfFiles(spark, info.readSnapshot, candidates).where(conditions, merge)
+        Option.when(rows.nonEmpty)(Overlap(
+          kind,
+          why,
+          shown(filesOf(rows)),
+          rows.map(_.json),
+          rows.flatMap(_.source),
+          predicate,
+          undecided = undecidable.nonEmpty
+        ))
+      } catch {
+        case NonFatal(error) =>
+          val cause = Throwables.getRootCause(error).toString.linesIterator.nextOption()
+          val why =
+            s"its predicate ${predicate.getOrElse("")} cannot be evaluated on rows that the " +
+              s"earlier job $did: ${cause.getOrElse("")}"
+          Some(inAll(why, undecided = true).copy(predicate = predicate))
+      }
 
     private def filesOf(rows: Seq[FoundRow]): Seq[AddFile] = {
       val names = rows.map(_.file).toSet
       candidates.filter(file => names(new Path(file.toPath.toString).getName))
     }
-
-    private def overlapIn(
-        why: String,
-        files: Seq[AddFile],
-        rows: Seq[String],
-        undecided: Boolean
-    ): Overlap = {
-      val predicate =
-        if (!read.shouldRewriteFilter) None
-        else if (conditions.isEmpty) mergeCondition
-        else Some(Decidable.sql(conditions))
-      Overlap(kind, why, shown(files), rows, predicate, undecided)
-    }
   }
 
   private def partitionOf(file: AddFile) = attempt.partitionOf(file, winner)
-
-  private def mergeCondition: Option[String] = info.op match {
-    case merge: DeltaOperations.Merge => merge.predicate.map(_.sql)
-    case _ => None
-  }
 
   private def shown(files: Seq[AddFile]): Seq[String] = files.take(Overlap.FilesShown).map(_.path)
 

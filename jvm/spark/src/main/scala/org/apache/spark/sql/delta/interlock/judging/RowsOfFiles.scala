@@ -5,12 +5,13 @@ import org.apache.spark.TaskContext
 import org.apache.spark.rdd.RDD
 import org.apache.spark.sql.catalyst.InternalRow
 import org.apache.spark.sql.catalyst.expressions._
-import org.apache.spark.sql.catalyst.plans.logical.Filter
+import org.apache.spark.sql.catalyst.plans.logical.{Filter, LogicalPlan, Project}
 import org.apache.spark.sql.classic.ClassicConversions.castToImpl
 import org.apache.spark.sql.delta.actions.AddFile
 import org.apache.spark.sql.delta.{DataFrameUtils, Snapshot}
-import org.apache.spark.sql.functions.{col, struct, to_json}
-import org.apache.spark.sql.{SparkSession, classic}
+import org.apache.spark.sql.functions.col
+import org.apache.spark.sql.types.StructType
+import org.apache.spark.sql.{DataFrame, SparkSession, classic}
 
 /** A row of a file.
   *
@@ -18,8 +19,10 @@ import org.apache.spark.sql.{SparkSession, classic}
   *   the file's name, without its folder
   * @param json
   *   some columns, as a JSON object
+  * @param source
+  *   for a MERGE, a row of its source that matches, likewise
   */
-final private[interlock] case class FoundRow(file: String, json: String)
+final private[interlock] case class FoundRow(file: String, json: String, source: Option[String])
 
 /** The live rows of some files of a table, with the columns and properties of a snapshot. */
 final private[interlock] class RowsOfFiles(
@@ -29,7 +32,8 @@ final private[interlock] class RowsOfFiles(
 ) {
   private val session = RowsOfFiles.session(spark)
 
-  /** A few rows that match all conditions, with the columns that the conditions name.
+  /** A few rows that match all conditions, and for a MERGE a row of its source, with the columns that
+    * the conditions name.
     *
     * The rows are read in this thread, so that a commit need not wait for a free executor, or by a
     * Spark job if the files are large.
@@ -37,28 +41,41 @@ final private[interlock] class RowsOfFiles(
     * @param conditions
     *   conditions on columns, which are found by name, whatever relation they were resolved in
     */
-  def where(conditions: Seq[Expression]): Seq[FoundRow] = session.withActive {
+  def where(
+      conditions: Seq[Expression],
+      merge: Option[MergeReads] = None
+  ): Seq[FoundRow] = session.withActive {
     val table = snapshot.deltaLog.createDataFrame(snapshot, files)
-    val plan = castToImpl(table).queryExecution.analyzed
+    val plan = analyzed(table)
     val resolver = session.sessionState.conf.resolver
-    val named = conditions.map(_.transform { case attribute: Attribute =>
+    def named(expression: Expression) = expression.transform { case attribute: Attribute =>
       plan.output.find(column => resolver(column.name, attribute.name))
         .getOrElse(throw new IllegalArgumentException(s"${attribute.name} is no column."))
-    })
-    val columns = named.flatMap(_.references).map(_.name).distinct
-    val found = DataFrameUtils.ofRows(session, Filter(named.reduce(And), plan))
-      .select(col("_metadata.file_name"), to_json(struct(columns.map(quoted): _*)))
-    if (files.map(_.size).sum > RowsOfFiles.MostReadHere)
-      found.limit(Overlap.RowsShown).collect().toSeq.map(row =>
-        FoundRow(row.getString(0), row.getString(1))
+    }
+    val selected = conditions.map(named).reduceOption(And).fold(plan)(Filter(_, plan))
+    val rows = analyzed(query(selected).select(col("_metadata.file_name"), col("*")))
+    val (found, sourceRow) = merge.fold((rows, noRow))(_.matching(rows, named))
+    val columns = (conditions ++ merge.toSeq.flatMap(_.targetColumns)).map(named)
+      .flatMap(_.references).distinctBy(_.exprId)
+    val row = CreateStruct(columns)
+    val shown = query(Project(
+      rows.output.head +: Seq(row, sourceRow).map(of => Alias(new StructsToJson(of), "row")()),
+      found
+    ))
+    if (merge.exists(!_.isInMemory) || files.map(_.size).sum > RowsOfFiles.MostReadHere)
+      JudgingJob.run(session)(shown.limit(Overlap.RowsShown).collect()).toSeq.map(row =>
+        FoundRow(row.getString(0), row.getString(1), Option(row.getString(2)))
       )
     else
-      RowsOfFiles.firstOf(castToImpl(found).queryExecution.toRdd, Overlap.RowsShown)(row =>
-        FoundRow(row.getUTF8String(0).toString, row.getUTF8String(1).toString)
+      RowsOfFiles.firstOf(castToImpl(shown).queryExecution.toRdd, Overlap.RowsShown)(row =>
+        FoundRow(text(row, 0), text(row, 1), Option.when(!row.isNullAt(2))(text(row, 2)))
       )
   }
 
-  private def quoted(name: String) = col(s"`${name.replace("`", "``")}`")
+  private def noRow: Expression = Literal(null, new StructType)
+  private def query(plan: LogicalPlan) = DataFrameUtils.ofRows(session, plan)
+  private def analyzed(rows: DataFrame) = castToImpl(rows).queryExecution.analyzed
+  private def text(row: InternalRow, column: Int) = row.getUTF8String(column).toString
 }
 
 private[interlock] object RowsOfFiles {

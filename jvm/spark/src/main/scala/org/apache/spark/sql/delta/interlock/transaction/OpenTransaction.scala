@@ -7,7 +7,7 @@ import org.apache.spark.sql.delta._
 import org.apache.spark.sql.delta.actions._
 import org.apache.spark.sql.delta.commands.DeletionVectorUtils
 import org.apache.spark.sql.delta.constraints.Constraint
-import org.apache.spark.sql.delta.interlock.judging.GovernedCommit
+import org.apache.spark.sql.delta.interlock.judging.{GovernedCommit, MergeReads, MergeScan}
 import org.apache.spark.sql.delta.interlock.transaction.CommitState.{Made, Unsent}
 import org.apache.spark.sql.{Dataset, SparkSession}
 
@@ -40,7 +40,7 @@ abstract private[transaction] class OpenTransaction(
   /** The transaction's reads without actions, for a check without a commit. */
   private[transaction] def withoutActions(op: Operation) = CurrentTransactionInfo(
     txnId = txnId,
-    readPredicates = readPredicates.toArray(Array.empty[DeltaTableReadPredicate]).toVector,
+    readPredicates = predicates,
     readFiles = readFiles.toArray(Array.empty[AddFile]).toSet,
     readWholeTable = readTheWholeTable,
     readAppIds = readTxn.toSet,
@@ -69,7 +69,19 @@ abstract private[transaction] class OpenTransaction(
   ): Unit = {
     rules.refuseOthers()
     super.trackReadPredicates(filters, partitionOnly, shouldRewriteFilter)
+    for (reads <- nextReads; read <- predicates.lastOption) merge = Some(MergeScan(read, reads))
+    nextReads = None
   }
+
+  private def predicates = readPredicates.toArray(Array.empty[DeltaTableReadPredicate]).toVector
+
+  private var nextReads: Option[MergeReads] = None
+
+  /** The scan of a MERGE's target, once it is done. */
+  protected var merge: Option[MergeScan] = None
+
+  /** Tells what the next scan of the table is for. */
+  def scansFor(reads: MergeReads): Unit = nextReads = Some(reads)
 
   /** Whether the statement reads the table in ways that Delta does not track. */
   @volatile protected var readsUntracked = false

@@ -54,6 +54,7 @@ final private[transaction] class RejectedCommit(
       why = byPolicy.map(_.why),
       files = overlap.map(_.files),
       rows = overlap.map(_.rows),
+      sourceRows = overlap.map(_.sourceRows),
       predicate = overlap.flatMap(_.predicate),
       undecided = overlap.exists(_.undecided),
       kind = Some(kind),

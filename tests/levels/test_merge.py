@@ -1,0 +1,254 @@
+"""A MERGE and another job, judged by the rows that its condition matches (policy `row_level`)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+from delta.tables import DeltaTable
+from interlock.errors import ConflictError
+from interlock.lab.model import Rows, in_order
+from pyspark.sql import Column, DataFrame, SparkSession
+
+from tests.kit.log_replay import check_log
+from tests.kit.support import (
+    Table,
+    deltalake_rows,
+    latest_version,
+    make_table,
+    python_job,
+    race,
+    rows,
+    sql_job,
+    sql_race,
+)
+
+COLUMNS = "(id INT, v STRING, p INT) USING delta"
+FILE = ((1, "a", 1), (2, "b", 1), (3, "c", 2), (4, "d", 2))
+INSERT = "INSERT INTO {t} VALUES (1, 'a', 1), (2, 'b', 1), (3, 'c', 2), (4, 'd', 2)"
+X1 = "UPDATE {t} SET v = 'X' WHERE id = 1"
+# It reads a row of the table, so it does not count as committed behind the MERGE.
+NEW = "INSERT INTO {{t}} SELECT {0}, 'new', 3 FROM {{t}} WHERE id = 1"
+BOTH = None
+
+
+def merge(source: str, on: str = "t.id = s.id", *clauses: str) -> str:
+    """MERGE of a source, by default an upsert that sets v."""
+    upsert = (
+        "WHEN MATCHED THEN UPDATE SET v = 'M'",
+        "WHEN NOT MATCHED THEN INSERT (id, v, p) VALUES (s.id, 'M', 1)",
+    )
+    return f"MERGE INTO {{t}} t USING ({source}) s ON {on} {' '.join(clauses or upsert)}"
+
+
+def ids(*values: int | str) -> str:
+    """A source of ids."""
+    return "SELECT col1 AS id FROM VALUES " + ", ".join(f"({value})" for value in values)
+
+
+def changed(*new: tuple[int | None, str, int], without: tuple[int, ...] = ()) -> Rows:
+    """Return the rows of the file with some replaced, added or left out, by their id."""
+    by_id = {row[0]: row for row in FILE} | {row[0]: row for row in new}
+    return in_order(tuple(row for key, row in by_id.items() if key not in without))
+
+
+@dataclass(frozen=True)
+class Case:
+    """Two statements on one file of four rows.
+
+    Attributes:
+        fails: the error of the later one, with what it says and the row of its source that it
+            shows; None if both succeed
+        rows: the rows in the end
+
+    """
+
+    id: str
+    earlier: str
+    later: str
+    fails: tuple[str, str, str | None] | None
+    rows: Rows
+
+
+APPEND, DELETE = "ConcurrentAppendError", "ConcurrentDeleteReadError"
+UPSERT_2_9 = merge(ids(2, 9))
+M2, M9 = (2, "M", 1), (9, "M", 1)
+MATCHED = "WHEN MATCHED THEN UPDATE SET v = 'M'"
+LOOK = "WHEN MATCHED AND t.v = 'other' THEN UPDATE SET v = 'M'"
+ADD = "WHEN NOT MATCHED THEN INSERT (id, v, p) VALUES (s.id, 'M', 1)"
+OTHERS = "THEN UPDATE SET v = 'N'"
+GONE = "WHEN NOT MATCHED BY SOURCE AND t.p = 2 THEN DELETE"
+BETWEEN = "t.id BETWEEN s.low AND s.high"
+CASES = [
+    Case("other-row", X1, UPSERT_2_9, BOTH, changed((1, "X", 1), M2, M9)),
+    Case("same-row", X1.replace("id = 1", "id = 2"), UPSERT_2_9,
+         (DELETE, "both changed 1 of the same rows", None), changed((2, "X", 1))),
+    Case("new-key", NEW.format(9), UPSERT_2_9,
+         (APPEND, "(t.id = s.id) matches rows that the earlier job added", '{"id":9}'),
+         changed((9, "new", 3))),
+    Case("other-new-key", NEW.format(8), UPSERT_2_9, BOTH, changed((8, "new", 3), M2, M9)),
+    Case("one-new-key-twice", UPSERT_2_9, merge(ids(9)), (APPEND, "matches rows", '{"id":9}'),
+         changed(M2, M9)),
+    Case("two-new-keys", merge(ids(8)), merge(ids(9)), BOTH, changed((8, "M", 1), M9)),
+    Case("moved-to-its-key", "UPDATE {t} SET id = 9 WHERE id = 1", UPSERT_2_9,
+         (APPEND, "matches rows", '{"id":9}'), changed((9, "a", 1), without=(1,))),
+    Case("row-that-it-only-reads", "DELETE FROM {t} WHERE id = 2",
+         merge(ids(2), "t.id = s.id", LOOK, ADD),
+         (DELETE, "(t.id = s.id) matches rows that the earlier job removed", '{"id":2}'),
+         changed(without=(2,))),
+    Case("inserts-only", NEW.format(9), merge(ids(2, 9), "t.id = s.id", ADD),
+         (APPEND, "matches rows", '{"id":9}'), changed((9, "new", 3))),
+    Case("inserts-only-others", NEW.format(8), merge(ids(2, 9), "t.id = s.id", ADD), BOTH,
+         changed((8, "new", 3), M9)),
+    Case("range", NEW.format(9), merge("SELECT 7 AS id, 7 AS low, 9 AS high", BETWEEN, ADD),
+         (APPEND, "matches rows", '{"low":7,"high":9}'), changed((9, "new", 3))),
+    Case("range-of-others", NEW.format(9),
+         merge("SELECT 7 AS id, 7 AS low, 8 AS high", BETWEEN, ADD),
+         BOTH, changed((9, "new", 3), (7, "M", 1))),
+    Case("several-columns", NEW.format(9),
+         merge("SELECT 9 AS id, 1 AS p", "t.id = s.id AND t.p = s.p"),
+         BOTH, in_order((*changed((9, "new", 3)), M9))),
+    Case("null-is-not-equal", NEW.format("NULL"), merge(ids("CAST(NULL AS INT)")), BOTH,
+         in_order((*FILE, (None, "new", 3), (None, "M", 1)))),
+    Case("null-safe", NEW.format("NULL"), merge(ids("CAST(NULL AS INT)"), "t.id <=> s.id"),
+         (APPEND, "matches rows", "{}"), in_order((*FILE, (None, "new", 3)))),
+    Case("function", "UPDATE {t} SET v = 'q' WHERE id = 1",
+         merge("SELECT 9 AS id, 'Q' AS k", "upper(t.v) = s.k"),
+         (APPEND, "matches rows", '{"k":"Q"}'), changed((1, "q", 1))),
+    Case("other-type", NEW.format(9),
+         merge("SELECT 9 AS id, CAST(9 AS DECIMAL(9, 3)) AS k", "t.id = s.k"),
+         (APPEND, "matches rows", '{"k":9.000}'), changed((9, "new", 3))),
+    Case("zero-of-both-signs", NEW.format(0),
+         merge("SELECT 9 AS id, -0.0D AS k", "CAST(t.id AS DOUBLE) = s.k"),
+         (APPEND, "matches rows", '{"k":-0.0}'), changed((0, "new", 3))),
+    Case("struct", NEW.format(9),
+         merge("SELECT 9 AS id, named_struct('a', 9, 'b', 3) AS k", "struct(t.id, t.p) = s.k"),
+         (APPEND, "matches rows", '{"k":{"a":9,"b":3}}'), changed((9, "new", 3))),
+    Case("no-source-row", NEW.format(9), merge("SELECT 9 AS id WHERE 1 = 0"), BOTH,
+         changed((9, "new", 3))),
+    Case("constant", NEW.format(9), merge("SELECT 7 AS id", "t.id = 9"),
+         (APPEND, "matches rows", "{}"), changed((9, "new", 3))),
+    Case("by-source-matched", NEW.format(9), merge(ids(9), "t.id = s.id", MATCHED, ADD, GONE),
+         (APPEND, "matches rows", '{"id":9}'), changed((9, "new", 3))),
+    Case("by-source-others", X1, merge(ids(2), "t.id = s.id", MATCHED, GONE), BOTH,
+         changed((1, "X", 1), M2, without=(3, 4))),
+    Case("by-source-selected", "UPDATE {t} SET p = 2 WHERE id = 1",
+         merge(ids(2), "t.id = s.id", MATCHED, GONE),
+         (APPEND, "WHEN NOT MATCHED BY SOURCE reads rows", None), changed((1, "a", 2))),
+    Case("by-source-all", NEW.format(9),
+         merge(ids(2), "t.id = s.id", MATCHED, GONE.replace("AND t.p = 2 THEN DELETE", OTHERS)),
+         (APPEND, "WHEN NOT MATCHED BY SOURCE reads rows", None), changed((9, "new", 3))),
+    Case("self-merge", "UPDATE {t} SET id = 5 WHERE id = 3",
+         merge("SELECT id + 10 AS id FROM {t} WHERE p = 2", "t.id = s.id", ADD),
+         (APPEND, "(p = 2) selects rows", None), changed((5, "c", 2), without=(3,))),
+    Case("self-merge-others", X1,
+         merge("SELECT id + 10 AS id FROM {t} WHERE p = 2", "t.id = s.id", ADD),
+         BOTH, changed((1, "X", 1), (13, "M", 1), (14, "M", 1))),
+    Case("random-source", NEW.format(8), merge("SELECT 9 AS id WHERE rand() < 2"), BOTH,
+         changed((8, "new", 3), M9)),
+    Case("not-decidable", X1, merge(ids(2), "t.id = s.id AND interlock_is_even(t.id)"),
+         (APPEND, "cannot be decided", None), changed((1, "X", 1))),
+    Case("raises-on-a-row", "UPDATE {t} SET p = 0 WHERE id = 1", merge(ids(2), "6 / t.p = s.id"),
+         (APPEND, "cannot be evaluated on rows", None), changed((1, "a", 0))),
+]  # fmt: skip
+
+
+def one_file(spark: SparkSession, path: Path, *, policy: str = "row_level") -> Table:
+    return make_table(spark, path, policy=policy, columns=COLUMNS, statements=(INSERT,))
+
+
+@pytest.fixture(scope="module", autouse=True)
+def functions(spark: SparkSession) -> None:
+    spark.udf.register("interlock_is_even", lambda number: number % 2 == 0, "boolean")
+
+
+@pytest.mark.parametrize("case", CASES, ids=lambda case: case.id)
+def test_a_merge_after_another_job(spark: SparkSession, table_path: Path, case: Case) -> None:
+    table = one_file(spark, table_path)
+    first, second = sql_race(spark, table, case.earlier, case.later)
+    assert first.error is None
+    assert second.held
+    if case.fails is None:
+        assert second.error is None
+    else:
+        assert isinstance(second.error, ConflictError)
+        error, why, source_row = case.fails
+        assert type(second.error).__name__ == error
+        assert why in str(second.error)
+        assert second.error.source_rows == (() if source_row is None else (source_row,))
+        assert latest_version(table) == 2
+    assert rows(spark, table) == deltalake_rows(table) == in_order(case.rows)
+    assert rows(spark, table, version=1) == FILE
+    check_log(table)
+
+
+def by_builder(table: Table) -> Callable[[SparkSession], object]:
+    def run(spark: SparkSession) -> None:
+        source = spark.createDataFrame([(2,), (9,)], "id INT").alias("s")
+        target = DeltaTable.forPath(spark, str(table.path)).alias("t")
+        upsert = target.merge(source, "t.id = s.id").whenMatchedUpdate(set={"v": "'M'"})
+        new: dict[str, str | Column] = {"id": "s.id", "v": "'M'", "p": "1"}
+        upsert.whenNotMatchedInsert(values=new).execute()
+
+    return run
+
+
+def by_a_stream(table: Table) -> Callable[[SparkSession], object]:
+    """MERGE in foreachBatch of a stream that reads another table."""
+
+    def upsert(batch: DataFrame, _: int) -> None:
+        batch.createOrReplaceTempView("batch")
+        batch.sparkSession.sql(merge("SELECT * FROM batch").format(t=table))
+
+    def run(spark: SparkSession) -> None:
+        source = str(table.path.parent / "source")
+        spark.createDataFrame([(2,), (9,)], "id INT").write.format("delta").save(source)
+        stream = spark.readStream.format("delta").load(source)
+        query = stream.writeStream.foreachBatch(upsert).trigger(availableNow=True)
+        query.option("checkpointLocation", source + "/checkpoint").start().awaitTermination()
+
+    return run
+
+
+def by_a_spark_job(table: Table) -> Callable[[SparkSession], object]:
+    """MERGE whose source is too large for the committing thread."""
+
+    def run(spark: SparkSession) -> None:
+        session = spark.newSession()
+        session.conf.set("spark.interlock.judging.maxSourceRows", "1")
+        session.sql(UPSERT_2_9.format(t=table))
+
+    return run
+
+
+@pytest.mark.parametrize("way", [by_builder, by_a_stream, by_a_spark_job])
+def test_other_ways(
+    spark: SparkSession,
+    table_path: Path,
+    way: Callable[[Table], Callable[[SparkSession], object]],
+) -> None:
+    table = one_file(spark, table_path)
+    _, passed = race(spark, sql_job(NEW.format(8).format(t=table)), python_job("merge", way(table)))
+    assert passed.error is None, str(passed.error)
+    assert rows(spark, table) == changed((8, "new", 3), M2, M9)
+
+
+@pytest.mark.parametrize("policy", ["row_level", "row_serializable"])
+def test_a_key_that_another_job_inserts_blindly(
+    spark: SparkSession, table_path: Path, policy: str
+) -> None:
+    """An INSERT that read nothing counts as committed behind the MERGE, but for Serializable."""
+    insert, upsert = "INSERT INTO {t} VALUES (9, 'i', 3)", merge(ids(9))
+    table = one_file(spark, table_path, policy=policy)
+    _, second = sql_race(spark, table, insert, upsert)
+    if policy == "row_level":
+        assert second.error is None
+        assert rows(spark, table) == in_order((*FILE, (9, "i", 3), M9))
+    else:
+        assert type(second.error).__name__ == APPEND
+        assert rows(spark, table) == changed((9, "i", 3))
+        _, second = sql_race(spark, table, merge(ids(8)), insert.replace("9", "8"))
+        assert second.error is None  # as if it had run behind the MERGE
+        assert rows(spark, table) == in_order((*FILE, (9, "i", 3), (8, "M", 1), (8, "i", 3)))
