@@ -107,7 +107,7 @@ def test_explain_takes_an_error_or_an_id(lost: Lost) -> None:
     assert isinstance(told, interlock.Explanation)
     assert told.source is not None
     assert "Delta Lake" in told.source
-    assert told.policies_by_rows == ("row_level",)
+    assert told.policies_by_rows == ("row_level", "row_serializable")
     assert told.retry_helps is True
     assert str(told) == told.text
     assert f"Predicate: {told.predicate}" in str(told)
