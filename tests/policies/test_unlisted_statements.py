@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 from interlock.errors import ConflictError, MetadataChangedError, UsageError
-from interlock.lab.model import Rows
+from interlock.lab.model import Rows, in_order
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.functions import col
 
@@ -203,11 +203,25 @@ class TestSchemaEvolution:
     )
     MERGED = ((1, "m", 1, 5), (*B, None), (*C, None))
 
-    @pytest.mark.parametrize("policy", ["maxcompute_delta", "serializable", "row_level"])
-    def test_of_a_merge_and_another_the_later_one_fails(
+    @pytest.mark.parametrize("policy", ["serializable", "row_level"])
+    def test_a_new_column_stands_beside_other_rows(
         self, spark: SparkSession, tmp_path: Path, policy: str
     ) -> None:
+        insert = f"INSERT INTO {{t}} VALUES {IN_2}"
+        for earlier, later in ((insert, self.MERGE), (self.MERGE, insert)):
+            table = make(spark, tmp_path / f"{len(list(tmp_path.iterdir()))}", policy)
+            first, second = sql_race(spark, table, earlier, later)
+            assert (first.error, second.error) == (None, None)
+            assert rows(spark, table) == in_order((*self.MERGED, (*IN_2, None)))
+            assert unknown_files(table) == []
+        _, second = sql_race(spark, table, self.MERGE, self.MERGE)
+        assert isinstance(second.error, ConflictError)
+
+    def test_of_a_merge_and_another_the_later_one_fails(
+        self, spark: SparkSession, tmp_path: Path
+    ) -> None:
         """It has another schema in mind, or would change it under rows that came meanwhile."""
+        policy = "maxcompute_delta"
         insert = f"INSERT INTO {{t}} VALUES {IN_2}"
         for earlier, later, expected in (
             (insert, self.MERGE, (A, B, C, IN_2)),

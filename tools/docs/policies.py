@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from tools.docs.markdown import page_of, table
-from tools.docs.resources import Policy
+from tools.docs.resources import Policy, read_harmless_properties
 
 _STATEMENTS = {
     "OVERWRITE": "INSERT OVERWRITE, TRUNCATE",
@@ -63,6 +63,23 @@ property has no effect under the MaxCompute policies, and the driver's log has a
 table has both."""
 
 
+_METADATA = """\
+## Changes of metadata
+
+A job fails if the table's metadata changed while it ran, whatever the policy. Under policies that
+have BY_FILES or BY_ROWS cells (`row_level`, `row_serializable`, `serializable`,
+`write_serializable`) harmless changes are the exception: they pass jobs that run, and each other
+if they change different things or set a property to the same value. So models that run in
+parallel and each end with OPTIMIZE, a comment and their own table properties all commit. Harmless
+are
+
+- comments on the table and on columns,
+- ADD COLUMN at the end of the table, nullable and without a default: rows that a running job
+  writes have NULL there,
+- SET and UNSET TBLPROPERTIES of properties of your own, whose names do not begin with `delta.`,
+  `interlock.`, `option.` or `spark.`, and of these:"""
+
+
 def page(policies: list[Policy]) -> str:
     """Return docs/policies.md.
 
@@ -83,8 +100,13 @@ def page(policies: list[Policy]) -> str:
         _NOT_SAFE,
         _ISOLATION,
         *map(_section, policies),
+        _metadata(),
         _OWN.read_text(encoding="utf-8").rstrip(),
     )
+
+
+def _metadata() -> str:
+    return f"{_METADATA}\n  {', '.join(f'`{name}`' for name in read_harmless_properties())}."
 
 
 def _section(policy: Policy) -> str:

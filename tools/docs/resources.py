@@ -9,6 +9,7 @@ from typing import TypedDict
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 POLICIES = ROOT / "jvm/rules/src/main/resources/io/interlock/policies"
+HARMLESS = POLICIES.parent / "harmless-properties.txt"
 CATALOGUE = ROOT / "jvm/spark/src/main/resources/io/interlock/error-conditions.json"
 
 _ORDER = (
@@ -83,6 +84,12 @@ def read_policy(text: str) -> Policy:
             number = f"{head['cells']}{len(cells) + 1}" if "cells" in head else ""
             cells.append(Cell(number, earlier, later, verdict))
     return Policy(head, comments, classes, tuple(cells))
+
+
+def read_harmless_properties() -> list[str]:
+    """Read the table properties that a statement may change while jobs run."""
+    lines = HARMLESS.read_text(encoding="utf-8").splitlines()
+    return [line for line in lines if not line.startswith("#")]
 
 
 def read_catalogue() -> dict[str, Condition]:

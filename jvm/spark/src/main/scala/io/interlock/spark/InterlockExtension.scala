@@ -14,6 +14,7 @@ import io.interlock.spark.statements.{
   InterlockParser,
   MarkTruncate,
   ReadsInTransaction,
+  RerunStrategy,
   ResolveCompact,
   ResolveShowHistory,
   ResolveTableRange,
@@ -43,6 +44,7 @@ final class InterlockExtension extends (SparkSessionExtensions => Unit) {
     extensions.injectResolutionRule(session => new ResolveTableRange(session))
     extensions.injectResolutionRule(_ => ResolveShowHistory)
     extensions.injectOptimizerRule(_ => ReadsInTransaction)
+    extensions.injectPlannerStrategy(session => new RerunStrategy(session))
     extensions.injectCheckRule(_ => WriterOptions)
     extensions.injectCheckRule(_ => DeltaOnly)
     extensions.injectCheckRule(_ => Misspelt)

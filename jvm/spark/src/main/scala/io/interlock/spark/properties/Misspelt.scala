@@ -22,7 +22,8 @@ object Misspelt extends (LogicalPlan => Unit) with Logging {
       TableProperties.DefaultPolicyConf,
       Handshake.WheelVersionConf,
       CoordinatorSettings.MaxAttemptsConf,
-      UiSettings.RetainedVerdictsConf
+      UiSettings.RetainedVerdictsConf,
+      RerunSettings.MaxRunsConf
     ) ++ CompactionSettings.confKeys ++ JudgingSettings.confKeys
 
   /** The prefixes of settings whose keys go on with a name chosen by the user. */

@@ -17,7 +17,8 @@ object TableProperties {
 
   /** All properties that a table can have. */
   val Known: Seq[String] =
-    Seq(PolicyKey, PolicyDigest.Key, CoordinatorKey) ++ CompactionSettings.propertyKeys
+    Seq(PolicyKey, PolicyDigest.Key, CoordinatorKey, RerunSettings.MaxRunsProperty) ++
+      CompactionSettings.propertyKeys
 
   private val RowTracking = "delta.enableRowTracking"
   private val InCommitTimestamps = "delta.enableInCommitTimestamps"
@@ -82,6 +83,7 @@ object TableProperties {
       .filter(key => isOurs(key) && !Known.contains(key))
       .foreach(key => throw InterlockException.unknownProperty(key, Known))
     CompactionSettings.check(properties)
+    RerunSettings.check(properties)
     properties.get(CoordinatorKey).foreach(CoordinatorSettings.checkName)
     policyOf(properties)
     ()

@@ -6,12 +6,16 @@ import io.interlock.spark.errors.Conflicts
 import io.interlock.spark.properties.SessionPolicies
 import org.apache.spark.sql.SparkSession
 import org.apache.spark.sql.delta._
+import org.apache.spark.sql.delta.actions.Metadata
 import org.apache.spark.sql.delta.interlock.rebase.{MovedReads, ReplaceLive, RowRebase, RowVectors}
 
 /** Delta's conflict check, with its three checks on data files replaced by a policy's decision.
   *
   * Protocol, metadata, application transactions, domains, row ids and timestamps are still checked
-  * by Delta, first.
+  * by Delta, first; but see [[CommutingMetadata]].
+  *
+  * @param own
+  *   the metadata with which the attempt came to its commit
   */
 private[interlock] class InterlockConflictChecker(
     spark: SparkSession,
@@ -19,6 +23,7 @@ private[interlock] class InterlockConflictChecker(
     winner: WinningCommitSummary,
     level: IsolationLevel,
     attempt: GovernedCommit,
+    own: Metadata,
     vectors: RowVectors,
     table: String
 ) extends ConflictChecker(spark, info, winner, level) {
@@ -42,6 +47,11 @@ private[interlock] class InterlockConflictChecker(
       parts.head.failIf(overlaps.inAddedRows.map(found =>
         found.copy(why = s"${found.why} and that version $version has read")
       ))
+
+  override protected def attemptToResolveMetadataConflicts(): Unit =
+    winner.metadataUpdates.headOption.filter(_ => attempt.policy.judgesReads)
+      .flatMap(CommutingMetadata.rebased(currentTransactionInfo, _, own))
+      .fold(super.attemptToResolveMetadataConflicts())(currentTransactionInfo = _)
 
   override protected def checkForAddedFilesThatShouldHaveBeenReadByCurrentTxn(): Unit =
     if (byDelta) super.checkForAddedFilesThatShouldHaveBeenReadByCurrentTxn()

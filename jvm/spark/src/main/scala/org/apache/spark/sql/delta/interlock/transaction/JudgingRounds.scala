@@ -4,6 +4,7 @@ import io.interlock.rules.SkippedBlindAppends
 import io.interlock.spark.commits.Operations
 import io.interlock.spark.errors.InterlockException
 import org.apache.hadoop.fs.{FileStatus, Path}
+import org.apache.spark.sql.delta.actions.Metadata
 import org.apache.spark.sql.delta.interlock.judging.{
   GovernedCommit,
   InterlockConflictChecker,
@@ -35,6 +36,9 @@ final private[transaction] class JudgingRounds(
   private val table = transaction.table
   private val vectors = new RowVectors(table.log, transaction.staged.written(_: Path))
 
+  /** The metadata with which the commit was first judged. */
+  private var metadata: Option[Metadata] = None
+
   /** The blind appends that the commit has skipped so far. */
   var skipped: SkippedBlindAppends[WinningCommitSummary] = SkippedBlindAppends.none
 
@@ -51,6 +55,7 @@ final private[transaction] class JudgingRounds(
       files: Seq[FileStatus],
       level: IsolationLevel
   ): CurrentTransactionInfo = audit.round {
+    if (metadata.isEmpty) metadata = Some(info.metadata)
     try
       files.foldLeft((info, Vector.empty[PassedWinner])) { case ((before, passed), file) =>
         val winner = winners.read(file)
@@ -77,6 +82,7 @@ final private[transaction] class JudgingRounds(
       winner,
       level,
       commit,
+      metadata.getOrElse(before.metadata),
       vectors,
       table.name
     )

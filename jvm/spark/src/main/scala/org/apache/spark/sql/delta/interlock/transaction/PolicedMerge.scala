@@ -1,5 +1,7 @@
 package org.apache.spark.sql.delta.interlock.transaction
 
+import io.interlock.spark.errors.InterlockConflict
+import org.apache.spark.internal.LogEntry
 import org.apache.spark.sql.SparkSession
 import org.apache.spark.sql.catalyst.catalog.CatalogTable
 import org.apache.spark.sql.catalyst.expressions.Expression
@@ -39,6 +41,14 @@ final class PolicedMerge(
       highWaterMarks,
       evolves
     ) {
+
+  override protected def logName: String = classOf[MergeIntoCommand].getName
+
+  /** A conflict is no fault of the MERGE, and reaches its caller. */
+  override protected def logError(entry: LogEntry, error: Throwable): Unit = error match {
+    case _: InterlockConflict =>
+    case _ => super.logError(entry, error)
+  }
 
   /** Delta reads the source of a MERGE that only inserts once, and so does not materialise it. Here
     * it may be read again when the MERGE commits.

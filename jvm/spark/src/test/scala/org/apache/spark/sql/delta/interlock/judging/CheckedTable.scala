@@ -93,8 +93,15 @@ final class CheckedTable(spark: SparkSession) {
       new FileStatus(0, false, 0, 0, 0, version),
       readTimeMs = 0
     )
-    val commit =
-      GovernedCommit(rules, later.operation, later.actions, snapshot, spark, replacesNull = true)
+    val commit = GovernedCommit(
+      rules,
+      later.operation,
+      later.actions,
+      snapshot,
+      spark,
+      replacesNull = true,
+      merge = None
+    )
     assert(commit.operationClass == later.operationClass, commit.operationClass)
     val checker = new InterlockConflictChecker(
       spark,
@@ -102,6 +109,7 @@ final class CheckedTable(spark: SparkSession) {
       winner,
       IsolationLevel.fromString(rules.isolation),
       commit,
+      snapshot.metadata,
       vectors,
       "t"
     )

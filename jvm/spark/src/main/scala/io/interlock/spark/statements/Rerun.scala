@@ -1,0 +1,97 @@
+package io.interlock.spark.statements
+
+import java.util.concurrent.ThreadLocalRandom
+
+import scala.annotation.tailrec
+import scala.util.{Failure, Success, Try}
+
+import io.interlock.rules.{Conflict, ConflictKind}
+import io.interlock.spark.errors.{Conflicts, InterlockConflict}
+import io.interlock.spark.properties.SessionPolicies
+import org.apache.spark.internal.Logging
+import org.apache.spark.sql.catalyst.expressions.Attribute
+import org.apache.spark.sql.catalyst.plans.QueryPlan
+import org.apache.spark.sql.classic.ClassicConversions.castToImpl
+import org.apache.spark.sql.connector.write.V1Write
+import org.apache.spark.sql.delta.DataFrameUtils
+import org.apache.spark.sql.execution.command.{LeafRunnableCommand, RunnableCommand}
+import org.apache.spark.sql.execution.metric.SQLMetric
+import org.apache.spark.sql.sources.InsertableRelation
+import org.apache.spark.sql.{DataFrame, Row, SparkSession}
+
+/** Runs a statement again if it lost a conflict over data, as often as its table or session permits.
+  * Every run reads the table as it is then. What Delta's checks reject (a changed schema, a second
+  * streaming query) and what may have been committed is not run again.
+  */
+private[statements] object Rerun extends Logging {
+  private val LongestPauseMillis = 10000L
+  private val FirstPauseMillis = 50L
+
+  /** @param run
+    *   runs the statement, given the number of the run from 1
+    */
+  def apply[A](maxRuns: Int)(run: Int => A): A = {
+    @tailrec def from(number: Int, lost: Vector[Conflict]): A = Try(run(number)) match {
+      case Success(done) => done
+      case Failure(failed: InterlockConflict) if isHealed(failed.conflict) =>
+        if (number == maxRuns) throw told(failed.conflict, lost)
+        logWarning(
+          s"${failed.conflict.operation} on ${failed.conflict.table} lost against version " +
+            s"${failed.conflict.winnerVersion} and runs again (run ${number + 1} of at most $maxRuns)."
+        )
+        Thread.sleep(pause(number))
+        from(number + 1, lost :+ failed.conflict)
+      case Failure(other) => throw other
+    }
+    from(1, Vector.empty)
+  }
+
+  private def isHealed(conflict: Conflict): Boolean = conflict.kind match {
+    case _: ConflictKind.OfData => true
+    case _ => false
+  }
+
+  /** The last conflict, with those of the earlier runs. */
+  private def told(last: Conflict, earlier: Seq[Conflict]): Throwable = {
+    val runs = earlier.map(lost => s"version ${lost.winnerVersion}").mkString(", ")
+    val why =
+      if (earlier.isEmpty) last.why
+      else s"${last.why}; this was run ${earlier.size + 1}, those before it lost against $runs"
+    Conflicts.raised(last.copy(why = why), SessionPolicies.readable)
+  }
+
+  private def pause(number: Int): Long = {
+    val longest = math.min(LongestPauseMillis, FirstPauseMillis << math.min(number, 16))
+    ThreadLocalRandom.current().nextLong(longest / 2, longest + 1)
+  }
+}
+
+/** A command that is run again if it loses. */
+final private[statements] case class RerunCommand(command: RunnableCommand, maxRuns: Int)
+    extends LeafRunnableCommand {
+  override def output: Seq[Attribute] = command.output
+  override lazy val metrics: Map[String, SQLMetric] = command.metrics
+  override def innerChildren: Seq[QueryPlan[_]] = Seq(command)
+
+  override def run(spark: SparkSession): Seq[Row] =
+    Rerun(maxRuns)(number => (if (number == 1) command else fresh).run(spark))
+
+  /** A command without what the last run has left in it. */
+  private def fresh: RunnableCommand =
+    command.makeCopy(command.productIterator.map(_.asInstanceOf[AnyRef]).toArray)
+      .asInstanceOf[RunnableCommand]
+}
+
+/** A write by INSERT or a DataFrame that is run again if it loses. */
+final private[statements] class RerunWrite(write: V1Write, maxRuns: Int) extends V1Write {
+  override def toInsertableRelation: InsertableRelation = {
+    val relation = write.toInsertableRelation
+    (data: DataFrame, overwrite: Boolean) => {
+      val query = castToImpl(data).queryExecution.logical
+      Rerun(maxRuns)(_ =>
+        relation.insert(DataFrameUtils.ofRows(data.sparkSession, query), overwrite)
+      )
+    }
+  }
+  override def description: String = write.description
+}

@@ -1,0 +1,82 @@
+package io.interlock.spark.statements
+
+import scala.util.Try
+
+import io.interlock.spark.properties.{RerunSettings, TableProperties}
+import org.apache.spark.sql.SparkSession
+import org.apache.spark.sql.catalyst.expressions.Expression
+import org.apache.spark.sql.catalyst.plans.logical._
+import org.apache.spark.sql.classic.ClassicConversions.castToImpl
+import org.apache.spark.sql.connector.write.{V1Write, Write}
+import org.apache.spark.sql.delta.DeltaLog
+import org.apache.spark.sql.delta.catalog.DeltaTableV2
+import org.apache.spark.sql.delta.commands.{DeleteCommand, MergeIntoCommand, UpdateCommand}
+import org.apache.spark.sql.delta.sources.DeltaDataSource
+import org.apache.spark.sql.execution.command.RunnableCommand
+import org.apache.spark.sql.execution.datasources.SaveIntoDataSourceCommand
+import org.apache.spark.sql.execution.datasources.v2.DataSourceV2Relation
+import org.apache.spark.sql.execution.streaming.runtime.StreamExecution
+import org.apache.spark.sql.execution.{SparkPlan, SparkStrategy}
+
+/** Lets a write run again if it loses (see [[Rerun]]): UPDATE, DELETE, MERGE, INSERT and writes of
+  * DataFrames, if the table has a policy and the statement would do the same on the same data. Writes
+  * of a streaming query, in foreachBatch too, are left to its own recovery.
+  *
+  * A strategy of the planner, because the plan of a write has its `V1Write` only after all rules of the
+  * optimizer that can be injected.
+  */
+private[spark] class RerunStrategy(session: SparkSession) extends SparkStrategy {
+
+  override def apply(plan: LogicalPlan): Seq[SparkPlan] = {
+    val again = rewritten(plan)
+    if (again eq plan) Nil else castToImpl(session).sessionState.planner.plan(again).toSeq
+  }
+
+  private def rewritten(plan: LogicalPlan): LogicalPlan =
+    if (isStreaming) plan
+    else
+      plan match {
+        case update: UpdateCommand => command(update, update.tahoeFileIndex.deltaLog)
+        case delete: DeleteCommand => command(delete, delete.deltaLog)
+        case merge: MergeIntoCommand => command(merge, merge.targetFileIndex.deltaLog)
+        case save @ SaveIntoDataSourceCommand(_, _: DeltaDataSource, options, _) =>
+          options.get("path").flatMap(path => Try(DeltaLog.forTable(session, path)).toOption)
+            .fold(plan)(command(save, _))
+        case insert: AppendData =>
+          again(insert.write, insert).fold(plan)(write => insert.copy(write = Some(write)))
+        case overwrite: OverwriteByExpression =>
+          again(overwrite.write, overwrite)
+            .fold(plan)(write => overwrite.copy(write = Some(write)))
+        case _ => plan
+      }
+
+  private def command(command: RunnableCommand, log: DeltaLog): LogicalPlan = {
+    val runs = maxRuns(log)
+    if (runs > 1 && command.productIterator.forall(isDeterministic)) RerunCommand(command, runs)
+    else command
+  }
+
+  private def again(write: Option[Write], insert: V2WriteCommand): Option[Write] =
+    (write, insert.table) match {
+      case (Some(write: V1Write), DataSourceV2Relation(table: DeltaTableV2, _, _, _, _, _))
+          if !write.isInstanceOf[RerunWrite] && isDeterministic(insert.query) =>
+        Some(maxRuns(table.deltaLog)).filter(_ > 1).map(new RerunWrite(write, _))
+      case _ => None
+    }
+
+  private def maxRuns(log: DeltaLog): Int = {
+    val properties = log.unsafeVolatileSnapshot.metadata.configuration
+    if (TableProperties.named(properties).isEmpty) 1
+    else RerunSettings.maxRuns(properties, session.conf.getOption)
+  }
+
+  private def isDeterministic(part: Any): Boolean = part match {
+    case plan: LogicalPlan => plan.deterministic && plan.subqueriesAll.forall(_.deterministic)
+    case expression: Expression => expression.deterministic
+    case several: Iterable[_] => several.forall(isDeterministic)
+    case _ => true
+  }
+
+  private def isStreaming: Boolean =
+    session.sparkContext.getLocalProperty(StreamExecution.QUERY_ID_KEY) != null
+}

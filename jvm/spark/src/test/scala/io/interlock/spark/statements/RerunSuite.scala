@@ -1,0 +1,71 @@
+package io.interlock.spark.statements
+
+import scala.util.{Failure, Try}
+
+import io.interlock.rules._
+import io.interlock.spark.errors.{Conflicts, InterlockConflict}
+
+class RerunSuite extends munit.FunSuite {
+
+  private def lost(winner: Long, kind: ConflictKind.Raised = ConflictKind.ConcurrentAppend) =
+    Conflicts.raised(
+      Conflict(
+        kind,
+        policy = "row_level",
+        rule = "MUTATE -> MUTATE",
+        verdict = Verdict.ByRows,
+        winnerClass = Some(OperationClass.Mutate),
+        operationClass = OperationClass.Mutate,
+        winnerOperation = Some("UPDATE"),
+        operation = "UPDATE",
+        readVersion = 1,
+        winnerVersion = winner,
+        scope = "the whole table",
+        table = "t",
+        txnId = "",
+        why = "both changed a row"
+      ),
+      Policies.all
+    )
+
+  /** Runs that end in turn as given; the result, and how many there were. */
+  private def runs(most: Int, ends: Try[String]*): (Try[String], Int) = {
+    var done = 0
+    val result = Try(Rerun(most) { number =>
+      done += 1
+      assertEquals(number, done)
+      ends(number - 1).get
+    })
+    (result, done)
+  }
+
+  test("it runs until it wins") {
+    val ends = Seq(Failure(lost(5)), Failure(lost(7)), Try("made"), Try("again"))
+    assertEquals(runs(9, ends: _*), (Try("made"), 3))
+  }
+
+  test("the error of the last run names the winners of all") {
+    val (result, done) = runs(3, Seq(5L, 7L, 9L).map(winner => Failure(lost(winner))): _*)
+    assertEquals(done, 3)
+    result match {
+      case Failure(last: InterlockConflict) =>
+        assertEquals(last.conflict.winnerVersion, 9L)
+        val runs = "this was run 3, those before it lost against version 5, version 7"
+        assert(last.getMessage.contains(s"both changed a row; $runs"), last.getMessage)
+      case other => fail(s"$other")
+    }
+  }
+
+  test("the error of a single run says nothing of runs") {
+    val (result, _) = runs(1, Failure(lost(5)))
+    assert(!result.failed.get.getMessage.contains("this was run"))
+  }
+
+  test("what a new run cannot heal is not run again") {
+    val others = Seq(lost(5, ConflictKind.ConcurrentWrite), new IllegalStateException("committed?"))
+    for (error <- others) {
+      val (result, done) = runs(3, Failure(error))
+      assertEquals((result.failed.get, done), (error, 1))
+    }
+  }
+}

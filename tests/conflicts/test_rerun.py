@@ -1,0 +1,130 @@
+"""Statements that lose and are run again: `spark.interlock.rerun.maxRuns`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from interlock.errors import ConcurrentDeleteReadError, ConflictError, MetadataChangedError
+from interlock.lab.model import Rows, in_order
+from pyspark.sql import SparkSession
+
+from tests.kit.support import (
+    Table,
+    confs,
+    deltalake_rows,
+    latest_version,
+    log_of,
+    make_table,
+    python_job,
+    race,
+    rows,
+    sql_job,
+    sql_race,
+)
+
+COLUMNS = "(id INT, v STRING) USING delta"
+INSERT = "INSERT INTO {t} VALUES (1, 'a'), (2, 'b')"
+X1 = "UPDATE {t} SET v = 'X' WHERE id = 1"
+RERUN = "io.interlock.spark.statements.Rerun"
+
+
+@pytest.fixture
+def twice(spark: SparkSession) -> Iterator[None]:
+    with confs(spark, {"spark.interlock.rerun.maxRuns": "2"}):
+        yield
+
+
+def table_of(spark: SparkSession, path: Path, policy: str = "row_level", **more: str) -> Table:
+    return make_table(
+        spark, path, policy=policy, columns=COLUMNS, statements=(INSERT,), properties=more
+    )
+
+
+AGAIN: dict[str, tuple[str, str, str, Rows]] = {
+    "UPDATE": ("row_level", X1, "UPDATE {t} SET v = concat(v, 'Y') WHERE id = 1",
+               ((1, "XY"), (2, "b"))),
+    "DELETE": ("row_level", X1, "DELETE FROM {t} WHERE id = 1", ((2, "b"),)),
+    "MERGE": ("row_level", X1, "MERGE INTO {t} t USING (SELECT 1 AS id) s ON t.id = s.id "
+              "WHEN MATCHED THEN UPDATE SET v = concat(t.v, 'M')", ((1, "XM"), (2, "b"))),
+    "MERGE, materialized": (
+        "row_level", X1, "MERGE INTO {t} t USING (SELECT col1 AS id FROM VALUES (1)) s ON "
+        "t.id = s.id WHEN MATCHED THEN UPDATE SET v = concat(t.v, 'M')", ((1, "XM"), (2, "b"))),
+    "INSERT, which reads": (
+        "row_level", X1, "INSERT INTO {t} SELECT 10 + id, v FROM {t} WHERE v = 'X' OR id = 1",
+        in_order(((1, "X"), (2, "b"), (11, "X")))),
+    "INSERT, of VALUES": ("maxcompute_delta", "INSERT INTO {t} VALUES (3, 'c')",
+                          "INSERT INTO {t} VALUES (4, 'd')",
+                          ((1, "a"), (2, "b"), (3, "c"), (4, "d"))),
+    "INSERT OVERWRITE": (
+        "serializable", "INSERT INTO {t} VALUES (3, 'c')",
+        "INSERT OVERWRITE {t} SELECT id + 10, v FROM {t}", ((11, "a"), (12, "b"), (13, "c"))),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", AGAIN)
+def test_a_second_run_reads_what_the_winner_wrote(
+    spark: SparkSession, table_path: Path, twice: None, name: str
+) -> None:
+    policy, earlier, later, expected = AGAIN[name]
+    table = table_of(spark, table_path, policy)
+    with (
+        log_of(spark, RERUN) as told,
+        log_of(spark, "org.apache.spark.sql.delta.commands.MergeIntoCommand") as errors,
+    ):
+        first, second = sql_race(spark, table, earlier, later)
+    assert (first.error, second.error) == (None, None)
+    assert latest_version(table) == 3
+    assert rows(spark, table) == deltalake_rows(table) == expected
+    assert str(told).count("\n") == 1
+    assert "lost against version 2 and runs again (run 2 of at most 2)" in str(told)
+    assert str(errors) == ""
+
+
+def test_dataframes(spark: SparkSession, table_path: Path, twice: None) -> None:
+    table = table_of(spark, table_path, "maxcompute_delta")
+    spark.range(3, 5).selectExpr("CAST(id AS INT) AS id", "'d' AS v").createOrReplaceTempView("new")
+    writer = spark.table("new").write.format("delta").mode("append")
+    jobs = (
+        python_job("save", lambda session: writer.save(str(table.path))),
+        python_job("writeTo", lambda session: session.table("new").writeTo(str(table)).append()),
+    )
+    for job in jobs:
+        _, second = race(spark, sql_job(f"INSERT INTO {table} VALUES (9, 'i')"), job)
+        assert second.error is None
+    assert [row[0] for row in rows(spark, table)] == [1, 2, 3, 3, 4, 4, 9, 9]
+
+
+@pytest.mark.parametrize(
+    ("earlier", "later"),
+    [
+        (
+            X1,
+            "MERGE INTO {t} t USING (SELECT 1 AS id, uuid() AS v) s ON t.id = s.id "
+            "WHEN MATCHED THEN UPDATE SET v = s.v",
+        ),
+        (X1, "INSERT INTO {t} SELECT id, uuid() FROM {t} WHERE id = 1"),
+        ("ALTER TABLE {t} ADD COLUMN w INT FIRST", "UPDATE {t} SET v = 'Y' WHERE id = 1"),
+    ],
+)
+def test_what_is_not_run_again(
+    spark: SparkSession, table_path: Path, twice: None, earlier: str, later: str
+) -> None:
+    table = table_of(spark, table_path)
+    _, second = sql_race(spark, table, earlier, later)
+    assert isinstance(second.error, ConflictError)
+    assert isinstance(second.error, MetadataChangedError) == ("ALTER" in earlier)
+    assert latest_version(table) == 2
+
+
+def test_a_table_says_it_for_its_writers(spark: SparkSession, table_path: Path) -> None:
+    table = table_of(spark, table_path, **{"interlock.rerun.maxRuns": "3"})
+    _, second = sql_race(spark, table, X1, "UPDATE {t} SET v = 'Y' WHERE id = 1")
+    assert second.error is None
+    with confs(spark, {"spark.interlock.rerun.maxRuns": "3"}):
+        spark.sql(f"ALTER TABLE {table} SET TBLPROPERTIES ('interlock.rerun.maxRuns' = '1')")
+        _, second = sql_race(spark, table, X1, "UPDATE {t} SET v = 'Y' WHERE id = 1")
+    assert isinstance(second.error, ConcurrentDeleteReadError)
+    with pytest.raises(Exception, match="INTERLOCK_INVALID_PROPERTY"):
+        spark.sql(f"ALTER TABLE {table} SET TBLPROPERTIES ('interlock.rerun.maxRuns' = '0')")
