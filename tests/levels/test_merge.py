@@ -15,7 +15,9 @@ from pyspark.sql import Column, DataFrame, SparkSession
 from tests.kit.log_replay import check_log
 from tests.kit.support import (
     Table,
+    confs,
     deltalake_rows,
+    jobs_started,
     latest_version,
     make_table,
     python_job,
@@ -253,3 +255,59 @@ def test_a_key_that_another_job_inserts_blindly(
         _, second = sql_race(spark, table, merge(ids(8)), insert.replace("9", "8"))
         assert second.error is None  # as if it had run behind the MERGE
         assert rows(spark, table) == in_order((*FILE, (9, "i", 3), (8, "M", 1), (8, "i", 3)))
+
+
+@pytest.mark.parametrize(("key", "part", "conflicts"), [(9, 5, True), (5, 3, False)])
+def test_a_view_with_other_columns(
+    spark: SparkSession, table_path: Path, key: int, part: int, conflicts: bool
+) -> None:
+    """ON names columns of the view; the winner's rows have those of the table."""
+    table = one_file(spark, table_path)
+    spark.sql(f"CREATE OR REPLACE TEMP VIEW swapped AS SELECT p AS id, id AS p, v FROM {table}")
+    winner = f"INSERT INTO {table} SELECT {key}, 'new', {part} FROM {table} WHERE id = 1"
+    upsert = merge(ids(5), "t.id = s.id", ADD).format(t="swapped")
+    _, second = race(spark, winner, upsert)
+    assert second.held
+    assert (type(second.error).__name__ == APPEND) == conflicts, second.error
+
+
+def test_a_source_that_is_cached_meanwhile(spark: SparkSession, table_path: Path) -> None:
+    """A cache can hold a later version of the source than the MERGE has read."""
+    table, source = one_file(spark, table_path), Table(table_path.parent / "source")
+    spark.sql(f"CREATE TABLE {source} USING delta AS {ids(9)}")
+
+    def winner(session: SparkSession) -> None:
+        session.sql(f"DELETE FROM {source}")
+        session.table(str(source)).cache()
+        session.sql(NEW.format(9).format(t=table))
+
+    upsert = merge(f"SELECT * FROM {source}", "t.id = s.id", ADD).format(t=table)
+    _, second = race(spark, python_job("winner", winner), sql_job(upsert))
+    spark.catalog.clearCache()
+    assert "may have other rows when it is read again" in str(second.error)
+    assert rows(spark, table) == changed((9, "new", 3))
+
+
+def test_any_number_of_source_rows(spark: SparkSession, table_path: Path) -> None:
+    table = one_file(spark, table_path)
+    with confs(spark, {"spark.interlock.judging.maxSourceRows": str(2**31 - 1)}):
+        _, second = sql_race(spark, table, NEW.format(8), UPSERT_2_9)
+    assert second.error is None
+
+
+def test_many_source_rows_of_one_key(spark: SparkSession, table_path: Path) -> None:
+    """Spark compares them: the committing thread would compare each row with each."""
+    started = []
+    for count in (900, 1100):
+        table = one_file(spark, table_path / str(count))
+        many = f"SELECT id + 50 AS id, 3 AS p FROM range({count})"
+        upsert = merge(many, "t.p = s.p AND t.id > s.id", ADD).format(t=table)
+
+        def run(session: SparkSession, upsert: str = upsert) -> None:
+            started.append(jobs_started(session, upsert))
+
+        winner = sql_job(NEW.format(9).format(t=table))
+        _, second = race(spark, winner, python_job("merge", run))
+        assert second.error is None
+    few, more = started
+    assert few < more

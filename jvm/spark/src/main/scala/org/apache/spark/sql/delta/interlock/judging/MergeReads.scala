@@ -10,6 +10,7 @@ import org.apache.spark.sql.delta.commands.MergeIntoCommand
 import org.apache.spark.sql.delta.commands.merge.MergeIntoMaterializeSource.MergeSource
 import org.apache.spark.sql.delta.commands.merge.MergeIntoMaterializeSourceReason.NOT_MATERIALIZED_AUTO
 import org.apache.spark.sql.delta.{DataFrameUtils, DeltaTableReadPredicate}
+import org.apache.spark.sql.execution.columnar.InMemoryRelation
 
 /** What a MERGE reads of its table: the rows that its condition matches with a row of the source, and
   * those that its WHEN NOT MATCHED BY SOURCE clauses select.
@@ -22,11 +23,13 @@ import org.apache.spark.sql.delta.{DataFrameUtils, DeltaTableReadPredicate}
   * @param source
   *   the source as the statement saw it
   */
-final private[interlock] class MergeReads(merge: MergeIntoCommand, source: MergeSource) {
+final private[interlock] class MergeReads(merge: MergeIntoCommand, source: MergeSource)
+    extends AliasHelper {
   private val session = source.df.sparkSession.asInstanceOf[classic.SparkSession]
   private val settings = JudgingSettings.of(session.conf.getOption)
   private val plan = source.df.queryExecution.analyzed
-  private val condition = Decidable.replaced(merge.condition)
+  private val on = onTable(merge.condition)
+  private val condition = Decidable.replaced(on)
   private val isOfTarget: Attribute => Boolean = !plan.outputSet.contains(_)
   private val sourceColumns = plan.output.filter(condition.references.contains)
 
@@ -38,16 +41,30 @@ final private[interlock] class MergeReads(merge: MergeIntoCommand, source: Merge
 
   /** What cannot be decided for rows that another job changed, as text. */
   def undecidable: Option[String] =
-    (merge.condition +: bySourceOnly.toSeq).find(!Decidable(_)).map(_.sql).orElse(
-      Option.when(!source.isMaterialized && source.materializeReason != NOT_MATERIALIZED_AUTO)(
+    (on +: bySourceOnly.toSeq).find(!Decidable(_)).map(_.sql).orElse(
+      Option.when(!source.isMaterialized && !isPinned)(
         s"$sql, whose source may have other rows when it is read again,"
       )
     )
 
+  /** Whether a source that is not materialised has the same rows again. A cache that another job has
+    * filled meanwhile may hold a later version of the source's tables.
+    */
+  private def isPinned: Boolean = source.materializeReason == NOT_MATERIALIZED_AUTO &&
+    DataFrameUtils.ofRows(session, plan).queryExecution.withCachedData
+      .collectWithSubqueries { case cached: InMemoryRelation => cached }.isEmpty
+
   /** The predicate of the rows that WHEN NOT MATCHED BY SOURCE clauses select. */
   val bySourceOnly: Option[Expression] = merge.notMatchedBySourceClauses
-    .map(_.condition.getOrElse(Literal.TrueLiteral))
+    .map(_.condition.fold[Expression](Literal.TrueLiteral)(onTable))
     .reduceOption(Or)
+
+  /** An expression on the target as one on the table: the target can be a view, whose columns have
+    * other names and values.
+    */
+  private def onTable(expression: Expression): Expression = merge.target
+    .collect { case view: Project => getAliasMap(view) }
+    .foldLeft(expression)(replaceAlias)
 
   /** Rows that match a row of the source.
     *
@@ -80,21 +97,20 @@ final private[interlock] class MergeReads(merge: MergeIntoCommand, source: Merge
     * meets the first winner.
     */
   private lazy val inMemory: Option[SourceRows] = {
-    val keyed = SourceRows.keys(targetColumns, sourceColumns, condition)._1.nonEmpty
-    val most = if (keyed) settings.maxSourceRows else MergeReads.MostWithoutKey
+    val most = settings.maxSourceRows.min(Int.MaxValue - 1)
     val columns = Limit(Literal(most + 1), Project(sourceColumns, plan))
     val query = DataFrameUtils.ofRows(session, columns).queryExecution
     val rows = JudgingJob.run(session)(query.executedPlan.executeCollect())
     Option.when(rows.length <= most)(
       new SourceRows(targetColumns, sourceColumns, condition, rows)
-    )
+    ).filter(_.mostPerKey <= MergeReads.MostCompared)
   }
 }
 
 private[interlock] object MergeReads {
 
   /** The maximum number of source rows that each row of the target is compared with. */
-  private val MostWithoutKey = 1000
+  private val MostCompared = 1000
 }
 
 /** The scan by which a MERGE has read its table. */

@@ -26,6 +26,9 @@ final private[judging] class SourceRows(
   @transient private lazy val matches = Predicate.create(bound)
   @transient private lazy val byKey = rows.groupBy(keyOf(_, sourceKeys))
 
+  /** The maximum number of rows that a row of the target is compared with. */
+  def mostPerKey: Int = byKey.values.map(_.length).maxOption.getOrElse(0)
+
   /** A row of these that matches a row with the columns `target`. */
   def matching(row: InternalRow): Option[InternalRow] =
     byKey.getOrElse(keyOf(row, targetKeys), Array.empty[InternalRow])
