@@ -11,7 +11,9 @@ import org.apache.spark.util.ThreadUtils
 private[judging] object JudgingJob {
   private lazy val clock = ThreadUtils.newDaemonSingleThreadScheduledExecutor("interlock-judging")
 
-  /** Runs jobs in this thread. They are cancelled if they take longer than the session allows. */
+  /** Runs jobs in this thread. They are cancelled if they take longer than the session allows, also
+    * those that start later.
+    */
   def run[A](session: classic.SparkSession)(jobs: => A): A = {
     val context = session.sparkContext
     val seconds = JudgingSettings.of(session.conf.getOption).timeoutSeconds
@@ -19,7 +21,7 @@ private[judging] object JudgingJob {
     val why = s"the rows were not compared within $seconds s (${JudgingSettings.TimeoutConf})"
     val cancel: Runnable = () => context.cancelJobsWithTag(tag, why)
     context.addJobTag(tag)
-    val due = clock.schedule(cancel, seconds, TimeUnit.SECONDS)
+    val due = clock.scheduleWithFixedDelay(cancel, seconds, 1, TimeUnit.SECONDS)
     try jobs
     finally {
       val _ = due.cancel(false)
