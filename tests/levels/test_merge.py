@@ -311,3 +311,15 @@ def test_many_source_rows_of_one_key(spark: SparkSession, table_path: Path) -> N
         assert second.error is None
     few, more = started
     assert few < more
+
+
+def test_a_comparison_that_takes_too_long(spark: SparkSession, table_path: Path) -> None:
+    """The committing thread gives up too."""
+    table = one_file(spark, table_path)
+    many = "SELECT id, id + 1000000 AS low, id + 1000000 AS high FROM range(1000)"
+    winner = (
+        "INSERT INTO {t} SELECT r.id, 'new', 3 FROM {t} t CROSS JOIN range(100000) r WHERE p = 1"
+    )
+    with confs(spark, {"spark.interlock.judging.timeout": "1s"}):
+        _, second = sql_race(spark, table, winner, merge(many, BETWEEN, ADD))
+    assert "not compared within 1 s (spark.interlock.judging.timeout)" in str(second.error)

@@ -11,7 +11,7 @@ import org.apache.spark.network.util.JavaUtils
   *   a MERGE's source of no more rows is compared with a winner's rows in the committing thread, a
   *   larger one by a Spark job for each winner
   * @param timeoutSeconds
-  *   Spark jobs that compare rows are cancelled after this time, and the commit fails
+  *   a comparison of rows is cancelled after this time, and the commit fails
   */
 final case class JudgingSettings(maxSourceRows: Int, timeoutSeconds: Long)
 

@@ -1,31 +1,45 @@
 package org.apache.spark.sql.delta.interlock.judging
 
 import java.util.UUID
-import java.util.concurrent.TimeUnit
+import java.util.concurrent.{TimeUnit, TimeoutException}
 
 import io.interlock.spark.properties.JudgingSettings
 import org.apache.spark.sql.classic
 import org.apache.spark.util.ThreadUtils
+import org.apache.spark.{TaskContext, TaskKilledException}
 
-/** Spark jobs that a commit needs to find out whether it overlaps with a winner. */
+/** What a commit computes to find out whether it overlaps with a winner. It is cancelled if it takes
+  * longer than the session allows.
+  */
 private[judging] object JudgingJob {
   private lazy val clock = ThreadUtils.newDaemonSingleThreadScheduledExecutor("interlock-judging")
 
-  /** Runs jobs in this thread. They are cancelled if they take longer than the session allows, also
-    * those that start later.
-    */
+  /** Runs Spark jobs from this thread. */
   def run[A](session: classic.SparkSession)(jobs: => A): A = {
     val context = session.sparkContext
-    val seconds = JudgingSettings.of(session.conf.getOption).timeoutSeconds
     val tag = s"interlock-judging-${UUID.randomUUID}"
-    val why = s"the rows were not compared within $seconds s (${JudgingSettings.TimeoutConf})"
-    val cancel: Runnable = () => context.cancelJobsWithTag(tag, why)
     context.addJobTag(tag)
-    val due = clock.scheduleWithFixedDelay(cancel, seconds, 1, TimeUnit.SECONDS)
-    try jobs
-    finally {
-      val _ = due.cancel(false)
-      context.removeJobTag(tag)
-    }
+    try limited(session)(context.cancelJobsWithTag(tag, _))(jobs)
+    finally context.removeJobTag(tag)
+  }
+
+  /** Computes rows in this thread, in a task of its own. */
+  def inThread[A](session: classic.SparkSession)(read: TaskContext => A): A = {
+    val task = TaskContext.empty()
+    try limited(session)(task.markInterrupted)(read(task))
+    catch { case killed: TaskKilledException => throw new TimeoutException(killed.reason) }
+    finally task.markTaskCompleted(None)
+  }
+
+  /** @param cancel
+    *   called again and again, since another job may start after the first call
+    */
+  private def limited[A](session: classic.SparkSession)(cancel: String => Unit)(rows: => A): A = {
+    val seconds = JudgingSettings.of(session.conf.getOption).timeoutSeconds
+    val why = s"the rows were not compared within $seconds s (${JudgingSettings.TimeoutConf})"
+    val late: Runnable = () => cancel(why)
+    val due = clock.scheduleWithFixedDelay(late, seconds, 1, TimeUnit.SECONDS)
+    try rows
+    finally { val _ = due.cancel(false) }
   }
 }

@@ -1,7 +1,6 @@
 package org.apache.spark.sql.delta.interlock.judging
 
 import io.interlock.rules.Overlap
-import org.apache.spark.TaskContext
 import org.apache.spark.rdd.RDD
 import org.apache.spark.sql.catalyst.InternalRow
 import org.apache.spark.sql.catalyst.expressions._
@@ -67,10 +66,16 @@ final private[interlock] class RowsOfFiles(
         FoundRow(row.getString(0), row.getString(1), Option(row.getString(2)))
       )
     else
-      RowsOfFiles.firstOf(castToImpl(shown).queryExecution.toRdd, Overlap.RowsShown)(row =>
+      firstOf(castToImpl(shown).queryExecution.toRdd, Overlap.RowsShown)(row =>
         FoundRow(text(row, 0), text(row, 1), Option.when(!row.isNullAt(2))(text(row, 2)))
       )
   }
+
+  /** The first rows of a scan, computed in this thread. */
+  private def firstOf[A](rows: RDD[InternalRow], count: Int)(read: InternalRow => A): Seq[A] =
+    JudgingJob.inThread(session)(task =>
+      rows.partitions.iterator.flatMap(rows.iterator(_, task)).map(read).take(count).toVector
+    )
 
   private def noRow: Expression = Literal(null, new StructType)
   private def query(plan: LogicalPlan) = DataFrameUtils.ofRows(session, plan)
@@ -89,12 +94,5 @@ private[interlock] object RowsOfFiles {
     own.conf.set("spark.sql.files.ignoreMissingFiles", "false")
     own.conf.set("spark.sql.files.ignoreCorruptFiles", "false")
     own
-  }
-
-  /** The first rows of a scan, computed in this thread, without a task context of Spark. */
-  private def firstOf[A](rows: RDD[InternalRow], count: Int)(read: InternalRow => A): Seq[A] = {
-    val task = TaskContext.empty()
-    try rows.partitions.iterator.flatMap(rows.iterator(_, task)).map(read).take(count).toVector
-    finally task.markTaskCompleted(None)
   }
 }
