@@ -11,9 +11,7 @@ import io.interlock.spark.properties.SessionPolicies
 import org.apache.spark.internal.Logging
 import org.apache.spark.sql.catalyst.expressions.Attribute
 import org.apache.spark.sql.catalyst.plans.QueryPlan
-import org.apache.spark.sql.classic.ClassicConversions.castToImpl
 import org.apache.spark.sql.connector.write.V1Write
-import org.apache.spark.sql.delta.DataFrameUtils
 import org.apache.spark.sql.execution.command.{LeafRunnableCommand, RunnableCommand}
 import org.apache.spark.sql.execution.metric.SQLMetric
 import org.apache.spark.sql.sources.InsertableRelation
@@ -86,12 +84,8 @@ final private[statements] case class RerunCommand(command: RunnableCommand, maxR
 final private[statements] class RerunWrite(write: V1Write, maxRuns: Int) extends V1Write {
   override def toInsertableRelation: InsertableRelation = {
     val relation = write.toInsertableRelation
-    (data: DataFrame, overwrite: Boolean) => {
-      val query = castToImpl(data).queryExecution.logical
-      Rerun(maxRuns)(_ =>
-        relation.insert(DataFrameUtils.ofRows(data.sparkSession, query), overwrite)
-      )
-    }
+    (data: DataFrame, overwrite: Boolean) =>
+      Rerun(maxRuns)(_ => relation.insert(data, overwrite))
   }
   override def description: String = write.description
 }
