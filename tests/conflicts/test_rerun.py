@@ -14,6 +14,7 @@ from tests.kit.support import (
     Table,
     confs,
     deltalake_rows,
+    last_of,
     latest_version,
     log_of,
     make_table,
@@ -116,6 +117,20 @@ def test_what_is_not_run_again(
     assert isinstance(second.error, ConflictError)
     assert isinstance(second.error, MetadataChangedError) == ("ALTER" in earlier)
     assert latest_version(table) == 2
+
+
+@pytest.mark.parametrize("vectors", ["true", "false"])
+@pytest.mark.parametrize(
+    "later", ["UPDATE {t} SET v = 'Y' WHERE id = 1", "DELETE FROM {t} WHERE id = 1"]
+)
+def test_not_after_a_new_column(
+    spark: SparkSession, table_path: Path, twice: None, later: str, vectors: str
+) -> None:
+    """The statement was planned without the column: a second run would lose its values."""
+    table = table_of(spark, table_path, **{"delta.enableDeletionVectors": vectors})
+    winners = (X1, "ALTER TABLE {t} ADD COLUMN w INT", "UPDATE {t} SET w = 5")
+    assert isinstance(last_of(spark, table, winners, later), ConcurrentDeleteReadError)
+    assert rows(spark, table) == ((1, "X", 5), (2, "b", 5))
 
 
 def test_a_table_says_it_for_its_writers(spark: SparkSession, table_path: Path) -> None:

@@ -19,7 +19,8 @@ import org.apache.spark.sql.{DataFrame, Row, SparkSession}
 
 /** Runs a statement again if it lost a conflict over data, as often as its table or session permits.
   * Every run reads the table as it is then. What Delta's checks reject (a changed schema, a second
-  * streaming query) and what may have been committed is not run again.
+  * streaming query), what may have been committed, and a statement that was planned for another
+  * schema is not run again.
   */
 private[statements] object Rerun extends Logging {
   private val LongestPauseMillis = 10000L
@@ -28,16 +29,18 @@ private[statements] object Rerun extends Logging {
   /** @param run
     *   runs the statement, given the number of the run from 1
     */
-  def apply[A](maxRuns: Int)(run: Int => A): A = {
+  def apply[A](runs: Runs)(run: Int => A): A = {
     @tailrec def from(number: Int, lost: Vector[Conflict]): A = Try(run(number)) match {
       case Success(done) => done
       case Failure(failed: InterlockConflict) if isHealed(failed.conflict) =>
-        if (number == maxRuns) throw told(failed.conflict, lost)
+        if (number == runs.most) throw told(failed.conflict, lost)
+        Thread.sleep(pause(number))
+        if (!runs.areAsPlanned()) throw told(failed.conflict, lost)
         logWarning(
           s"${failed.conflict.operation} on ${failed.conflict.table} lost against version " +
-            s"${failed.conflict.winnerVersion} and runs again (run ${number + 1} of at most $maxRuns)."
+            s"${failed.conflict.winnerVersion} and runs again (run ${number + 1} of at most " +
+            s"${runs.most})."
         )
-        Thread.sleep(pause(number))
         from(number + 1, lost :+ failed.conflict)
       case Failure(other) => throw other
     }
@@ -64,15 +67,25 @@ private[statements] object Rerun extends Logging {
   }
 }
 
+/** How often a statement is run.
+  *
+  * @param areAsPlanned
+  *   whether the table still has the schema that the statement was planned for: an UPDATE or a
+  *   DELETE would write its rows without a column that has been added since
+  */
+final private[statements] case class Runs(most: Int, areAsPlanned: () => Boolean) {
+  override def toString: String = most.toString
+}
+
 /** A command that is run again if it loses. */
-final private[statements] case class RerunCommand(command: RunnableCommand, maxRuns: Int)
+final private[statements] case class RerunCommand(command: RunnableCommand, runs: Runs)
     extends LeafRunnableCommand {
   override def output: Seq[Attribute] = command.output
   override lazy val metrics: Map[String, SQLMetric] = command.metrics
   override def innerChildren: Seq[QueryPlan[_]] = Seq(command)
 
   override def run(spark: SparkSession): Seq[Row] =
-    Rerun(maxRuns)(number => (if (number == 1) command else fresh).run(spark))
+    Rerun(runs)(number => (if (number == 1) command else fresh).run(spark))
 
   /** A command without what the last run has left in it. */
   private def fresh: RunnableCommand =
@@ -81,11 +94,10 @@ final private[statements] case class RerunCommand(command: RunnableCommand, maxR
 }
 
 /** A write by INSERT or a DataFrame that is run again if it loses. */
-final private[statements] class RerunWrite(write: V1Write, maxRuns: Int) extends V1Write {
+final private[statements] class RerunWrite(write: V1Write, runs: Runs) extends V1Write {
   override def toInsertableRelation: InsertableRelation = {
     val relation = write.toInsertableRelation
-    (data: DataFrame, overwrite: Boolean) =>
-      Rerun(maxRuns)(_ => relation.insert(data, overwrite))
+    (data: DataFrame, overwrite: Boolean) => Rerun(runs)(_ => relation.insert(data, overwrite))
   }
   override def description: String = write.description
 }

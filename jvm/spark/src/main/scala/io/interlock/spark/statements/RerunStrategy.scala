@@ -3,20 +3,23 @@ package io.interlock.spark.statements
 import scala.util.Try
 
 import io.interlock.spark.properties.{RerunSettings, TableProperties}
+import org.apache.hadoop.fs.Path
 import org.apache.spark.sql.SparkSession
 import org.apache.spark.sql.catalyst.expressions.Expression
 import org.apache.spark.sql.catalyst.plans.logical._
 import org.apache.spark.sql.classic.ClassicConversions.castToImpl
 import org.apache.spark.sql.connector.write.{V1Write, Write}
-import org.apache.spark.sql.delta.DeltaLog
+import org.apache.spark.sql.delta.actions.Metadata
 import org.apache.spark.sql.delta.catalog.DeltaTableV2
 import org.apache.spark.sql.delta.commands.{DeleteCommand, MergeIntoCommand, UpdateCommand}
 import org.apache.spark.sql.delta.sources.DeltaDataSource
+import org.apache.spark.sql.delta.DeltaLog
 import org.apache.spark.sql.execution.command.RunnableCommand
 import org.apache.spark.sql.execution.datasources.SaveIntoDataSourceCommand
 import org.apache.spark.sql.execution.datasources.v2.DataSourceV2Relation
 import org.apache.spark.sql.execution.streaming.runtime.StreamExecution
 import org.apache.spark.sql.execution.{SparkPlan, SparkStrategy}
+import org.apache.spark.sql.types.StructType
 
 /** Lets a write run again if it loses (see [[Rerun]]): UPDATE, DELETE, MERGE, INSERT and writes of
   * DataFrames, if the table has a policy and the statement would do the same on the same data. Writes
@@ -40,7 +43,9 @@ private[spark] class RerunStrategy(session: SparkSession) extends SparkStrategy 
         case delete: DeleteCommand => command(delete, delete.deltaLog)
         case merge: MergeIntoCommand => command(merge, merge.targetFileIndex.deltaLog)
         case save @ SaveIntoDataSourceCommand(_, _: DeltaDataSource, options, _) =>
-          options.get("path").flatMap(path => Try(DeltaLog.forTable(session, path)).toOption)
+          options.get("path").flatMap(path =>
+            Try(DeltaLog.forTable(session, new Path(path), options)).toOption
+          )
             .fold(plan)(command(save, _))
         case insert: AppendData =>
           again(insert.write, insert).fold(plan)(write => insert.copy(write = Some(write)))
@@ -51,8 +56,9 @@ private[spark] class RerunStrategy(session: SparkSession) extends SparkStrategy 
       }
 
   private def command(command: RunnableCommand, log: DeltaLog): LogicalPlan = {
-    val runs = maxRuns(log)
-    if (runs > 1 && command.productIterator.forall(isDeterministic)) RerunCommand(command, runs)
+    val runs = runsOf(log)
+    if (runs.most > 1 && command.productIterator.forall(isDeterministic))
+      RerunCommand(command, runs)
     else command
   }
 
@@ -60,15 +66,21 @@ private[spark] class RerunStrategy(session: SparkSession) extends SparkStrategy 
     (write, insert.table) match {
       case (Some(write: V1Write), DataSourceV2Relation(table: DeltaTableV2, _, _, _, _, _))
           if !write.isInstanceOf[RerunWrite] && isDeterministic(insert.query) =>
-        Some(maxRuns(table.deltaLog)).filter(_ > 1).map(new RerunWrite(write, _))
+        Some(runsOf(table.deltaLog)).filter(_.most > 1).map(new RerunWrite(write, _))
       case _ => None
     }
 
-  private def maxRuns(log: DeltaLog): Int = {
-    val properties = log.unsafeVolatileSnapshot.metadata.configuration
-    if (TableProperties.named(properties).isEmpty) 1
-    else RerunSettings.maxRuns(properties, session.conf.getOption)
+  private def runsOf(log: DeltaLog): Runs = {
+    val planned = log.unsafeVolatileSnapshot.metadata
+    Runs(
+      if (TableProperties.named(planned.configuration).isEmpty) 1
+      else RerunSettings.maxRuns(planned.configuration, session.conf.getOption),
+      () => shape(log.update().metadata) == shape(planned)
+    )
   }
+
+  private def shape(table: Metadata): (String, StructType, Seq[String]) =
+    (table.id, table.schema, table.partitionColumns)
 
   private def isDeterministic(part: Any): Boolean = part match {
     case plan: LogicalPlan => plan.deterministic && plan.subqueriesAll.forall(_.deterministic)

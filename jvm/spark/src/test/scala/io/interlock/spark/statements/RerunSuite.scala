@@ -31,7 +31,7 @@ class RerunSuite extends munit.FunSuite {
   /** Runs that end in turn as given; the result, and how many there were. */
   private def runs(most: Int, ends: Try[String]*): (Try[String], Int) = {
     var done = 0
-    val result = Try(Rerun(most) { number =>
+    val result = Try(Rerun(Runs(most, () => true)) { number =>
       done += 1
       assertEquals(number, done)
       ends(number - 1).get
