@@ -83,6 +83,18 @@ def test_a_second_run_reads_what_the_winner_wrote(
     assert str(errors) == ""
 
 
+def test_dynamic_partition_overwrite(spark: SparkSession, table_path: Path, twice: None) -> None:
+    columns = COLUMNS + " PARTITIONED BY (v)"
+    table = make_table(
+        spark, table_path, policy="serializable", columns=columns, statements=(INSERT,)
+    )
+    later = "INSERT OVERWRITE {t} SELECT id + 10, v FROM {t} WHERE v = 'a'"
+    with confs(spark, {"spark.sql.sources.partitionOverwriteMode": "dynamic"}):
+        _, second = sql_race(spark, table, "INSERT INTO {t} VALUES (3, 'a')", later)
+    assert second.error is None
+    assert rows(spark, table) == deltalake_rows(table) == in_order(((2, "b"), (11, "a"), (13, "a")))
+
+
 def test_dataframes(spark: SparkSession, table_path: Path, twice: None) -> None:
     table = table_of(spark, table_path, "maxcompute_delta")
     spark.range(3, 5).selectExpr("CAST(id AS INT) AS id", "'d' AS v").createOrReplaceTempView("new")

@@ -13,7 +13,7 @@ import org.apache.spark.sql.delta.actions.Metadata
 import org.apache.spark.sql.delta.catalog.DeltaTableV2
 import org.apache.spark.sql.delta.commands.{DeleteCommand, MergeIntoCommand, UpdateCommand}
 import org.apache.spark.sql.delta.sources.DeltaDataSource
-import org.apache.spark.sql.delta.DeltaLog
+import org.apache.spark.sql.delta.{DeltaDynamicPartitionOverwriteCommand, DeltaLog}
 import org.apache.spark.sql.execution.command.RunnableCommand
 import org.apache.spark.sql.execution.datasources.SaveIntoDataSourceCommand
 import org.apache.spark.sql.execution.datasources.v2.DataSourceV2Relation
@@ -42,6 +42,8 @@ private[spark] class RerunStrategy(session: SparkSession) extends SparkStrategy 
         case update: UpdateCommand => command(update, update.tahoeFileIndex.deltaLog)
         case delete: DeleteCommand => command(delete, delete.deltaLog)
         case merge: MergeIntoCommand => command(merge, merge.targetFileIndex.deltaLog)
+        case dynamic: DeltaDynamicPartitionOverwriteCommand =>
+          command(dynamic, dynamic.deltaTable.deltaLog)
         case save @ SaveIntoDataSourceCommand(_, _: DeltaDataSource, options, _) =>
           options.get("path").flatMap(path =>
             Try(DeltaLog.forTable(session, new Path(path), options)).toOption
