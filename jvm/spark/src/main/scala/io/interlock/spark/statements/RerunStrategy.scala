@@ -12,7 +12,7 @@ import org.apache.spark.sql.connector.write.{V1Write, Write}
 import org.apache.spark.sql.delta.actions.Metadata
 import org.apache.spark.sql.delta.catalog.DeltaTableV2
 import org.apache.spark.sql.delta.commands.{DeleteCommand, MergeIntoCommand, UpdateCommand}
-import org.apache.spark.sql.delta.sources.DeltaDataSource
+import org.apache.spark.sql.delta.sources.{DeltaDataSource, DeltaSQLConf}
 import org.apache.spark.sql.delta.{DeltaDynamicPartitionOverwriteCommand, DeltaLog}
 import org.apache.spark.sql.execution.command.RunnableCommand
 import org.apache.spark.sql.execution.datasources.SaveIntoDataSourceCommand
@@ -75,11 +75,16 @@ private[spark] class RerunStrategy(session: SparkSession) extends SparkStrategy 
   private def runsOf(log: DeltaLog): Runs = {
     val planned = log.unsafeVolatileSnapshot.metadata
     Runs(
-      if (TableProperties.named(planned.configuration).isEmpty) 1
+      if (TableProperties.named(planned.configuration).isEmpty || isNumbered) 1
       else RerunSettings.maxRuns(planned.configuration, session.conf.getOption),
       () => shape(log.update().metadata) == shape(planned)
     )
   }
+
+  /** Whether Delta takes the session's `txnVersion` back when it has used it once. */
+  private def isNumbered: Boolean =
+    castToImpl(session).sessionState.conf
+      .getConf(DeltaSQLConf.DELTA_IDEMPOTENT_DML_AUTO_RESET_ENABLED)
 
   private def shape(table: Metadata): (String, StructType, Seq[String]) =
     (table.id, table.schema, table.partitionColumns)
