@@ -40,7 +40,8 @@ def lost(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Lost:
 
     winner = f"UPDATE {made} SET v = 'a2' WHERE id = 3"
     by_rows = lose(spark, {"merge": merge}, winner)["merge"]
-    by_schema = lose(spark, {"insert": insert}, f"ALTER TABLE {made} ADD COLUMN w INT")["insert"]
+    alter = f"ALTER TABLE {made} ADD COLUMN w INT FIRST"
+    by_schema = lose(spark, {"insert": insert}, alter)["insert"]
     table = interlock.table(spark, str(made.path))
     return Lost(
         table,

@@ -363,7 +363,10 @@ class TestMetadataChangedException:
 
     @pytest.mark.parametrize(
         "winner",
-        ["ALTER TABLE {t} ADD COLUMN w INT", "ALTER TABLE {t} SET TBLPROPERTIES ('x' = 'y')"],
+        [
+            "ALTER TABLE {t} ADD COLUMN w INT FIRST",
+            "ALTER TABLE {t} SET TBLPROPERTIES ('delta.appendOnly' = 'true')",
+        ],
         ids=["schema", "property"],
     )
     def test_alter_table_during_a_write(
@@ -383,12 +386,12 @@ class TestMetadataChangedException:
     def test_a_write_that_updates_the_schema(self, spark: SparkSession, table_path: Path) -> None:
         table = make_table(spark, table_path, policy=LEVELS[-1])
 
-        def widen(session: SparkSession) -> None:
-            wider = session.sql("SELECT 9 AS id, 'i' AS v, 1 AS w").write.format("delta")
-            wider.mode("append").option("mergeSchema", "true").save(str(table.path))
+        def replace(session: SparkSession) -> None:
+            other = session.sql("SELECT 9 AS id, 1 AS w").write.format("delta")
+            other.mode("overwrite").option("overwriteSchema", "true").save(str(table.path))
 
         _, lost = race(
-            spark, python_job("widen", widen), sql_job(f"INSERT INTO {table} VALUES (10, 'k')")
+            spark, python_job("replace", replace), sql_job(f"INSERT INTO {table} VALUES (10, 'k')")
         )
         assert kind(lost.error) is MetadataChangedError
 
