@@ -133,7 +133,7 @@ EXAMPLES = (
     Example(
         "MERGE by columns scans other dates and countries",
         *(by_columns(*DE), by_columns(*FR)),
-        everywhere(DELETE_READ),
+        by_files(DELETE_READ),
         BY_DATE_AND_COUNTRY,
         TWO_COUNTRIES,
     ),
