@@ -13,13 +13,13 @@ from interlock.lab.model import Rows, in_order
 from pyspark.sql import Column, DataFrame, SparkSession
 
 from tests.kit.log_replay import check_log
+from tests.kit.one_file import FILE, X1, changed, one_file, register_is_even
 from tests.kit.support import (
     Table,
     confs,
     deltalake_rows,
     jobs_started,
     latest_version,
-    make_table,
     python_job,
     race,
     rows,
@@ -27,10 +27,6 @@ from tests.kit.support import (
     sql_race,
 )
 
-COLUMNS = "(id INT, v STRING, p INT) USING delta"
-FILE = ((1, "a", 1), (2, "b", 1), (3, "c", 2), (4, "d", 2))
-INSERT = "INSERT INTO {t} VALUES (1, 'a', 1), (2, 'b', 1), (3, 'c', 2), (4, 'd', 2)"
-X1 = "UPDATE {t} SET v = 'X' WHERE id = 1"
 # It reads a row of the table, so it does not count as committed behind the MERGE.
 NEW = "INSERT INTO {{t}} SELECT {0}, 'new', 3 FROM {{t}} WHERE id = 1"
 BOTH = None
@@ -48,12 +44,6 @@ def merge(source: str, on: str = "t.id = s.id", *clauses: str) -> str:
 def ids(*values: int | str) -> str:
     """A source of ids."""
     return "SELECT col1 AS id FROM VALUES " + ", ".join(f"({value})" for value in values)
-
-
-def changed(*new: tuple[int | None, str, int], without: tuple[int, ...] = ()) -> Rows:
-    """Return the rows of the file with some replaced, added or left out, by their id."""
-    by_id = {row[0]: row for row in FILE} | {row[0]: row for row in new}
-    return in_order(tuple(row for key, row in by_id.items() if key not in without))
 
 
 @dataclass(frozen=True)
@@ -158,13 +148,9 @@ CASES = [
 ]  # fmt: skip
 
 
-def one_file(spark: SparkSession, path: Path, *, policy: str = "row_level") -> Table:
-    return make_table(spark, path, policy=policy, columns=COLUMNS, statements=(INSERT,))
-
-
 @pytest.fixture(scope="module", autouse=True)
 def functions(spark: SparkSession) -> None:
-    spark.udf.register("interlock_is_even", lambda number: number % 2 == 0, "boolean")
+    register_is_even(spark)
 
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.id)

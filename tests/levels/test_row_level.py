@@ -11,8 +11,8 @@ from interlock.lab.model import Rows, in_order
 from pyspark.sql import SparkSession
 
 from tests.kit.log_replay import check_log
+from tests.kit.one_file import COLUMNS, FILE, INSERT, X1, changed, one_file, register_is_even
 from tests.kit.support import (
-    Table,
     commit,
     deltalake_rows,
     last_of,
@@ -26,9 +26,6 @@ from tests.kit.support import (
     tags,
 )
 
-COLUMNS = "(id INT, v STRING, p INT) USING delta"
-FILE = ((1, "a", 1), (2, "b", 1), (3, "c", 2), (4, "d", 2))
-INSERT = "INSERT INTO {t} VALUES (1, 'a', 1), (2, 'b', 1), (3, 'c', 2), (4, 'd', 2)"
 BOTH = None
 MERGE_2 = (
     "MERGE INTO {t} t USING (SELECT 2 AS id) s ON t.id = s.id AND t.id = 2 "
@@ -59,13 +56,6 @@ class Case:
     rows: Rows
 
 
-def changed(*new: tuple[int, str, int], without: tuple[int, ...] = ()) -> Rows:
-    """Return the rows of the file with some replaced, added or left out, by their id."""
-    by_id = {row[0]: row for row in FILE} | {row[0]: row for row in new}
-    return in_order(tuple(row for key, row in by_id.items() if key not in without))
-
-
-X1 = "UPDATE {t} SET v = 'X' WHERE id = 1"
 CASES = [
     Case("other-rows", X1, "UPDATE {t} SET v = 'Y' WHERE id = 2", BOTH,
          changed((1, "X", 1), (2, "Y", 1))),
@@ -114,14 +104,9 @@ CASES = [
 ]  # fmt: skip
 
 
-def one_file(spark: SparkSession, path: Path, *more: str) -> Table:
-    """Make a table of that file, and run more statements on it."""
-    return make_table(spark, path, policy="row_level", columns=COLUMNS, statements=(INSERT, *more))
-
-
 @pytest.fixture(scope="module", autouse=True)
 def functions(spark: SparkSession) -> None:
-    spark.udf.register("interlock_is_even", lambda number: number % 2 == 0, "boolean")
+    register_is_even(spark)
 
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.id)

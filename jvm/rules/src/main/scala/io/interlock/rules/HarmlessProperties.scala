@@ -1,20 +1,14 @@
 package io.interlock.rules
 
-import scala.io.Source
-import scala.util.Using
-
 /** Table properties that change nothing for a job under way: those of users, and those of Delta and
   * Interlock that the resource `harmless-properties.txt` lists.
   */
 object HarmlessProperties {
-  private val Resource = "/io/interlock/harmless-properties.txt"
   private val Reserved = Seq("delta.", "interlock.", "option.", "spark.")
 
   private val (prefixes, names) = {
-    val lines = Using.resource(getClass.getResourceAsStream(Resource)) { stream =>
-      Source.fromInputStream(stream, "UTF-8").getLines().map(_.trim).toVector
-    }
-    val (families, single) = lines.filterNot(_.startsWith("#")).partition(_.endsWith("*"))
+    val lines = Resource.text("harmless-properties.txt").linesIterator.map(_.trim)
+    val (families, single) = lines.filterNot(_.startsWith("#")).toSeq.partition(_.endsWith("*"))
     (families.map(_.stripSuffix("*")), single.toSet)
   }
 

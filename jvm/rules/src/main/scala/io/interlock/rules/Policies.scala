@@ -1,8 +1,5 @@
 package io.interlock.rules
 
-import scala.io.Source
-import scala.util.Using
-
 /** The policies that come with Interlock, each read from its text resource. */
 object Policies {
   val names: Seq[String] = Seq(
@@ -20,10 +17,7 @@ object Policies {
   def byName(name: String): Option[Policy] = all.find(_.name == name)
 
   private def load(name: String): Policy = {
-    val resource = s"/io/interlock/policies/$name.policy"
-    val text = Using.resource(getClass.getResourceAsStream(resource)) { stream =>
-      Source.fromInputStream(stream, "UTF-8").mkString
-    }
-    PolicyText.parse(resource, text, Some(name))
+    val resource = s"policies/$name.policy"
+    PolicyText.parse(resource, Resource.text(resource), Some(name))
   }
 }

@@ -1,7 +1,5 @@
 package io.interlock.spark.properties
 
-import io.interlock.spark.errors.InterlockException
-
 /** How often a statement that loses a conflict is run, the first run included: a table property, or
   * for tables without it a setting.
   */
@@ -15,16 +13,13 @@ object RerunSettings {
     *   INTERLOCK_INVALID_PROPERTY
     */
   def maxRuns(properties: Map[String, String], conf: String => Option[String]): Int =
-    properties.get(MaxRunsProperty).map(parse(MaxRunsProperty, _))
-      .orElse(conf(MaxRunsConf).map(parse(MaxRunsConf, _)))
+    properties.get(MaxRunsProperty).map(PositiveNumber.parse(MaxRunsProperty, _))
+      .orElse(conf(MaxRunsConf).map(PositiveNumber.parse(MaxRunsConf, _)))
       .getOrElse(1)
 
   /** @throws InterlockException
     *   INTERLOCK_INVALID_PROPERTY
     */
   def check(properties: Map[String, String]): Unit =
-    properties.get(MaxRunsProperty).foreach(parse(MaxRunsProperty, _))
-
-  private def parse(key: String, text: String): Int = text.trim.toIntOption.filter(_ > 0)
-    .getOrElse(throw InterlockException.invalidProperty(key, text, "a positive number"))
+    properties.get(MaxRunsProperty).foreach(PositiveNumber.parse(MaxRunsProperty, _))
 }

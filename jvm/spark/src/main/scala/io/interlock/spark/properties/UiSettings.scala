@@ -1,7 +1,5 @@
 package io.interlock.spark.properties
 
-import io.interlock.spark.errors.InterlockException
-
 /** The tab of Spark's UI. */
 object UiSettings {
 
@@ -15,9 +13,6 @@ object UiSettings {
     *   INTERLOCK_INVALID_PROPERTY
     */
   def retainedVerdicts(conf: String => Option[String]): Int =
-    conf(RetainedVerdictsConf).fold(DefaultRetained)(text =>
-      text.trim.toIntOption.filter(_ > 0).getOrElse(
-        throw InterlockException.invalidProperty(RetainedVerdictsConf, text, "a positive number")
-      )
-    )
+    conf(RetainedVerdictsConf)
+      .fold(DefaultRetained)(PositiveNumber.parse(RetainedVerdictsConf, _))
 }

@@ -45,10 +45,9 @@ private[spark] class RerunStrategy(session: SparkSession) extends SparkStrategy 
         case dynamic: DeltaDynamicPartitionOverwriteCommand =>
           command(dynamic, dynamic.deltaTable.deltaLog)
         case save @ SaveIntoDataSourceCommand(_, _: DeltaDataSource, options, _) =>
-          options.get("path").flatMap(path =>
-            Try(DeltaLog.forTable(session, new Path(path), options)).toOption
-          )
-            .fold(plan)(command(save, _))
+          val log = options.get("path")
+            .flatMap(path => Try(DeltaLog.forTable(session, new Path(path), options)).toOption)
+          log.fold(plan)(command(save, _))
         case insert: AppendData =>
           again(insert.write, insert).fold(plan)(write => insert.copy(write = Some(write)))
         case overwrite: OverwriteByExpression =>

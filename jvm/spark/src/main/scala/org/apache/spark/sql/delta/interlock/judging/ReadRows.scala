@@ -24,7 +24,7 @@ final private[interlock] class ReadRows(
     info: CurrentTransactionInfo,
     attempt: GovernedCommit,
     winner: WinningCommitSummary
-) {
+) extends PredicateHelper {
 
   /** Whether the attempt removes every row that it has read. */
   def removesAllItReads: Boolean =
@@ -61,10 +61,10 @@ final private[interlock] class ReadRows(
       kind: ConflictKind.OfData,
       did: String
   ) {
-    private val conditions =
-      (read.partitionPredicates ++ read.dataPredicates).flatMap(splitAnd).filter(_ != TrueLiteral)
+    private val conditions = (read.partitionPredicates ++ read.dataPredicates)
+      .flatMap(splitConjunctivePredicates).filter(_ != TrueLiteral)
     private val undecidable = conditions.filterNot(Decidable.apply)
-    private val onData = read.dataPredicates.flatMap(splitAnd)
+    private val onData = read.dataPredicates.flatMap(splitConjunctivePredicates)
       .filter(condition => condition != TrueLiteral && Decidable(condition))
     private val merge = attempt.merge.filter(_ => isOfMerge(read)).map(_.reads)
     private val selects = attempt.selects(read, info)
@@ -135,10 +135,10 @@ final private[interlock] class ReadRows(
       } catch {
         case NonFatal(error) =>
           val cause = Throwables.getRootCause(error).toString.linesIterator.nextOption()
-          val why =
+          val failed =
             s"its predicate ${predicate.getOrElse("")} cannot be evaluated on rows that the " +
               s"earlier job $did: ${cause.getOrElse("")}"
-          Some(inAll(why, undecided = true).copy(predicate = predicate))
+          Some(inAll(failed, undecided = true).copy(predicate = predicate))
       }
 
     private def filesOf(rows: Seq[FoundRow]): Seq[AddFile] = {
@@ -150,11 +150,6 @@ final private[interlock] class ReadRows(
   private def partitionOf(file: AddFile) = attempt.partitionOf(file, winner)
 
   private def shown(files: Seq[AddFile]): Seq[String] = files.take(Overlap.FilesShown).map(_.path)
-
-  private def splitAnd(predicate: Expression): Seq[Expression] = predicate match {
-    case And(left, right) => splitAnd(left) ++ splitAnd(right)
-    case other => Seq(other)
-  }
 }
 
 private[interlock] object ReadRows {

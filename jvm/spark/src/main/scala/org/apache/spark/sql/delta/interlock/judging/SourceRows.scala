@@ -37,7 +37,7 @@ final private[judging] class SourceRows(
   private def keyOf(row: InternalRow, keys: Seq[Expression]): Seq[Any] = keys.map(_.eval(row))
 }
 
-private[judging] object SourceRows {
+private[judging] object SourceRows extends PredicateHelper {
 
   /** Pairs of expressions, on the target and on the source, that are equal wherever the condition
     * holds. They only narrow the search: the condition is evaluated all the same.
@@ -51,7 +51,7 @@ private[judging] object SourceRows {
       expression.references.nonEmpty && expression.references.subsetOf(AttributeSet(columns))
     def bind(expression: Expression, columns: Seq[Attribute]) =
       BindReferences.bindReference(expression, AttributeSeq(columns))
-    conjuncts(condition).collect {
+    splitConjunctivePredicates(condition).collect {
       case Equality(left, right) if isKey(left.dataType) && left.dataType == right.dataType =>
         Seq(left -> right, right -> left).collectFirst {
           case (one, other) if of(one, target) && of(other, source) =>
@@ -66,11 +66,6 @@ private[judging] object SourceRows {
     case _: IntegralType | _: DecimalType | BooleanType => true
     case DateType | TimestampType | TimestampNTZType => true
     case _ => false
-  }
-
-  private def conjuncts(condition: Expression): Seq[Expression] = condition match {
-    case And(left, right) => conjuncts(left) ++ conjuncts(right)
-    case other => Seq(other)
   }
 }
 
