@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from interlock._races import Job, JobResult, race
     from interlock._retries import retry
     from interlock._session import configure
-    from interlock._tables import Table, table
+    from interlock._tables import Claim, Table, table
     from interlock.errors import (
         ArgumentError,
         CommitStateUnknown,
@@ -41,6 +41,8 @@ if TYPE_CHECKING:
         VersionMismatchError,
     )
     from interlock.results import (
+        ClaimRecord,
+        Claims,
         CompactionResult,
         ConflictRecord,
         Conflicts,
@@ -58,6 +60,9 @@ if TYPE_CHECKING:
 
 __all__ = [
     "ArgumentError",
+    "Claim",
+    "ClaimRecord",
+    "Claims",
     "CommitStateUnknown",
     "CommittedError",
     "CompactionResult",
@@ -104,6 +109,9 @@ _RACES = "interlock._races"
 _RESULTS = "interlock.results"
 _TABLES = "interlock._tables"
 _HOMES = {
+    "Claim": _TABLES,
+    "ClaimRecord": _RESULTS,
+    "Claims": _RESULTS,
     "CompactionResult": _RESULTS,
     "ConflictRecord": _RESULTS,
     "Conflicts": _RESULTS,

@@ -25,6 +25,13 @@ def integer(name: str, value: Any) -> int:
     return operator.index(value)
 
 
+def number(name: str, value: Any) -> float:
+    """Take an int or a float, or an object that can be used as one."""
+    if isinstance(value, bool | str) or not hasattr(value, "__float__"):
+        raise refused(name, "a number", value)
+    return float(value)
+
+
 def moment(name: str, value: object) -> datetime:
     """Take a datetime."""
     if not isinstance(value, datetime):

@@ -11,6 +11,8 @@ from datetime import datetime, timedelta, timezone
 from typing import TYPE_CHECKING, Any
 
 from interlock.results import (
+    ClaimRecord,
+    Claims,
     CompactionResult,
     ConflictRecord,
     Conflicts,
@@ -30,7 +32,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, Row
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=timezone.utc)
-_TIMES = ("time", "time_version", "timestamp")
+_TIMES = ("since", "time", "time_version", "timestamp", "until")
 
 
 def history(frame: DataFrame) -> History:
@@ -46,6 +48,17 @@ def versions(frame: DataFrame) -> Versions:
 def files(frame: DataFrame) -> Files:
     """Read the rows of `CALL interlock.files`."""
     return Files(tuple(FileRecord(**_values(row)) for row in frame.collect()))
+
+
+def claims(frame: DataFrame) -> Claims:
+    """Read the rows of `CALL interlock.claims`."""
+    return Claims(tuple(ClaimRecord(**_renamed(row)) for row in _with_times(frame)))
+
+
+def claimed(frame: DataFrame) -> tuple[str, datetime]:
+    """Read the row of `CALL interlock.claim`."""
+    (row,) = _with_times(frame)
+    return row["claim"], row["until"]
 
 
 def removal(frame: DataFrame) -> Removal:

@@ -23,6 +23,7 @@ from interlock._sql_text import (
 )
 from interlock.errors import ArgumentError, ConflictError
 from interlock.results import (
+    Claims,
     CompactionResult,
     Conflicts,
     Explanation,
@@ -34,9 +35,44 @@ from interlock.results import (
 )
 
 if TYPE_CHECKING:
+    from types import TracebackType
+
     from pyspark.sql import DataFrame, SparkSession
 
 _POLICY = "interlock.policy"
+
+
+@dataclass(frozen=True)
+class Claim:
+    """A claim of this session, made by `Table.claim`; as a context manager it ends with the block.
+
+    Attributes:
+        table: the table
+        id: its id
+        until: when it ends by itself, in UTC
+
+    """
+
+    table: Table
+    id: str
+    until: datetime
+
+    def release(self) -> bool:
+        """End the claim; return False if it had ended."""
+        given = f"table => {literal(self.table.sql_name)}, claim => {literal(self.id)}"
+        released: bool = run(self.table.spark, f"CALL interlock.release({given})").collect()[0][0]
+        return released
+
+    def __enter__(self) -> Claim:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.release()
 
 
 @dataclass(frozen=True)
@@ -158,6 +194,28 @@ class Table:
 
         """
         return _records.conflicts(self._call("conflicts", limit=limit))
+
+    def claim(self, *, partition: Mapping[str, object] | None = None, minutes: float = 60) -> Claim:
+        """Run `CALL interlock.claim`: let other sessions' commits wait for this one's jobs.
+
+        Waits itself for earlier claims of other sessions.
+
+        Args:
+            partition: values of partition columns, as for `compact`; only commits to these
+                partitions wait
+            minutes: after this time the claim ends by itself
+
+        Raises:
+            interlock.UsageError: the table has no policy (INTERLOCK_POLICY_REQUIRED), or another
+                session has a claim on it and this session one on another table (INTERLOCK_CLAIMED)
+
+        """
+        claim, until = _records.claimed(self._call("claim", partition=partition, minutes=minutes))
+        return Claim(self, claim, until)
+
+    def claims(self) -> Claims:
+        """Run `CALL interlock.claims`: the claims on the table, oldest first."""
+        return _records.claims(self._call("claims"))
 
     def timeline(self, *, path: str | os.PathLike[str] = "timeline.html", limit: int = 200) -> Path:
         """Draw the table's jobs as a web page that needs no network, and return its path.
@@ -321,12 +379,15 @@ class Table:
         *,
         partition: Mapping[str, object] | None = None,
         limit: int | None = None,
+        minutes: float | None = None,
     ) -> DataFrame:
         given = [f"table => {literal(self.sql_name)}"]
         if partition is not None:
             given.append(f"partition => {partition_map(partition)}")
         if limit is not None:
             given.append(f"limit => {_arguments.integer('limit', limit)}")
+        if minutes is not None:
+            given.append(f"minutes => CAST('{_arguments.number('minutes', minutes)}' AS DOUBLE)")
         return run(self.spark, f"CALL interlock.{procedure}({', '.join(given)})")
 
     def _function(self, name: str, n: int, *, as_micros: str = "") -> Any:

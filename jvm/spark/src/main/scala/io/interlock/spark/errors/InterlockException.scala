@@ -291,6 +291,16 @@ object InterlockException {
     "reason" -> reason
   )
 
+  /** @param owner
+    *   who has the claim
+    */
+  def claimed(table: String, owner: String, seconds: Long): InterlockException = of(
+    "INTERLOCK_CLAIMED",
+    "table" -> table,
+    "owner" -> owner,
+    "seconds" -> seconds.toString
+  )
+
   /** A refusal by the commit coordinator. */
   def ofCoordinator(refusal: CoordinatorException): InterlockException =
     of(refusal, refusal.condition, refusal.parameters.toSeq: _*)

@@ -65,6 +65,9 @@ final private[procedures] class Arguments(names: Seq[String], values: InternalRo
   def text(name: String): Option[String] =
     ordinal(name).map(values.getUTF8String).map(_.toString)
 
+  /** None for NULL. */
+  def number(name: String): Option[Double] = ordinal(name).map(values.getDouble)
+
   /** The elements of an array; none for NULL. */
   def texts(name: String): Seq[Option[String]] =
     ordinal(name).toSeq.flatMap(values.getArray(_).toArray[Any](StringType))
@@ -89,7 +92,7 @@ final private[procedures] class Arguments(names: Seq[String], values: InternalRo
     *   INTERLOCK_INVALID_ARGUMENT for numbers that are negative or not whole
     */
   def limited[A](all: Iterator[A]): Iterator[A] =
-    ordinal(Parameters.Limit.name).map(values.getDouble).fold(all) { limit =>
+    number(Parameters.Limit.name).fold(all) { limit =>
       if (!limit.isWhole || limit < 0)
         throw InterlockException.invalidArgument(
           "the limit",

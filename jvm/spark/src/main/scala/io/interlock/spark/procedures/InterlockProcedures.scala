@@ -33,12 +33,15 @@ final class InterlockProcedures extends ProcedureCatalog {
 
 private object InterlockProcedures {
   val All: Seq[InterlockProcedure] = Seq(
+    ClaimProcedure,
+    ClaimsProcedure,
     CompactProcedure,
     ConflictsProcedure,
     ExplainConflictProcedure,
     FilesProcedure,
     HistoryProcedure,
     PoliciesProcedure,
+    ReleaseProcedure,
     RemovePolicyProcedure,
     RepairProcedure,
     SetPolicyProcedure,

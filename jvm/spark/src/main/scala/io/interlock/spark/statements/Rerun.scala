@@ -6,6 +6,7 @@ import scala.annotation.tailrec
 import scala.util.{Failure, Success, Try}
 
 import io.interlock.rules.{Conflict, ConflictKind}
+import io.interlock.spark.claims.ClaimingStatement
 import io.interlock.spark.errors.{Conflicts, InterlockConflict}
 import io.interlock.spark.properties.SessionPolicies
 import org.apache.spark.internal.Logging
@@ -18,7 +19,7 @@ import org.apache.spark.sql.sources.InsertableRelation
 import org.apache.spark.sql.{DataFrame, Row, SparkSession}
 
 /** Runs a statement again if it lost a conflict over data, as often as its table or session permits.
-  * Every run reads the table as it is then. What Delta's checks reject (a changed schema, a second
+  * Every run reads the table as it is then, and from the second run on the statement holds a claim. What Delta's checks reject (a changed schema, a second
   * streaming query), what may have been committed, and a statement that was planned for another
   * schema is not run again.
   */
@@ -29,12 +30,13 @@ private[statements] object Rerun extends Logging {
   /** @param run
     *   runs the statement, given the number of the run from 1
     */
-  def apply[A](runs: Runs)(run: Int => A): A = {
+  def apply[A](runs: Runs)(run: Int => A): A = ClaimingStatement.run { statement =>
     @tailrec def from(number: Int, lost: Vector[Conflict]): A = Try(run(number)) match {
       case Success(done) => done
       case Failure(failed: InterlockConflict) if isHealed(failed.conflict) =>
         if (number == runs.most) throw told(failed.conflict, lost)
         Thread.sleep(pause(number))
+        statement.claim()
         if (!runs.areAsPlanned()) throw told(failed.conflict, lost)
         logWarning(
           s"${failed.conflict.operation} on ${failed.conflict.table} lost against version " +

@@ -110,6 +110,27 @@ final case class GovernedCommit(
     Winner(winner.commitVersion, classOf(winner), ChangedScope.of(isPartitioned, files))
   }
 
+  /** The attempt as it will be judged by others once it is made. */
+  def asCommit(info: CurrentTransactionInfo): Winner = {
+    val files = touched(info)
+    val changed =
+      if (!info.actions.exists(_.isInstanceOf[FileAction])) ChangedScope.Nothing
+      else if (!isPartitioned || !files.areTold) ChangedScope.WholeTable
+      else ChangedScope.Partitions(files.written)
+    Winner(snapshot.version + 1, operationClass, changed)
+  }
+
+  /** What a new run of the job will read and write, by what this one has: its partitions, or the
+    * whole table if they are many or not known.
+    */
+  def claimed(info: CurrentTransactionInfo): ClaimScope = {
+    val read = info.readFiles.map(values.of(_, info.commitInfo))
+    val partitions = touched(info).written ++ read.flatten
+    val isKnown = isPartitioned && !info.readWholeTable && touched(info).areTold &&
+      !read.contains(None) && partitions.size <= GovernedCommit.MostClaimed
+    ClaimScope(Some(operationClass), if (isKnown) partitions.map(_.values).toSeq else Nil)
+  }
+
   /** The partition of a winner's file; None if the log does not tell it. */
   def partitionOf(file: FileAction, winner: WinningCommitSummary): Option[Partition] =
     values.of(file, winner.commitInfo)
@@ -133,6 +154,8 @@ final case class GovernedCommit(
 }
 
 object GovernedCommit {
+  private val MostClaimed = 100
+
   def apply(
       policy: Policy,
       operation: DeltaOperations.Operation,

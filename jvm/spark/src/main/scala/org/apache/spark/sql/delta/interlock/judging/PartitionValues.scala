@@ -39,6 +39,19 @@ final class PartitionValues(spark: SparkSession, columns: StructType) {
       known.getOrElseUpdate(values, partition(values))
     )
 
+  /** Values of some of the columns, by their names, in their normal form; None if one cannot be
+    * read.
+    */
+  def normal(values: Map[String, String]): Option[Map[String, String]] = {
+    val read = readers.values.collect {
+      case (column, read) if values.contains(column.name) =>
+        column.name -> Option(values(column.name)).map(read)
+    }.toMap
+    Option.when(!read.values.exists(_.contains(null)))(read.map { case (name, text) =>
+      name -> text.orNull
+    })
+  }
+
   /** The typed values of a partition, in the order of the columns. */
   def row(partition: Partition): InternalRow = InternalRow.fromSeq(columns.map { column =>
     val text = partition.values(column.name)

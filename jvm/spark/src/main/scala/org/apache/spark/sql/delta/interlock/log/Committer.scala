@@ -2,15 +2,18 @@ package org.apache.spark.sql.delta.interlock.log
 
 import scala.util.matching.Regex
 
+import io.interlock.spark.claims.Claimant
 import org.apache.spark.sql.SparkSession
 import org.apache.spark.sql.classic.ClassicConversions.castToImpl
 
 /** The user, session and application that commit. On Spark Connect the session is the client's, and
   * so is the user if the client names one.
   */
-final private[interlock] case class Committer(user: String, session: String, application: String)
+final case class Committer(user: String, session: String, application: String) {
+  def asClaimant: Claimant = Claimant(session, s"$user in $application")
+}
 
-private[interlock] object Committer {
+object Committer {
   private val ConnectTag: Regex =
     "SparkConnect_OperationTag_User_(.*)_Session_(.*)_Operation_.*".r
 

@@ -60,7 +60,7 @@ class InterlockTransaction(log: DeltaLog, catalogTable: Option[CatalogTable], sn
       if (readsUntracked && commit.countsReads) readWholeTable()
       judged = coordinated.filter(_ => rules.hadPolicy).map { own =>
         val rounds = new JudgingRounds(this, commit, winners, audit, resolveAgainstWinningCommit)
-        new JudgedCommit(this, own.queue, rounds, winners)
+        new JudgedCommit(this, own.queue, commit, rounds, winners)
       }
       val said = tags ++ commit.tags ++ ReadRows.tags(op, readPredicates.size)
       val version = super.commitImpl(Lineage.committed(actions), op, canSkipEmptyCommits, said)

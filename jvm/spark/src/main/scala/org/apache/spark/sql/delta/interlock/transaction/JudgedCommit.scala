@@ -3,10 +3,12 @@ package org.apache.spark.sql.delta.interlock.transaction
 import scala.annotation.tailrec
 
 import io.interlock.coordinator.{CommitQueue, CommitWithdrawnException}
+import io.interlock.spark.claims.ClaimingStatement
 import io.interlock.spark.commits.CommitBackoff
 import org.apache.hadoop.fs.FileStatus
 import org.apache.spark.sql.delta._
 import org.apache.spark.sql.delta.catalog.DeltaTableV2
+import org.apache.spark.sql.delta.interlock.judging.GovernedCommit
 import org.apache.spark.sql.delta.interlock.log.MissedCommits
 import org.apache.spark.sql.delta.interlock.transaction.CommitState.Judged
 import org.apache.spark.sql.delta.util.FileNames
@@ -17,6 +19,7 @@ import org.apache.spark.sql.delta.util.FileNames
 final private[transaction] class JudgedCommit(
     transaction: OpenTransaction,
     queue: CommitQueue,
+    commit: GovernedCommit,
     rounds: JudgingRounds,
     winners: WinnerReader
 ) {
@@ -32,12 +35,14 @@ final private[transaction] class JudgedCommit(
       send: (Long, CurrentTransactionInfo) => A
   ): A = {
     val unjudged = Judged(version, info, transaction.preCommitLogSegment, rounds.skipped)
+    val gate = new ClaimGate(transaction, queue, commit, info, level)
+    ClaimingStatement.current.foreach(_.tries(gate))
 
     @tailrec
     def attempt(number: Int): A = {
       takeUp(soFar.getOrElse(unjudged))
       startOverIfLost(version)
-      queue.takeTurn(() => judgeAhead(level))
+      takeTurn(gate, level)
       val made =
         try {
           if (soFar.exists(isLost)) {
@@ -60,6 +65,15 @@ final private[transaction] class JudgedCommit(
       }
     }
     attempt(1)
+  }
+
+  @tailrec private def takeTurn(gate: ClaimGate, level: IsolationLevel): Unit = {
+    gate.await()
+    queue.takeTurn(() => judgeAhead(level))
+    if (gate.isClosed) {
+      queue.passTurn()
+      takeTurn(gate, level)
+    }
   }
 
   /** Whether the commit was sent or waits for its turn, and is not only checked. */

@@ -1,0 +1,175 @@
+package io.interlock.coordinator
+
+import java.io.{FileNotFoundException, IOException}
+import java.nio.charset.StandardCharsets.UTF_8
+import java.nio.file.StandardCopyOption.ATOMIC_MOVE
+import java.nio.file.{FileAlreadyExistsException, Files, NoSuchFileException, Path => LocalPath}
+import java.util.concurrent.TimeUnit.MILLISECONDS
+import java.util.concurrent.{ConcurrentHashMap, Executors, ScheduledExecutorService}
+
+import scala.concurrent.duration._
+import scala.jdk.CollectionConverters._
+import scala.util.{Try, Using}
+
+import org.apache.hadoop.fs.Path
+import org.slf4j.LoggerFactory
+
+/** Notes of processes beside the log of a table, in `_delta_log/_interlock/<kind>`. A note is alive as
+  * long as its process renews it. No two clocks are compared: a note is dead once this process has
+  * seen it unchanged for 10 s, and the process that finds it dead deletes it.
+  *
+  * All methods are thread-safe. Those that read or write files may throw IOException.
+  *
+  * @param deadAfter
+  *   how long a note of another process may stay unchanged
+  */
+final class Leases private[coordinator] (log: TableLog, kind: String, deadAfter: FiniteDuration) {
+  import Leases._
+
+  def this(log: TableLog, kind: String) = this(log, kind, Leases.DeadAfter)
+
+  private val path = new Path(new Path(log.path, Folder), kind)
+  private val folder = LogFolder.of(log.copy(path = path))
+
+  /** Writes a note, or replaces it, and keeps it alive until it is removed or this process ends.
+    *
+    * @param id
+    *   a file name
+    * @param most
+    *   after this time it is removed
+    */
+  def put(id: String, text: String, most: FiniteDuration): Unit = {
+    val note = new Note(this, id, text)
+    Option(held.put(file(id), note)).foreach(_.end())
+    try note.write()
+    catch {
+      case failed: Throwable =>
+        held.remove(file(id), note): Unit
+        throw failed
+    }
+    renewals.schedule((() => Try(remove(note)): Unit): Runnable, most.toMillis, MILLISECONDS): Unit
+  }
+
+  /** Removes a note of this process.
+    *
+    * @return
+    *   whether there was one
+    */
+  def remove(id: String): Boolean = Option(held.get(file(id))).exists(remove)
+
+  private def remove(note: Note): Boolean = held.remove(file(note.id), note) && {
+    note.end()
+    folder.delete(note.id)
+    true
+  }
+
+  /** The notes of this process: id and text. */
+  def own: Seq[(String, String)] = held.asScala.iterator.collect {
+    case (file, note) if file.getParent == path => file.getName -> note.text
+  }.toSeq
+
+  /** The notes of all processes that are alive. */
+  def all(): Seq[(String, String)] = {
+    val mine = own
+    val ids = mine.map(_._1).toSet
+    mine ++ folder.names().filterNot(id => ids(id) || id.startsWith("."))
+      .filter(isAlive).flatMap(id => read(id).map(id -> _))
+  }
+
+  private def isAlive(id: String): Boolean = folder.status(id).exists { status =>
+    val now = System.nanoTime
+    val found = Seen(status.getModificationTime, status.getLen, now)
+    val before = Option(seen.get(file(id))).filter(_.isOf(found)).getOrElse(found)
+    seen.put(file(id), before)
+    val alive = now - before.since < deadAfter.toNanos
+    if (!alive) folder.delete(id)
+    alive
+  }
+
+  private def read(id: String): Option[String] =
+    try Some(Using.resource(folder.open(id))(in => new String(in.readAllBytes(), UTF_8)))
+    catch { case _: FileNotFoundException | _: NoSuchFileException => None }
+
+  private def file(id: String) = new Path(path, id)
+
+  /** Never creates the log's folder, so that a table that was dropped does not reappear. */
+  private def write(id: String, text: String): Unit =
+    if (LogFolder.isLocal(log)) {
+      val target = LocalPath.of(path.toUri.getPath)
+      Seq(target.getParent, target).foreach(one =>
+        try Files.createDirectory(one)
+        catch { case _: FileAlreadyExistsException => }
+      )
+      val draft = Files.createTempFile(target, ".", ".tmp")
+      try {
+        Files.write(draft, text.getBytes(UTF_8))
+        Files.move(draft, target.resolve(id), ATOMIC_MOVE): Unit
+      } finally Files.deleteIfExists(draft): Unit
+    } else {
+      val fs = path.getFileSystem(log.conf)
+      if (!fs.exists(log.path)) throw new FileNotFoundException(log.path.toString)
+      Using.resource(fs.create(file(id), true))(_.write(text.getBytes(UTF_8)))
+    }
+}
+
+object Leases {
+
+  /** The folder in `_delta_log`. */
+  private val Folder = "_interlock"
+  private val DeadAfter = 10.seconds
+  private val BetweenRenewals = 2.seconds
+  private val logger = LoggerFactory.getLogger(getClass)
+
+  private val held = new ConcurrentHashMap[Path, Note]
+  private val seen = RecentlyUsed.map[Path, Seen]()
+
+  /** Renews all notes of this process, once one was written. */
+  private lazy val renewals: ScheduledExecutorService = {
+    val threads = Executors.newSingleThreadScheduledExecutor { work =>
+      val thread = new Thread(work, "interlock-leases")
+      thread.setDaemon(true)
+      thread
+    }
+    val pause = BetweenRenewals.toMillis
+    threads.scheduleWithFixedDelay(() => renew(), pause, pause, MILLISECONDS): Unit
+    threads
+  }
+
+  private def renew(): Unit = held.values.forEach(note =>
+    try note.write()
+    catch { case failed: IOException => note.warn(failed) }
+  )
+
+  /** The notes of this process for any table: the log and the text of each. */
+  def held(kind: String): Seq[(Path, String)] = held.asScala.iterator.collect {
+    case (file, note) if file.getParent.getName == kind =>
+      file.getParent.getParent.getParent -> note.text
+  }.toSeq
+
+  /** Deletes all notes of this process. */
+  def close(): Unit =
+    held.values.forEach(note => Try(note.leases.remove(note.id)): Unit)
+
+  /** A note of this process. */
+  final private class Note(val leases: Leases, val id: String, val text: String) {
+    private var isOver = false
+    private var isWarned = false
+
+    def write(): Unit = synchronized {
+      if (!isOver) leases.write(id, text)
+    }
+
+    /** Ends its renewal; a note that is being written is finished first. */
+    def end(): Unit = synchronized { isOver = true }
+
+    def warn(failed: IOException): Unit = {
+      if (!isWarned) logger.warn(s"${leases.file(id)} is not renewed", failed)
+      isWarned = true
+    }
+  }
+
+  /** How a note looked, and since when. */
+  final private case class Seen(modified: Long, length: Long, since: Long) {
+    def isOf(other: Seen): Boolean = modified == other.modified && length == other.length
+  }
+}

@@ -1,0 +1,98 @@
+package io.interlock.coordinator
+
+import java.io.{BufferedReader, InputStreamReader}
+import java.nio.file.{Files, NoSuchFileException, Paths}
+
+import scala.concurrent.duration._
+import scala.util.Using
+
+class LeasesSuite extends Tables {
+  private def notes(
+      table: TestTable,
+      kind: String = "claims",
+      deadAfter: FiniteDuration = 1.second
+  ) =
+    new Leases(table.log, kind, deadAfter)
+
+  private def files(table: TestTable) = Option(
+    table.folder.resolve("_interlock/claims").toFile.list()
+  ).fold(Set.empty[String])(_.toSet)
+
+  for ((where, fixture) <- Seq("on a disk" -> table, "elsewhere" -> remoteTable)) {
+    fixture.test(s"$where, a note is there until it is removed") { table =>
+      assertEquals(notes(table).all(), Nil)
+      assertEquals(files(table), Set.empty[String])
+      notes(table).put("a", "1", 1.minute)
+      notes(table).put("a", "2", 1.minute)
+      assertEquals(notes(table).own, Seq("a" -> "2"))
+      assertEquals(notes(table).all(), Seq("a" -> "2"))
+      assertEquals(notes(table, "running").all(), Nil)
+      assert(notes(table).remove("a"))
+      assert(!notes(table).remove("a"))
+      assertEquals(notes(table).all(), Nil)
+      assertEquals(files(table), Set.empty[String])
+    }
+  }
+
+  table.test("a note ends by itself") { table =>
+    notes(table).put("a", "1", 100.millis)
+    eventually(notes(table).all().isEmpty)
+    assertEquals(files(table), Set.empty[String])
+  }
+
+  table.test("the folder of a table that was dropped is not made again") { table =>
+    Files.delete(table.folder)
+    intercept[NoSuchFileException](notes(table).put("a", "1", 1.minute))
+    assertEquals(notes(table).own, Nil)
+    assert(!Files.exists(table.folder))
+    Files.createDirectory(table.folder)
+  }
+
+  table.test("a note is alive as long as its process, even if its clock is wrong") { table =>
+    val process = LeaseProcess.start(table)
+    try {
+      val file = table.folder.resolve("_interlock/claims/other")
+      assertEquals(notes(table).all(), Seq("other" -> "text"))
+      Files.setLastModifiedTime(file, java.nio.file.attribute.FileTime.fromMillis(0))
+      // It is renewed every 2 s, so a reader with this patience never finds it dead.
+      val patient = notes(table, deadAfter = 4.seconds)
+      val end = System.nanoTime + 5.seconds.toNanos
+      while (System.nanoTime < end) assertEquals(patient.all().size, 1)
+    } finally process.destroyForcibly().waitFor(): Unit
+    val killed = System.nanoTime
+    eventually(notes(table).all().isEmpty)
+    assert((System.nanoTime - killed).nanos < 4.seconds)
+    assertEquals(files(table), Set.empty[String])
+  }
+
+  private def eventually(condition: => Boolean): Unit = {
+    val end = System.nanoTime + 10.seconds.toNanos
+    while (!condition) {
+      assert(System.nanoTime < end, "in time")
+      Thread.sleep(20)
+    }
+  }
+}
+
+/** A process that has a note. */
+object LeaseProcess {
+  def start(table: TestTable): Process = {
+    val java = Paths.get(System.getProperty("java.home"), "bin", "java").toString
+    val command = Seq(java, "-Xmx128m", "-cp", System.getProperty("java.class.path")) ++
+      Seq(getClass.getName.stripSuffix("$"), table.root.toString)
+    val process =
+      new ProcessBuilder(command: _*).redirectError(ProcessBuilder.Redirect.INHERIT).start()
+    Using.resource(new BufferedReader(new InputStreamReader(process.getInputStream)))(_.readLine())
+    process
+  }
+
+  def main(arguments: Array[String]): Unit = {
+    new Leases(new TestTable(Paths.get(arguments.head)).log, "claims").put(
+      "other",
+      "text",
+      1.minute
+    )
+    println("ready")
+    Thread.sleep(1.minute.toMillis)
+  }
+}

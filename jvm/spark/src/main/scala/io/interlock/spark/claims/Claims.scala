@@ -1,0 +1,145 @@
+package io.interlock.spark.claims
+
+import java.io.IOException
+import java.util.UUID
+
+import scala.annotation.tailrec
+import scala.concurrent.duration._
+
+import io.interlock.coordinator.{Leases, TableLog}
+import io.interlock.rules.{ClaimScope, Policy}
+import io.interlock.spark.errors.InterlockException
+import org.apache.spark.internal.Logging
+
+/** Who claims: a session, and its name for messages. */
+final case class Claimant(session: String, name: String)
+
+/** The claims on a table, as files beside its log (see [[Leases]]). Commits are correct without
+  * them: if a claim cannot be read, or its owner was stopped, the others go on.
+  *
+  * @param table
+  *   its name, for messages
+  */
+final class Claims(log: TableLog, table: String) extends Logging {
+  import Claims._
+
+  private val leases = new Leases(log, Kind)
+
+  /** Those of this process. */
+  def own: Seq[Claim] = read(leases.own)
+
+  def all(): Seq[Claim] =
+    try read(leases.all())
+    catch {
+      case failed: IOException =>
+        logWarning(s"The claims on $table cannot be read.", failed)
+        own
+    }
+
+  /** Puts a claim, waits until earlier ones that conflict with it have ended, and grants it.
+    *
+    * @param isOfSession
+    *   whether it protects all jobs of the session, and not a single statement
+    * @param most
+    *   when it ends by itself, from the time that it is granted
+    * @param grant
+    *   runs the granting
+    * @param patience
+    *   how long earlier claims are waited for
+    * @throws InterlockException
+    *   INTERLOCK_CLAIMED if it is not granted within that time
+    */
+  def take(
+      by: Claimant,
+      isOfSession: Boolean,
+      scope: ClaimScope,
+      policy: Policy,
+      most: FiniteDuration,
+      patience: Duration = Duration.Inf
+  )(grant: (=> Unit) => Unit): Claim = {
+    val asked = Claim(
+      UUID.randomUUID.toString,
+      System.currentTimeMillis(),
+      by.name,
+      Some(by.session).filter(_ => isOfSession),
+      scope,
+      until = None
+    )
+    leases.put(asked.id, asked.toJson, LongestWait)
+    try {
+      def earlier = all().find(other =>
+        other.precedes(asked) && !other.session.contains(by.session) &&
+          scope.conflictsWith(policy, other.scope)
+      )
+      await(earlier, patience)(other => logInfo(s"A claim on $table waits for ${shown(other)}."))
+        .foreach(other => throw InterlockException.claimed(table, other.owner, patience.toSeconds))
+      val granted = asked.copy(until = Some(System.currentTimeMillis() + most.toMillis))
+      grant(leases.put(granted.id, granted.toJson, most))
+      granted
+    } catch {
+      case failed: Throwable =>
+        release(asked.id): Unit
+        throw failed
+    }
+  }
+
+  /** Ends a claim of this process.
+    *
+    * @return
+    *   whether there was one
+    */
+  def release(id: String): Boolean = leases.remove(id)
+
+  /** Waits while there is a claim that holds somebody.
+    *
+    * @param told
+    *   called once, if there is one
+    * @return
+    *   the claim that is still there when the patience ends
+    */
+  def await(holding: => Option[Claim], patience: Duration)(
+      told: Claim => Unit
+  ): Option[Claim] = {
+    val start = System.nanoTime
+    @tailrec def from(isTold: Boolean): Option[Claim] = holding match {
+      case None => None
+      case found if (System.nanoTime - start).nanos >= patience => found
+      case Some(claim) =>
+        if (!isTold) told(claim)
+        Thread.sleep(BetweenLooks.toMillis)
+        from(isTold = true)
+    }
+    from(isTold = false)
+  }
+
+  private def read(notes: Seq[(String, String)]) =
+    notes.flatMap { case (id, text) => Claim.of(id, text) }.sortBy(claim => (claim.since, claim.id))
+}
+
+object Claims {
+  private val Kind = "claims"
+  private val BetweenLooks = 50.millis
+  private val LongestWait = 7.days
+
+  /** How long a job that has a claim on one table waits for the claims on another: two jobs that wait
+    * for each other do not wait forever.
+    */
+  private val Patience = 10.seconds
+
+  /** How long somebody waits for the claims on a table.
+    *
+    * @param session
+    *   the session that waits
+    * @param log
+    *   of the table
+    */
+  def patience(session: String, log: TableLog): Duration = {
+    val elsewhere = Leases.held(Kind).exists { case (other, text) =>
+      other != log.path && Claim.of("", text).exists(_.session.contains(session))
+    }
+    if (elsewhere) Patience else Duration.Inf
+  }
+
+  /** A claim as it is called in messages. */
+  def shown(claim: Claim): String = s"the claim ${claim.id} of ${claim.owner}"
+}

@@ -1,0 +1,277 @@
+"""Claims by hand, and of statements that run again: commits that wait for others' jobs."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from datetime import datetime, timedelta, timezone
+from pathlib import Path
+from typing import Any
+
+import interlock
+import pytest
+from interlock.errors import ConflictError, UsageError
+from pyspark.sql import SparkSession
+
+from tests.kit.support import (
+    Table,
+    confs,
+    deltalake_rows,
+    latest_version,
+    log_of,
+    make_table,
+    race,
+    rows,
+    sql_job,
+)
+
+COLUMNS = "(id INT, v STRING, p INT) USING delta PARTITIONED BY (p)"
+INSERT = "INSERT INTO {t} VALUES (1, 'a', 1), (2, 'b', 1), (3, 'c', 2)"
+X1 = "UPDATE {t} SET v = 'X' WHERE id = 1 AND p = 1"
+GATE = "org.apache.spark.sql.delta.interlock.transaction.ClaimGate"
+WAITS = "waits for the claim"
+
+
+def table_of(spark: SparkSession, path: Path, policy: str = "row_level", **more: str) -> Table:
+    return make_table(
+        spark, path, policy=policy, columns=COLUMNS, statements=(INSERT,), properties=more
+    )
+
+
+def soon(condition: Callable[[], object]) -> None:
+    end = time.monotonic() + 30
+    while not condition():
+        assert time.monotonic() < end
+        time.sleep(0.02)
+
+
+@contextmanager
+def running(*jobs: Callable[[], object]) -> Iterator[Any]:
+    with ThreadPoolExecutor(len(jobs)) as pool:
+        yield [pool.submit(job) for job in jobs]
+
+
+@pytest.mark.parametrize(
+    ("partition", "policy", "statement", "waits"),
+    [
+        (None, "row_level", X1, True),
+        (None, "row_level", "DELETE FROM {t} WHERE p = 2", True),
+        (None, "row_level", "INSERT OVERWRITE {t} VALUES (9, 'z', 9)", True),
+        (None, "row_level", "INSERT INTO {t} VALUES (9, 'z', 9)", False),
+        (None, "row_serializable", "INSERT INTO {t} VALUES (9, 'z', 9)", True),
+        (None, "row_level", "INSERT INTO {t} SELECT 9, 'z', 9 FROM {t} WHERE id = 1", True),
+        ({"p": 1}, "row_level", X1, True),
+        ({"P": "1"}, "maxcompute_delta", X1, True),
+        ({"p": 1}, "row_level", "UPDATE {t} SET v = 'Y' WHERE p = 2", False),
+        ({"p": 1}, "row_level", "UPDATE {t} SET p = 1 WHERE p = 2", True),
+        ({"p": 1}, "maxcompute_delta", "ALTER TABLE {t} PARTITION (p = 1) COMPACT MAJOR", True),
+        ({"p": 1}, "row_level", "ALTER TABLE {t} SET TBLPROPERTIES ('user.x' = '1')", False),
+    ],
+)  # fmt: skip
+def test_who_waits(
+    spark: SparkSession,
+    table_path: Path,
+    partition: dict[str, object] | None,
+    policy: str,
+    statement: str,
+    waits: bool,
+) -> None:
+    table = table_of(spark, table_path, policy)
+    before, other = rows(spark, table), spark.newSession()
+    with (
+        log_of(spark, GATE) as log,
+        interlock.table(spark, str(table)).claim(partition=partition, minutes=10) as claim,
+        running(lambda: other.sql(statement.format(t=table))) as (job,),
+    ):
+        if waits:
+            soon(lambda: WAITS in str(log))
+            assert not job.done()
+            assert (latest_version(table), rows(spark, table)) == (1, before)
+            assert claim.release()
+        job.result()
+        assert claim.release() != waits
+    assert latest_version(table) == 2
+    assert rows(spark, table) == deltalake_rows(table)
+    assert str(log).count(WAITS) == waits
+
+
+def test_the_session_of_a_claim_does_not_wait(spark: SparkSession, table_path: Path) -> None:
+    table = table_of(spark, table_path)
+    claimed = interlock.table(spark, str(table))
+    with claimed.claim(partition={"p": 1}, minutes=5) as claim:
+        spark.sql(X1.format(t=table))
+        (shown,) = claimed.claims()
+    assert claimed.claims() == interlock.Claims(())
+    assert not claim.release()
+    assert rows(spark, table) == ((1, "X", 1), (2, "b", 1), (3, "c", 2))
+    assert (shown.claim, shown.until) == (claim.id, claim.until)
+    assert (shown.operation_class, shown.partitions) == (None, ({"p": "1"},))
+    assert spark.sparkContext.applicationId in shown.owner
+    assert timedelta(0) <= datetime.now(timezone.utc) - shown.since < timedelta(minutes=1)
+    assert claim.until - shown.since < timedelta(minutes=6)
+
+
+def test_a_claim_ends_by_itself(spark: SparkSession, table_path: Path) -> None:
+    table = table_of(spark, table_path)
+    interlock.table(spark, str(table)).claim(minutes=0.02)
+    spark.newSession().sql(X1.format(t=table))
+    assert latest_version(table) == 2
+    assert interlock.table(spark, str(table)).claims() == interlock.Claims(())
+
+
+def test_a_claim_waits_for_an_earlier_one(spark: SparkSession, table_path: Path) -> None:
+    table = table_of(spark, table_path)
+    first, second = (
+        interlock.table(session, str(table)) for session in (spark, spark.newSession())
+    )
+    with (
+        first.claim(partition={"p": 1}) as claim,
+        second.claim(partition={"p": 2}),
+        running(second.claim) as (whole,),
+    ):
+        soon(lambda: len(first.claims()) == 3)
+        assert [shown.until is None for shown in first.claims()] == [False, False, True]
+        assert not whole.done()
+        claim.release()
+        whole.result().release()
+
+
+def test_of_two_jobs_with_claims_the_earlier_goes_first(
+    spark: SparkSession, table_path: Path
+) -> None:
+    table, other = table_of(spark, table_path), spark.newSession()
+    x3 = f"UPDATE {table} SET v = 'X' WHERE id = 3 AND p = 2"
+    with (
+        log_of(spark, GATE) as log,
+        interlock.table(spark, str(table)).claim(partition={"p": 1}) as first,
+        interlock.table(other, str(table)).claim(partition={"p": 2}),
+        running(lambda: other.sql(X1.format(t=table))) as (later,),
+    ):
+        soon(lambda: WAITS in str(log))
+        spark.sql(x3)
+        assert not later.done()
+        first.release()
+        later.result()
+    assert rows(spark, table) == ((1, "X", 1), (2, "b", 1), (3, "X", 2))
+
+
+def test_two_jobs_that_wait_for_each_other(spark: SparkSession, table_path: Path) -> None:
+    """The one waits for a claim on B and has one on A, the other the other way round."""
+    a, b = (table_of(spark, table_path / name) for name in "ab")
+    other = spark.newSession()
+    with (
+        interlock.table(spark, str(a)).claim(),
+        interlock.table(other, str(b)).claim(),
+        running(
+            lambda: spark.sql(X1.format(t=b)), lambda: interlock.table(other, str(a)).claim()
+        ) as (commit, claim),
+    ):
+        commit.result()
+        with pytest.raises(UsageError, match="INTERLOCK_CLAIMED"):
+            claim.result()
+        assert len(interlock.table(spark, str(a)).claims()) == 1
+    assert (latest_version(a), latest_version(b)) == (1, 2)
+
+
+def test_the_claim_of_a_process_that_is_gone(spark: SparkSession, table_path: Path) -> None:
+    """What a killed process leaves (LeasesSuite kills one) is not renewed."""
+    table = table_of(spark, table_path)
+    left = table.path / "_delta_log/_interlock/claims/0f"
+    left.parent.mkdir(parents=True)
+    fields = {"since": "0", "owner": "ann in app-1", "partitions": [], "until": "1"}
+    left.write_text(json.dumps(fields))
+    with log_of(spark, GATE) as log:
+        start = time.monotonic()
+        spark.sql(X1.format(t=table))
+        assert 9 < time.monotonic() - start < 30
+        spark.sql(X1.format(t=table))
+    assert str(log).count("waits for the claim 0f of ann in app-1") == 1
+    assert not left.exists()
+
+
+@pytest.mark.parametrize(
+    ("call", "condition"),
+    [
+        ("claim('{t}', map('q', '1'))", "NOT_A_PARTITION_COLUMN"),
+        ("claim('{t}', map('p', 'x'))", "CAST_INVALID_INPUT"),
+        ("claim('{t}', map('p', ''))", "CAST_INVALID_INPUT"),
+        ("claim('{t}', minutes => 0)", "INTERLOCK_INVALID_ARGUMENT"),
+        ("claim('{t}', minutes => CAST('NaN' AS DOUBLE))", "INTERLOCK_INVALID_ARGUMENT"),
+        ("claim('{t}', minutes => NULL)", "INTERLOCK_INVALID_ARGUMENT"),
+        ("claim('{plain}')", "INTERLOCK_POLICY_REQUIRED"),
+        ("claims('{none}')", "INTERLOCK_NOT_A_DELTA_TABLE"),
+        ("release('{t}', NULL)", "INTERLOCK_INVALID_ARGUMENT"),
+    ],
+)
+def test_refusals(spark: SparkSession, table_path: Path, call: str, condition: str) -> None:
+    table = table_of(spark, table_path / "t")
+    plain = make_table(spark, table_path / "plain", policy=None)
+    with pytest.raises(Exception, match=condition):
+        spark.sql(f"CALL interlock.{call.format(t=table.path, plain=plain.path, none=table_path)}")
+    assert interlock.table(spark, str(table)).claims() == interlock.Claims(())
+
+
+def test_a_second_run_is_not_made_to_lose(spark: SparkSession, table_path: Path) -> None:
+    table = table_of(spark, table_path)
+
+    def lose_once(session: SparkSession) -> None:
+        again, gate = session.newSession(), table_path / "gate"
+        again.udf.register("gate", lambda v: _gate(v, str(gate)), "string")
+        with confs(again, {"spark.interlock.rerun.maxRuns": "2"}):
+            again.sql(f"UPDATE {table} SET v = gate(v) WHERE id = 1 AND p = 1")
+
+    gate = table_path / "gate"
+    gate.mkdir()
+    later = f"UPDATE {table} SET v = concat(v, 'L') WHERE id = 1 AND p = 1"
+    with (
+        log_of(spark, GATE) as log,
+        running(
+            lambda: race(spark, sql_job(X1.format(t=table)), interlock.Job("again", lose_once))
+        ) as (both,),
+    ):
+        soon((gate / "2").exists)
+        (shown,) = interlock.table(spark, str(table)).claims()
+        with running(lambda: spark.newSession().sql(later)) as (last,):
+            soon(lambda: WAITS in str(log))
+            assert latest_version(table) == 2
+            (gate / "go").touch()
+            with pytest.raises(ConflictError, match="version 3"):
+                last.result()
+        first, second = both.result()
+    assert (first.error, second.error) == (None, None)
+    assert (shown.operation_class, shown.partitions) == ("MUTATE", ({"p": "1"},))
+    assert interlock.table(spark, str(table)).claims() == interlock.Claims(())
+    assert rows(spark, table) == deltalake_rows(table) == ((1, "XG", 1), (2, "b", 1), (3, "c", 2))
+    assert latest_version(table) == 3
+
+
+def _gate(value: str, folder: str) -> str:
+    """Return at once in the first run, and when `go` is there in the second."""
+    from pathlib import Path
+    from time import sleep
+
+    run = len(list(Path(folder).iterdir())) + 1
+    Path(folder, str(run)).touch()
+    while run > 1 and not Path(folder, "go").exists():
+        sleep(0.02)
+    return value + "G"
+
+
+@pytest.mark.parametrize("vectors", ["true", "false"])
+def test_nobody_runs_more_than_twice(spark: SparkSession, table_path: Path, vectors: str) -> None:
+    table = table_of(spark, table_path, **{"delta.enableDeletionVectors": vectors})
+    again = spark.newSession()
+
+    def add() -> None:
+        for _ in range(2):
+            again.sql(f"UPDATE {table} SET v = concat(v, '+') WHERE id = 1")
+
+    with confs(again, {"spark.interlock.rerun.maxRuns": "2"}), running(*[add] * 3) as jobs:
+        for job in jobs:
+            job.result()
+    assert rows(spark, table) == deltalake_rows(table)
+    assert rows(spark, table)[0] == (1, "a" + "+" * 6, 1)
+    assert latest_version(table) == 7
