@@ -14,6 +14,7 @@ import pytest
 from interlock.errors import ConcurrentDeleteReadError, ConcurrentWriteError
 from pyspark.sql import SparkSession
 
+from tests.kit.foreign import vacuum as vacuum_by_stock
 from tests.kit.log_replay import check_log
 from tests.kit.support import (
     JobResult,
@@ -164,7 +165,7 @@ def test_a_rebase_behind_a_compaction_and_a_vacuum(
         for file in on_its_way:
             os.utime(file, (soon, soon))
         if vacuum:
-            session.sql(f"VACUUM {table} RETAIN 0 HOURS")
+            vacuum_by_stock(session, table)
             assert not vector.exists()
 
     error = behind(spark, winners, f"DELETE FROM {table} WHERE id = 5").error
@@ -197,7 +198,7 @@ def test_a_reader_behind_a_vacuum(spark: SparkSession, table_path: Path, policy:
         soon = time.time() + DAY
         for file in on_its_way:
             os.utime(file, (soon, soon))
-        session.sql(f"VACUUM {table} RETAIN 0 HOURS")
+        vacuum_by_stock(session, table)
         assert len(list(table.path.glob("*.bin"))) == 1
 
     reader = f"INSERT INTO {table} SELECT id + 10, v FROM {table} WHERE id = 2"

@@ -1,4 +1,4 @@
-"""Commits as other writers leave them: the test writes lines into a table's log."""
+"""What other writers do: commits that the test writes into a table's log, and their VACUUM."""
 
 from __future__ import annotations
 
@@ -7,6 +7,8 @@ import shutil
 from collections.abc import Mapping
 from typing import Any
 from urllib.parse import unquote
+
+from pyspark.sql import SparkSession
 
 from tests.kit.support import Table, commit, commit_file, commit_info, latest_version
 
@@ -47,3 +49,17 @@ def copy(table: Table, add: Action, values: dict[str, str | None]) -> Action:
     shutil.copy(table.path / unquote(add["path"]), table.path / name)
     new_rows = {"baseRowId": add["baseRowId"] + 1000, "defaultRowCommitVersion": 2}
     return {"add": {**add, **new_rows, "path": name, "partitionValues": values}}
+
+
+def vacuum(spark: SparkSession, table: Table) -> None:
+    """Run Delta's VACUUM RETAIN 0 HOURS as a writer does that has no Interlock."""
+    jvm: Any = spark._jvm
+    delta, some = jvm.org.apache.spark.sql.delta, jvm.scala.Option.apply
+    nothing = jvm.org.apache.spark.api.python.PythonUtils.toScalaMap({})
+    session: Any = spark._jsparkSession
+    path = jvm.org.apache.hadoop.fs.Path(str(table.path))
+    resolved = delta.catalog.DeltaTableV2.apply(session, path, nothing, "VACUUM")
+    clock = jvm.org.apache.spark.util.SystemClock()
+    delta.commands.VacuumCommand.gc(
+        session, resolved, False, some(0.0), some(None), some(None), nothing, clock
+    )

@@ -67,7 +67,7 @@ def _make(spark: SparkSession, table: Table, statements: tuple[str, ...]) -> Non
     for statement in statements:
         spark.sql(statement.format(t=table))
     copy = Path(_FOLDER.name, str(len(_MADE)))
-    shutil.copytree(table.path, copy)
+    shutil.copytree(table.path, copy, ignore=shutil.ignore_patterns("_interlock"))
     _MADE[statements] = copy
 
 

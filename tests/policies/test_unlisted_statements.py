@@ -11,12 +11,11 @@ from functools import partial
 from pathlib import Path
 
 import pytest
-from interlock.errors import ConflictError, MetadataChangedError, UsageError
+from interlock.errors import ConflictError, MetadataChangedError
 from interlock.lab.model import Rows, in_order
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.functions import col
 
-from tests.kit.entry_points import set_for_now
 from tests.kit.support import (
     Table,
     deltalake_rows,
@@ -383,41 +382,3 @@ class TestStreamsThatRead:
         spark.sql(f"RESTORE TABLE {source} TO VERSION AS OF 3")
         spark.sql(f"INSERT INTO {source} VALUES {IN_2}")
         assert follow() == (A, B, C, IN_1, IN_2)
-
-
-QUICK_VACUUM = {
-    "spark.databricks.delta.retentionDurationCheck.enabled": "false",
-    "spark.sql.sources.parallelPartitionDiscovery.parallelism": "2",
-}
-
-
-class TestVacuum:
-    """A VACUUM that keeps nothing runs while a job stands at its commit."""
-
-    @pytest.mark.parametrize(
-        ("policy", "statement"),
-        [
-            ("maxcompute_delta", f"INSERT INTO {{t}} VALUES {Z}"),
-            ("row_level", "UPDATE {t} SET v = 'U' WHERE id = 1"),
-        ],
-    )
-    def test_a_job_whose_files_it_deleted_fails(
-        self, spark: SparkSession, table_path: Path, policy: str, statement: str
-    ) -> None:
-        table = make(spark, table_path, policy)
-        with set_for_now(spark, QUICK_VACUUM):
-            error = last_of(spark, table, ("VACUUM {t} RETAIN 0 HOURS",), statement)
-        assert isinstance(error, UsageError)
-        assert error.getCondition() == "INTERLOCK_FILES_VACUUMED"
-        check(spark, table, (A, B, C))
-        spark.sql(statement.format(t=table))
-        assert rows(spark, table) == deltalake_rows(table) != (A, B, C)
-
-    def test_one_that_retains_more_disturbs_nobody(
-        self, spark: SparkSession, table_path: Path
-    ) -> None:
-        table = make(spark, table_path, "maxcompute_delta")
-        with set_for_now(spark, QUICK_VACUUM):
-            insert = f"INSERT INTO {{t}} VALUES {Z}"
-            assert last_of(spark, table, ("VACUUM {t} RETAIN 1 HOURS",), insert) is None
-        check(spark, table, (A, B, C, Z))

@@ -17,7 +17,6 @@ from tests.kit.support import (
     commit_file,
     deltalake_rows,
     latest_version,
-    log_of,
     make_table,
     rows,
     sql_race,
@@ -133,17 +132,3 @@ def inline_vectors(spark: SparkSession, table: Table) -> None:
         actions.append({"add": add | {"deletionVector": described}})
     log = commit_file(table, version)
     log.write_text("".join(json.dumps(action) + "\n" for action in actions), encoding="utf-8")
-
-
-def test_a_vacuum_that_running_jobs_may_miss_is_warned_of(
-    spark: SparkSession, table_path: Path
-) -> None:
-    table = make_table(spark, table_path, properties=VECTORS)
-    spark.conf.set("spark.databricks.delta.retentionDurationCheck.enabled", "false")
-    vacuum = f"VACUUM {table} RETAIN 0 HOURS"
-    with log_of(spark, "io.interlock.spark.statements.VacuumRetention") as warnings:
-        spark.sql(vacuum)
-    assert warnings.toString() == ""
-    with log_of(spark, "io.interlock.spark.statements.VacuumRetention") as warnings:
-        sql_race(spark, table, vacuum, "DELETE FROM {t} WHERE id = 1")
-    assert "Let VACUUM retain more than the longest job takes" in warnings.toString()

@@ -5,7 +5,12 @@ import java.nio.charset.StandardCharsets.UTF_8
 import java.nio.file.StandardCopyOption.ATOMIC_MOVE
 import java.nio.file.{FileAlreadyExistsException, Files, NoSuchFileException, Path => LocalPath}
 import java.util.concurrent.TimeUnit.MILLISECONDS
-import java.util.concurrent.{ConcurrentHashMap, Executors, ScheduledExecutorService}
+import java.util.concurrent.{
+  ConcurrentHashMap,
+  Future,
+  ScheduledExecutorService,
+  ScheduledThreadPoolExecutor
+}
 
 import scala.concurrent.duration._
 import scala.jdk.CollectionConverters._
@@ -47,7 +52,8 @@ final class Leases private[coordinator] (log: TableLog, kind: String, deadAfter:
         held.remove(file(id), note): Unit
         throw failed
     }
-    renewals.schedule((() => Try(remove(note)): Unit): Runnable, most.toMillis, MILLISECONDS): Unit
+    val end: Runnable = () => Try(remove(note)): Unit
+    note.endsBy(renewals.schedule(end, most.toMillis, MILLISECONDS))
   }
 
   /** Removes a note of this process.
@@ -116,7 +122,9 @@ object Leases {
 
   /** The folder in `_delta_log`. */
   private val Folder = "_interlock"
-  private val DeadAfter = 10.seconds
+
+  /** How long the note of another process may stay unchanged until it is dead. */
+  val DeadAfter: FiniteDuration = 10.seconds
   private val BetweenRenewals = 2.seconds
   private val logger = LoggerFactory.getLogger(getClass)
 
@@ -125,11 +133,15 @@ object Leases {
 
   /** Renews all notes of this process, once one was written. */
   private lazy val renewals: ScheduledExecutorService = {
-    val threads = Executors.newSingleThreadScheduledExecutor { work =>
-      val thread = new Thread(work, "interlock-leases")
-      thread.setDaemon(true)
-      thread
-    }
+    val threads = new ScheduledThreadPoolExecutor(
+      1,
+      (work: Runnable) => {
+        val thread = new Thread(work, "interlock-leases")
+        thread.setDaemon(true)
+        thread
+      }
+    )
+    threads.setRemoveOnCancelPolicy(true)
     val pause = BetweenRenewals.toMillis
     threads.scheduleWithFixedDelay(() => renew(), pause, pause, MILLISECONDS): Unit
     threads
@@ -154,13 +166,23 @@ object Leases {
   final private class Note(val leases: Leases, val id: String, val text: String) {
     private var isOver = false
     private var isWarned = false
+    private var ending: Option[Future[_]] = None
+
+    /** Sets the task that ends it by itself. */
+    def endsBy(task: Future[_]): Unit = synchronized {
+      ending = Some(task)
+      if (isOver) task.cancel(false): Unit
+    }
 
     def write(): Unit = synchronized {
       if (!isOver) leases.write(id, text)
     }
 
     /** Ends its renewal; a note that is being written is finished first. */
-    def end(): Unit = synchronized { isOver = true }
+    def end(): Unit = synchronized {
+      isOver = true
+      ending.foreach(_.cancel(false))
+    }
 
     def warn(failed: IOException): Unit = {
       if (!isWarned) logger.warn(s"${leases.file(id)} is not renewed", failed)

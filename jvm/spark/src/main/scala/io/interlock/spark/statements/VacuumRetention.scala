@@ -7,31 +7,38 @@ import io.interlock.spark.properties.TableProperties
 import org.apache.spark.internal.Logging
 import org.apache.spark.sql.catalyst.analysis.ResolvedTable
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan
+import org.apache.spark.sql.catalyst.rules.Rule
+import org.apache.spark.sql.delta.DeltaLog
 import org.apache.spark.sql.delta.catalog.DeltaTableV2
 import org.apache.spark.sql.delta.interlock.transaction.RunningTransactions
-import org.apache.spark.sql.delta.{DeltaLog, Snapshot}
 
-/** Warns of a VACUUM with a shorter retention than running jobs need, since their rebases load
-  * deletion vectors of the version that they read. Only jobs of this JVM are seen.
+/** Lets VACUUM keep the files that running jobs of any process need: those that they have read or
+  * written, and the deletion vectors that their rebases load.
   */
-object VacuumRetention extends (LogicalPlan => Unit) with Logging {
-  override def apply(plan: LogicalPlan): Unit = plan match {
-    case VacuumTableCommand(ResolvedTable(_, _, table: DeltaTableV2, _), hours, _, _, false, _)
+object VacuumRetention extends Rule[LogicalPlan] with Logging {
+  override def apply(plan: LogicalPlan): LogicalPlan = plan match {
+    case vacuum @ VacuumTableCommand(ResolvedTable(_, _, table: DeltaTableV2, _), _, _, _, _, _)
         if TableProperties.named(table.initialSnapshot.metadata.configuration).nonEmpty =>
-      warn(table.name(), table.initialSnapshot, hours)
-    case _ =>
+      longer(table, vacuum.horizonHours).fold(vacuum)(hours =>
+        vacuum.copy(horizonHours = Some(hours.toDouble))
+      )
+    case _ => plan
   }
 
-  private def warn(table: String, snapshot: Snapshot, hours: Option[Double]): Unit = {
-    val kept = hours.fold(DeltaLog.tombstoneRetentionMillis(snapshot.metadata))(h =>
+  /** The hours that VACUUM must retain, if they are more than it would. */
+  private def longer(table: DeltaTableV2, hours: Option[Double]): Option[Long] = {
+    val kept = hours.fold(DeltaLog.tombstoneRetentionMillis(table.initialSnapshot.metadata))(h =>
       TimeUnit.HOURS.toMillis(math.round(h))
     )
-    RunningTransactions.longestMillis(snapshot.metadata.id).filter(_ >= kept).foreach { running =>
+    if (kept == 0) Thread.sleep(RunningTransactions.Noted.toMillis)
+    RunningTransactions.oldest(table.deltaLog, kept).map { job =>
+      val age = System.currentTimeMillis() - job.since
+      val needed = TimeUnit.MILLISECONDS.toHours(age) + 1
       logWarning(
-        s"VACUUM of $table keeps the files of the last ${kept / 1000} s, but a job on it runs for " +
-          s"${running / 1000} s: if a compaction comes before its commit, it needs deletion " +
-          "vectors that VACUUM deletes, and fails. Let VACUUM retain more than the longest job takes."
+        s"VACUUM of ${table.name()} keeps the files of the last $needed h in place of the last " +
+          s"${kept / 1000} s: a job of ${job.owner} has been running on it for ${age / 1000} s."
       )
+      needed
     }
   }
 }

@@ -1,32 +1,114 @@
 package org.apache.spark.sql.delta.interlock.transaction
 
-import java.util.{Collections, WeakHashMap}
+import java.io.IOException
+import java.util.concurrent.{Executors, TimeUnit}
+import java.util.{Collections, UUID, WeakHashMap}
 
+import scala.concurrent.duration._
 import scala.jdk.CollectionConverters._
 
-/** The transactions of this JVM that may still commit. A transaction that is given up without a
-  * commit is removed by the garbage collector.
+import io.interlock.coordinator.{Leases, TableLog}
+import io.interlock.spark.commits.RunningJob
+import io.interlock.spark.properties.TableProperties
+import org.apache.hadoop.fs.Path
+import org.apache.spark.internal.Logging
+import org.apache.spark.sql.delta.DeltaLog
+
+/** The transactions on tables with a policy that may still commit. A transaction that is given up
+  * without a commit is removed by the garbage collector.
+  *
+  * For tables on which a transaction runs longer than a moment, the process leaves a note beside the
+  * log that tells since when (see [[Leases]]).
   */
-object RunningTransactions {
+object RunningTransactions extends Logging {
+  private val Kind = "running"
+  private val process = UUID.randomUUID.toString
+  private val Longest = 30.days
+  private val BetweenNotes = 2.seconds
+
+  /** A transaction of another process that has run longer than this has been noted, if that
+    * process can write beside the log.
+    */
+  val Noted: FiniteDuration = BetweenNotes * 2 + 1.second
+
   private val since =
     Collections.synchronizedMap(new WeakHashMap[InterlockTransaction, Long])
   private val running = since.asScala
 
   def start(transaction: InterlockTransaction): Unit =
-    running += transaction -> System.currentTimeMillis()
+    if (TableProperties.named(transaction.snapshot.metadata.configuration).nonEmpty) {
+      running += transaction -> System.currentTimeMillis()
+      notes
+    }
 
   def end(transaction: InterlockTransaction): Unit = running -= transaction
 
-  /** How long the longest transaction on a table has been running, in milliseconds; none if none is
-    * running.
+  /** The job of any process that has been running on a table for the longest time. If another
+    * process has noted such a job, it waits until it is clear that this process is alive.
     *
-    * @param tableId
-    *   the id in the table's metadata
+    * @param millis
+    *   jobs that have been running for less time do not count
     */
-  def longestMillis(tableId: String): Option[Long] = since.synchronized {
-    val now = System.currentTimeMillis()
-    running.collect {
-      case (transaction, start) if transaction.snapshot.metadata.id == tableId => now - start
-    }.maxOption
+  def oldest(log: DeltaLog, millis: Long): Option[RunningJob] = {
+    def longEnough(jobs: Iterable[RunningJob]) =
+      jobs.filter(System.currentTimeMillis() - _.since >= millis)
+    System.gc() // forgets the transactions that were given up
+    if (longEnough(others(log)).nonEmpty) Thread.sleep(Leases.DeadAfter.toMillis)
+    longEnough(own(beforeMillis = 0).get(log.logPath).map(_._2) ++ others(log)).minByOption(_.since)
   }
+
+  private def others(log: DeltaLog): Seq[RunningJob] =
+    try leases(log).all().filter(_._1 != process).flatMap { case (_, text) => RunningJob.of(text) }
+    catch {
+      case failed: IOException =>
+        logWarning(s"The jobs of other processes on ${log.dataPath} are not known.", failed)
+        Nil
+    }
+
+  /** The oldest job of this process for each log. */
+  private def own(beforeMillis: Long): Map[Path, (DeltaLog, RunningJob)] = since.synchronized {
+    val latest = System.currentTimeMillis() - beforeMillis
+    running.toSeq.filter(_._2 <= latest).groupBy(_._1.deltaLog.logPath).map {
+      case (path, several) =>
+        val (oldest, start) = several.minBy(_._2)
+        val context = oldest.session.sparkContext
+        path -> (oldest.deltaLog ->
+          RunningJob(start, s"${context.sparkUser} in ${context.applicationId}"))
+    }
+  }
+
+  /** Writes the notes, from the first transaction on. */
+  private lazy val notes: Unit = {
+    val threads = Executors.newSingleThreadScheduledExecutor { work =>
+      val thread = new Thread(work, "interlock-running")
+      thread.setDaemon(true)
+      thread
+    }
+    val pause = BetweenNotes.toMillis
+    threads.scheduleWithFixedDelay(() => note(), pause, pause, TimeUnit.MILLISECONDS): Unit
+  }
+
+  /** What this process has noted; used by one thread. */
+  private var noted = Map.empty[Path, (Leases, RunningJob)]
+
+  private def note(): Unit = {
+    val now = own(BetweenNotes.toMillis)
+    noted.foreach { case (path, (leases, _)) =>
+      if (!now.contains(path)) tried(leases.remove(process))
+    }
+    noted = now.map { case (path, (log, job)) =>
+      path -> noted.get(path).filter(_._2 == job).getOrElse {
+        val leases = this.leases(log)
+        tried(leases.put(process, job.toJson, Longest))
+        leases -> job
+      }
+    }
+  }
+
+  private def tried(work: => Any): Unit =
+    try work: Unit
+    catch { case failed: IOException => logDebug("A note of a running job", failed) }
+
+  private def leases(log: DeltaLog) =
+    new Leases(TableLog(log.logPath, log.newDeltaHadoopConf()), Kind)
 }

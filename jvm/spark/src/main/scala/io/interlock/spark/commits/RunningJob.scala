@@ -1,0 +1,24 @@
+package io.interlock.spark.commits
+
+import io.interlock.spark.text.Json
+
+/** A job that may still commit to a table.
+  *
+  * @param since
+  *   when its transaction began, in milliseconds of its process's clock
+  * @param owner
+  *   its user and application
+  */
+final case class RunningJob(since: Long, owner: String) {
+  def toJson: String = Json.write(Map("since" -> since.toString, "owner" -> owner))
+}
+
+object RunningJob {
+
+  /** None for another text. */
+  def of(text: String): Option[RunningJob] = for {
+    fields <- Json.readObject(text)
+    since <- fields.get("since").flatMap(_.toString.toLongOption)
+    owner <- fields.get("owner")
+  } yield RunningJob(since, owner.toString)
+}
