@@ -120,6 +120,7 @@ bench: setup ## side by side: overhead, rebases, compactions, ranges, a first po
 	$(RUN) -m benchmarks.commits
 	$(RUN) -m benchmarks.fairness
 	$(RUN) -m benchmarks.busy_table
+	$(RUN) -m benchmarks.long_merge
 
 docs: ## write the generated pages of the documentation
 	@$(PYTHON) -m tools.docs
