@@ -12,6 +12,7 @@ import io.interlock.spark.properties.{
 import io.interlock.spark.ranges.{ReaderOptions, TableFunctions}
 import io.interlock.spark.statements.{
   InterlockParser,
+  JoinsInTransaction,
   MarkTruncate,
   ReadsInTransaction,
   RerunStrategy,
@@ -44,6 +45,7 @@ final class InterlockExtension extends (SparkSessionExtensions => Unit) {
     extensions.injectResolutionRule(session => new ResolveTableRange(session))
     extensions.injectResolutionRule(_ => ResolveShowHistory)
     extensions.injectOptimizerRule(_ => ReadsInTransaction)
+    extensions.injectPreCBORule(session => new JoinsInTransaction(session))
     extensions.injectPlannerStrategy(session => new RerunStrategy(session))
     extensions.injectPostHocResolutionRule(_ => VacuumRetention)
     extensions.injectCheckRule(_ => WriterOptions)

@@ -18,8 +18,8 @@ import org.apache.spark.sql.delta.interlock.log.Committer
   *   whether an overwrite replaces the partitions that it writes
   * @param replacesNull
   *   whether partitions with a NULL value are replaced as well
-  * @param merge
-  *   for a MERGE, how it has read its table
+  * @param matched
+  *   the scans of the table of which only rows count that match a source
   */
 final case class GovernedCommit(
     policy: Policy,
@@ -28,7 +28,7 @@ final case class GovernedCommit(
     replaces: Option[String],
     private val replacesDynamically: Boolean,
     private val replacesNull: Boolean,
-    merge: Option[MergeScan],
+    matched: Seq[MatchedScan],
     private val classifier: Classifier,
     private val predicates: PartitionPredicates,
     private val values: PartitionValues,
@@ -163,7 +163,7 @@ object GovernedCommit {
       snapshot: Snapshot,
       spark: SparkSession,
       replacesNull: Boolean,
-      merge: Option[MergeScan]
+      matched: Seq[MatchedScan]
   ): GovernedCommit = {
     val values = new PartitionValues(spark, snapshot.metadata.partitionSchema)
     val predicates = new PartitionPredicates(spark, snapshot.metadata, values)
@@ -184,7 +184,7 @@ object GovernedCommit {
       replaces,
       replacesDynamically = replaces.isEmpty && described.replacesDynamically,
       replacesNull,
-      merge,
+      matched,
       classifier,
       predicates,
       values,

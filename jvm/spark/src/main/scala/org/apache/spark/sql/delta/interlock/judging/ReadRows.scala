@@ -43,20 +43,20 @@ final private[interlock] class ReadRows(
     else if (info.readWholeTable) Some(Overlap(kind, "it read the whole table", shown(files)))
     else
       distinct(info.readPredicates).iterator
-        .flatMap(read => new Selection(read, files, kind, did).overlap)
+        .flatMap { case (read, reads) => new Selection(read, reads, files, kind, did).overlap }
         .nextOption()
 
-  /** The scan of a MERGE's target is kept apart from scans with the same predicate in its source. */
+  /** Scans of which only matching rows count are kept apart from others with the same predicate. */
   private def distinct(reads: Seq[DeltaTableReadPredicate]) = {
-    val (merges, others) = reads.partition(isOfMerge)
-    merges ++ others.distinct
+    val others = reads.filterNot(read => attempt.matched.exists(_.predicate eq read))
+    attempt.matched.map(scan => scan.predicate -> Some(scan.reads)) ++ others.distinct.map(
+      _ -> None
+    )
   }
-
-  private def isOfMerge(read: DeltaTableReadPredicate): Boolean =
-    attempt.merge.exists(_.predicate eq read)
 
   final private class Selection(
       read: DeltaTableReadPredicate,
+      matched: Option[MatchedReads],
       files: Seq[AddFile],
       kind: ConflictKind.OfData,
       did: String
@@ -66,19 +66,18 @@ final private[interlock] class ReadRows(
     private val undecidable = conditions.filterNot(Decidable.apply)
     private val onData = read.dataPredicates.flatMap(splitConjunctivePredicates)
       .filter(condition => condition != TrueLiteral && Decidable(condition))
-    private val merge = attempt.merge.filter(_ => isOfMerge(read)).map(_.reads)
     private val selects = attempt.selects(read, info)
     private val candidates = files.filter(partitionOf(_).forall(selects))
 
     def overlap: Option[Overlap] =
       if (candidates.isEmpty) None
       else if (candidates.exists(partitionOf(_).isEmpty)) Some(inAll(reason, isOpen))
-      else merge.fold(byPredicates)(byMerge)
+      else matched.fold(byPredicates)(byMatch)
 
     private def byPredicates: Option[Overlap] =
       if (onData.isEmpty) Some(inAll(reason, isOpen)) else among(onData, predicate, reason)
 
-    private def byMerge(reads: MergeReads): Option[Overlap] =
+    private def byMatch(reads: MatchedReads): Option[Overlap] =
       if (reads.undecidable.nonEmpty) Some(inAll(reason, undecided = true))
       else
         reads.bySourceOnly.flatMap { selected =>
@@ -95,7 +94,7 @@ final private[interlock] class ReadRows(
       read.shouldRewriteFilter && (conditions.isEmpty || undecidable.nonEmpty)
 
     private def reason: String =
-      merge.flatMap(_.undecidable)
+      matched.flatMap(_.undecidable)
         .orElse(Option.when(undecidable.nonEmpty)(Decidable.sql(undecidable))) match {
         case _ if !read.shouldRewriteFilter =>
           s"it replaces partitions in which the earlier job $did rows"
@@ -108,21 +107,21 @@ final private[interlock] class ReadRows(
 
     private def predicate: Option[String] =
       if (!read.shouldRewriteFilter) None
-      else if (conditions.isEmpty) merge.map(_.sql)
+      else if (conditions.isEmpty) matched.map(_.sql)
       else Some(Decidable.sql(conditions))
 
     private def inAll(why: String, undecided: Boolean) =
       Overlap(kind, why, shown(candidates), predicate = predicate, undecided = undecided)
 
-    /** The overlap in rows that match conditions, and for a MERGE some row of its source. */
+    /** The overlap in rows that match conditions, and a row of a source if there is one. */
     private def among(
         conditions: Seq[Expression],
         predicate: Option[String],
         why: String,
-        merge: Option[MergeReads] = None
+        reads: Option[MatchedReads] = None
     ): Option[Overlap] =
       try {
-        val rows = new RowsOfFiles(spark, info.readSnapshot, candidates).where(conditions, merge)
+        val rows = new RowsOfFiles(spark, info.readSnapshot, candidates).where(conditions, reads)
         Option.when(rows.nonEmpty)(Overlap(
           kind,
           why,

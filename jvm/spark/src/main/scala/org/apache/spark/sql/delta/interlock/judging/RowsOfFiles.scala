@@ -19,7 +19,7 @@ import org.apache.spark.sql.{DataFrame, SparkSession, classic}
   * @param json
   *   some columns, as a JSON object
   * @param source
-  *   for a MERGE, a row of its source that matches, likewise
+  *   a row of a source that matches, likewise, if rows were compared with a source
   */
 final private[interlock] case class FoundRow(file: String, json: String, source: Option[String])
 
@@ -31,8 +31,8 @@ final private[interlock] class RowsOfFiles(
 ) {
   private val session = RowsOfFiles.session(spark)
 
-  /** A few rows that match all conditions, and for a MERGE a row of its source, with the columns that
-    * the conditions name.
+  /** A few rows that match all conditions, and a row of a source if there is one, with the columns
+    * that the conditions name.
     *
     * The rows are read in this thread, so that a commit need not wait for a free executor, or by a
     * Spark job if the files are large.
@@ -42,7 +42,7 @@ final private[interlock] class RowsOfFiles(
     */
   def where(
       conditions: Seq[Expression],
-      merge: Option[MergeReads] = None
+      reads: Option[MatchedReads] = None
   ): Seq[FoundRow] = session.withActive {
     val table = snapshot.deltaLog.createDataFrame(snapshot, files)
     val plan = analyzed(table)
@@ -53,15 +53,15 @@ final private[interlock] class RowsOfFiles(
     }
     val selected = conditions.map(named).reduceOption(And).fold(plan)(Filter(_, plan))
     val rows = analyzed(query(selected).select(col("_metadata.file_name"), col("*")))
-    val (found, sourceRow) = merge.fold((rows, noRow))(_.matching(rows, named))
-    val columns = (conditions ++ merge.toSeq.flatMap(_.targetColumns)).map(named)
+    val (found, sourceRow) = reads.fold((rows, noRow))(_.matching(rows, named))
+    val columns = (conditions ++ reads.toSeq.flatMap(_.targetColumns)).map(named)
       .flatMap(_.references).distinctBy(_.exprId)
     val row = CreateStruct(columns)
     val shown = query(Project(
       rows.output.head +: Seq(row, sourceRow).map(of => Alias(new StructsToJson(of), "row")()),
       found
     ))
-    if (merge.exists(!_.isInMemory) || files.map(_.size).sum > RowsOfFiles.MostReadHere)
+    if (reads.exists(!_.isInMemory) || files.map(_.size).sum > RowsOfFiles.MostReadHere)
       JudgingJob.run(session)(shown.limit(Overlap.RowsShown).collect()).toSeq.map(row =>
         FoundRow(row.getString(0), row.getString(1), Option(row.getString(2)))
       )

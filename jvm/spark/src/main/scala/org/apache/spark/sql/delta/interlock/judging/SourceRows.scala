@@ -5,14 +5,14 @@ import org.apache.spark.sql.catalyst.expressions._
 import org.apache.spark.sql.catalyst.expressions.codegen.CodegenFallback
 import org.apache.spark.sql.types._
 
-/** Rows of a MERGE's source, in memory, that can be asked for one that matches a row of the target.
+/** Rows of a source, in memory, that can be asked for one that matches a row of the target.
   *
   * @param target
   *   the columns of the target that the condition names
   * @param source
   *   the columns of these rows, all that the condition names
   * @param condition
-  *   the MERGE's condition
+  *   the condition by which they match
   */
 final private[judging] class SourceRows(
     target: Seq[Attribute],
@@ -69,7 +69,7 @@ private[judging] object SourceRows extends PredicateHelper {
   }
 }
 
-/** A row of a MERGE's source, as a struct, that matches a row of the target; null if none does.
+/** A row of a source, as a struct, that matches a row of the target; null if none does.
   *
   * @param children
   *   the columns of the target that the condition names

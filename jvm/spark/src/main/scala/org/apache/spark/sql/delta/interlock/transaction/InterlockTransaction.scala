@@ -54,7 +54,7 @@ class InterlockTransaction(log: DeltaLog, catalogTable: Option[CatalogTable], sn
       tags: Map[String, String]
   ): Option[Long] = committing(op, failures.raised(op, actions, _)) {
     governed = rules.policyOf(op, metadata)
-      .map(GovernedCommit(_, op, actions, snapshot, spark, replacesNull, merge))
+      .map(GovernedCommit(_, op, actions, snapshot, spark, replacesNull, matched))
     governed.fold(super.commitImpl(actions, op, canSkipEmptyCommits, tags)) { commit =>
       rules.refuse(commit, actions)
       if (readsUntracked && commit.countsReads) readWholeTable()

@@ -7,8 +7,9 @@ import org.apache.spark.sql.delta._
 import org.apache.spark.sql.delta.actions._
 import org.apache.spark.sql.delta.commands.DeletionVectorUtils
 import org.apache.spark.sql.delta.constraints.Constraint
-import org.apache.spark.sql.delta.interlock.judging.{GovernedCommit, MergeReads, MergeScan}
+import org.apache.spark.sql.delta.interlock.judging.{GovernedCommit, MatchedReads, MatchedScan}
 import org.apache.spark.sql.delta.interlock.transaction.CommitState.{Made, Unsent}
+import org.apache.spark.sql.delta.stats.DeltaScan
 import org.apache.spark.sql.{Dataset, SparkSession}
 
 /** A transaction before its commit: the statement's reads, writes and properties, and the state
@@ -69,19 +70,32 @@ abstract private[transaction] class OpenTransaction(
   ): Unit = {
     rules.refuseOthers()
     super.trackReadPredicates(filters, partitionOnly, shouldRewriteFilter)
-    for (reads <- nextReads; read <- predicates.lastOption) merge = Some(MergeScan(read, reads))
+    for (reads <- nextReads; read <- predicates.lastOption) matched :+= MatchedScan(read, reads)
     nextReads = None
+  }
+
+  override def filesForScan(filters: Seq[Expression], keepNumRecords: Boolean): DeltaScan = {
+    val scan = super.filesForScan(filters, keepNumRecords)
+    planned ++= predicates.lastOption.map(scan -> _)
+    scan
   }
 
   private def predicates = readPredicates.toArray(Array.empty[DeltaTableReadPredicate]).toVector
 
-  private var nextReads: Option[MergeReads] = None
+  private var nextReads: Option[MatchedReads] = None
 
-  /** The scan of a MERGE's target, once it is done. */
-  protected var merge: Option[MergeScan] = None
+  /** The scans of the statement's queries, with their predicates. */
+  private var planned = Vector.empty[(DeltaScan, DeltaTableReadPredicate)]
+
+  /** The scans of which only matching rows count. */
+  protected var matched = Vector.empty[MatchedScan]
 
   /** Tells what the next scan of the table is for. */
-  def scansFor(reads: MergeReads): Unit = nextReads = Some(reads)
+  def scansFor(reads: MatchedReads): Unit = nextReads = Some(reads)
+
+  /** Tells what a scan is for. */
+  def scansFor(scan: DeltaScan, reads: MatchedReads): Unit =
+    for ((known, read) <- planned if known eq scan) matched :+= MatchedScan(read, reads)
 
   /** Whether the statement reads the table in ways that Delta does not track. */
   @volatile protected var readsUntracked = false

@@ -10,7 +10,7 @@ import org.apache.spark.sql.delta.OptimisticTransaction
 import org.apache.spark.sql.delta.commands.MergeIntoCommand
 import org.apache.spark.sql.delta.commands.merge.MergeIntoMaterializeSourceReason.MergeIntoMaterializeSourceReason
 import org.apache.spark.sql.delta.files.TahoeFileIndex
-import org.apache.spark.sql.delta.interlock.judging.MergeReads
+import org.apache.spark.sql.delta.interlock.judging.MatchedReads
 import org.apache.spark.sql.types.StructType
 
 /** A MERGE that tells its transaction which rows it reads. The parameters are those of Delta's
@@ -70,7 +70,7 @@ final class PolicedMerge(
   ): Unit = {
     super.prepareMergeSource(spark, source, condition, matched, notMatched, isInsertOnly)
     OptimisticTransaction.getActive().foreach {
-      case policed: InterlockTransaction => policed.scansFor(new MergeReads(this, getMergeSource))
+      case policed: InterlockTransaction => policed.scansFor(MatchedReads.of(this, getMergeSource))
       case _ =>
     }
   }

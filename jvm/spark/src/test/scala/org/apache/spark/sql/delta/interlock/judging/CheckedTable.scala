@@ -100,7 +100,7 @@ final class CheckedTable(spark: SparkSession) {
       snapshot,
       spark,
       replacesNull = true,
-      merge = None
+      matched = Nil
     )
     assert(commit.operationClass == later.operationClass, commit.operationClass)
     val checker = new InterlockConflictChecker(
