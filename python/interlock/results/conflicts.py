@@ -32,7 +32,8 @@ class ConflictRecord:
         scope: the partitions in which they met
         files: files in which they met, at most 5
         rows: rows that met, as JSON objects, at most 3
-        source_rows: rows of a MERGE's source that match them, likewise
+        source_rows: rows of the source that match them, likewise, for a MERGE or an INSERT of
+            what is absent
         predicate: its predicate that selected the rows or could not be decided, as SQL
         kind: Delta's name for the conflict, such as ConcurrentAppend
         condition: the condition in the error catalogue, Interlock's or Delta's

@@ -135,9 +135,7 @@ def merge(ids: Sequence[int], digit: int, p: int, *, updates: bool = True) -> St
             inserted=tuple(Row(i, str(digit), p) for i in ids if i not in there),
         )
 
-    source = " UNION ALL ".join(
-        f"SELECT {i} AS id, '{digit}' AS v, {nested_value(i)} AS s, {p} AS p" for i in ids
-    )
+    source = _keyed(ids, digit, p)
     update = "WHEN MATCHED THEN UPDATE SET v = concat(t.v, s.v) " if updates else ""
     return Statement(
         Heading.UPDATE,
@@ -145,6 +143,33 @@ def merge(ids: Sequence[int], digit: int, p: int, *, updates: bool = True) -> St
         "WHEN NOT MATCHED THEN INSERT (id, v, s, p) VALUES (s.id, s.v, s.s, s.p)",
         change,
         where=found,
+    )
+
+
+def insert_absent(ids: Sequence[int], digit: int, p: int, *, exists: bool) -> Statement:
+    """INSERT of the ids that the table does not have yet, by NOT EXISTS or an anti-join."""
+
+    def change(read: Rows, now: Rows) -> Change:
+        there = {row.id for row in read}
+        return Change(inserted=tuple(Row(i, str(digit), p) for i in ids if i not in there))
+
+    absent = (
+        "WHERE NOT EXISTS (SELECT 1 FROM {t} t WHERE t.id = new.id)"
+        if exists
+        else "LEFT ANTI JOIN {t} t ON t.id = new.id"
+    )
+    return Statement(
+        Heading.INSERT,
+        f"INSERT INTO {{t}} SELECT * FROM ({_keyed(ids, digit, p)}) new {absent}",
+        change,
+        where=Predicate("", lambda row: row.id in ids),
+    )
+
+
+def _keyed(ids: Sequence[int], digit: int, p: int) -> str:
+    """Return a query of rows with these ids."""
+    return " UNION ALL ".join(
+        f"SELECT {i} AS id, '{digit}' AS v, {nested_value(i)} AS s, {p} AS p" for i in ids
     )
 
 

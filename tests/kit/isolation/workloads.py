@@ -110,6 +110,7 @@ def _keys(chance: random.Random, number: int) -> Statement:
     makers: dict[Callable[[], Statement], int] = {
         lambda: statements.merge(ids, number, p): 6,
         lambda: statements.merge(ids, number, p, updates=False): 4,
+        lambda: statements.insert_absent(ids, number, p, exists=chance.random() < 0.5): 6,
         lambda: statements.delete(_id(ids[0])): 2,
         lambda: statements.move(_id(ids[0]), p): 2,
         lambda: _compaction(chance): 2,

@@ -11,7 +11,7 @@ package io.interlock.rules
   * @param rows
   *   a few of the overlapping rows, as JSON objects with the columns that the predicate names
   * @param sourceRows
-  *   for each of them a row of a MERGE's source that matches it, likewise
+  *   for each of them a row of the later job's source that matches it, likewise
   * @param predicate
   *   the later job's predicate that matched the rows or could not be decided, as SQL
   * @param undecided

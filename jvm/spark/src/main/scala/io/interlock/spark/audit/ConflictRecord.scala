@@ -72,7 +72,7 @@ final case class RecordedCommit(
   * @param rows
   *   overlapping rows, as JSON objects
   * @param sourceRows
-  *   rows of a MERGE's source that match them, likewise
+  *   rows of the commit's source that match them, likewise
   * @param predicate
   *   the commit's predicate that matched the rows or could not be decided, as SQL
   * @param undecided

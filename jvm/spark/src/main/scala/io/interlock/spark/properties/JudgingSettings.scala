@@ -8,7 +8,7 @@ import org.apache.spark.network.util.JavaUtils
 /** How much a commit may do to find out whether two jobs overlap.
   *
   * @param maxSourceRows
-  *   a MERGE's source of no more rows is compared with a winner's rows in the committing thread, a
+  *   a source of no more rows is compared with a winner's rows in the committing thread, a
   *   larger one by a Spark job for each winner
   * @param timeoutSeconds
   *   a comparison of rows is cancelled after this time, and the commit fails
