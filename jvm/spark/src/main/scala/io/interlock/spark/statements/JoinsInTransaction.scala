@@ -80,7 +80,7 @@ final class JoinsInTransaction(session: SparkSession) extends Rule[LogicalPlan]
     }
   }
 
-  /** What a plan selects rows and columns of. */
+  /** The relation of which a plan selects rows and columns. */
   private object Rows {
     def unapply(plan: LogicalPlan): Some[LogicalPlan] = plan match {
       case Project(_, Rows(table)) => Some(table)

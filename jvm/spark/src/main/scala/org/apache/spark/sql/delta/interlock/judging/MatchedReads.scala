@@ -31,14 +31,13 @@ import org.apache.spark.sql.execution.columnar.InMemoryRelation
   *   whether the source has the same rows when it is read again
   */
 final class MatchedReads(
-    users: classic.SparkSession,
+    session: classic.SparkSession,
     source: LogicalPlan,
     target: LogicalPlan,
     on: Expression,
     othersRead: Option[Expression] = None,
     isPinned: => Boolean = true
 ) extends AliasHelper {
-  private lazy val session = RowsOfFiles.session(users)
   private val onColumns = onTable(on)
   private val condition = Decidable.replaced(onColumns)
   private val isOfTarget: Attribute => Boolean = !source.outputSet.contains(_)
@@ -97,10 +96,11 @@ final class MatchedReads(
     * statement meets the first winner.
     */
   private lazy val inMemory: Option[SourceRows] = {
-    val most = JudgingSettings.of(session.conf.getOption).maxSourceRows.min(Int.MaxValue - 1)
+    val own = RowsOfFiles.session(session)
+    val most = JudgingSettings.of(own.conf.getOption).maxSourceRows.min(Int.MaxValue - 1)
     val columns = Limit(Literal(most + 1), Project(sourceColumns, source))
-    val query = DataFrameUtils.ofRows(session, columns).queryExecution
-    val rows = JudgingJob.run(session)(query.executedPlan.executeCollect())
+    val query = DataFrameUtils.ofRows(own, columns).queryExecution
+    val rows = JudgingJob.run(own)(query.executedPlan.executeCollect())
     Option.when(rows.length <= most)(
       new SourceRows(targetColumns, sourceColumns, condition, rows)
     ).filter(_.mostPerKey <= MatchedReads.MostCompared)
