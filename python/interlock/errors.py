@@ -144,6 +144,7 @@ class ConflictError(InterlockError):
         files: files in which the two met, at most 5
         rows: rows that met, as JSON objects, at most 3
         predicate: the losing job's predicate that selected the rows or could not be decided, as SQL
+        phase: "before writing" if the job was stopped before it wrote; None at its commit
 
     """
 
@@ -163,6 +164,7 @@ class ConflictError(InterlockError):
     rows: tuple[str, ...] = ()
     source_rows: tuple[str, ...] = ()
     predicate: str | None = None
+    phase: str | None = None
 
 
 _CONFLICT_FIELDS = {
@@ -184,6 +186,7 @@ _CONFLICT_FIELDS = {
     "rows": "rows",
     "sourceRows": "source_rows",
     "predicate": "predicate",
+    "phase": "phase",
 }
 
 

@@ -1,7 +1,5 @@
-"""A gate for another transaction of a thread than the first, which `PhaseGate` holds.
-
-Work that Delta does after a commit on the committing thread, such as auto compaction, is the
-second.
+"""Gates at other places than that of `PhaseGate`, which holds a thread's first transaction when it
+has written its data, before its commit.
 """
 
 from __future__ import annotations
@@ -15,8 +13,8 @@ from pyspark.sql import SparkSession
 WAIT_SECONDS = 60
 
 
-class SecondTransactionGate:
-    """Stops the second transaction of a thread after its data is written and before its commit."""
+class _Gate:
+    """An observer of a thread's transactions that can hold one of them."""
 
     def __init__(self, spark: SparkSession) -> None:
         start: Any = ensure_callback_server_started
@@ -24,7 +22,6 @@ class SecondTransactionGate:
         jvm: Any = spark._jvm
         self._observers = jvm.org.apache.spark.sql.delta.TransactionExecutionObserver
         self._before: Any = None
-        self._prepared = 0
         self._arrived = threading.Event()
         self._opened = threading.Event()
 
@@ -37,11 +34,16 @@ class SecondTransactionGate:
         """Remove it from the calling thread."""
         self._observers.setObserver(self._before)
 
-    def await_arrival(self) -> None:
-        assert self._arrived.wait(WAIT_SECONDS), "no second transaction came to its commit"
+    def awaitArrival(self, millis: int) -> bool:  # noqa: N802
+        """Wait so many milliseconds for a transaction to come; return whether one has."""
+        return self._arrived.wait(millis / 1000)
 
     def open(self) -> None:
         self._opened.set()
+
+    def _hold(self) -> None:
+        self._arrived.set()
+        self._opened.wait(WAIT_SECONDS)
 
     # What follows is called by the JVM, under the names of Delta's interface.
 
@@ -49,13 +51,9 @@ class SecondTransactionGate:
         return make.apply()
 
     def preparingCommit(self, prepare: Any) -> Any:  # noqa: N802
-        self._prepared += 1
-        if self._prepared == 2:
-            self._arrived.set()
-            self._opened.wait(WAIT_SECONDS)
         return prepare.apply()
 
-    def createChild(self) -> SecondTransactionGate:  # noqa: N802
+    def createChild(self) -> _Gate:  # noqa: N802
         return self
 
     def beginDoCommit(self) -> None: ...  # noqa: N802
@@ -70,3 +68,36 @@ class SecondTransactionGate:
 
     class Java:
         implements = ("org.apache.spark.sql.delta.TransactionExecutionObserver",)
+
+
+class SecondTransactionGate(_Gate):
+    """Stops the second transaction of a thread after its data is written and before its commit.
+
+    Work that Delta does after a commit on the committing thread, such as auto compaction, is the
+    second.
+    """
+
+    def __init__(self, spark: SparkSession) -> None:
+        super().__init__(spark)
+        self._prepared = 0
+
+    def await_arrival(self) -> None:
+        assert self.awaitArrival(WAIT_SECONDS * 1000), "no second transaction came to its commit"
+
+    def preparingCommit(self, prepare: Any) -> Any:  # noqa: N802
+        self._prepared += 1
+        if self._prepared == 2:
+            self._hold()
+        return super().preparingCommit(prepare)
+
+
+class StartGate(_Gate):
+    """Stops the first transaction of a thread when it has the version that it reads, and has read
+    and written nothing.
+    """
+
+    def startingTransaction(self, make: Any) -> Any:  # noqa: N802
+        begun = super().startingTransaction(make)
+        if not self._arrived.is_set():
+            self._hold()
+        return begun

@@ -46,10 +46,10 @@ KEPT = 3  # in the quick run; a soak keeps every 25th table
 class Laboratory:
     """Runs histories on tables of their own, of which it keeps some."""
 
-    def __init__(self, spark: SparkSession, folder: Path) -> None:
+    def __init__(self, spark: SparkSession, folder: Path, runner: Runner | None = None) -> None:
         self._spark = spark
         self._tables = Templates(spark, folder)
-        self._runner = Runner(spark)
+        self._runner = runner or Runner(spark)
         self.kept: list[tuple[Table, History, Replay]] = []
 
     def run(self, wanted: History) -> tuple[Table, Replay]:

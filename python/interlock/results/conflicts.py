@@ -38,6 +38,7 @@ class ConflictRecord:
         kind: Delta's name for the conflict, such as ConcurrentAppend
         condition: the condition in the error catalogue, Interlock's or Delta's
         message: the error's message
+        phase: "before writing" if it was stopped before it wrote, None at its commit
         user: who ran it
         session: the session that ran it
         application: Spark's id of the application
@@ -69,6 +70,7 @@ class ConflictRecord:
     kind: str | None
     condition: str | None
     message: str | None
+    phase: str | None
     user: str | None
     session: str | None
     application: str | None

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any
@@ -38,10 +38,24 @@ class Ended:
     result: dict[str, Any]
 
 
-class Runner:
-    """Runs histories in a session, and in others for jobs with settings of their own."""
+def _phase_gate(spark: SparkSession) -> Any:
+    jvm: Any = spark._jvm
+    return jvm.io.interlock.spark.PhaseGate()
 
-    def __init__(self, spark: SparkSession) -> None:
+
+class Runner:
+    """Runs histories in a session, and in others for jobs with settings of their own.
+
+    Args:
+        spark: the session
+        gate: makes the gate at which a job waits for its turn
+
+    """
+
+    def __init__(
+        self, spark: SparkSession, gate: Callable[[SparkSession], Any] = _phase_gate
+    ) -> None:
+        self._gate = gate
         self._sessions: dict[tuple[tuple[str, str], ...], SparkSession] = {(): spark}
 
     def run(self, jobs: Sequence[Planned], table: Table) -> tuple[Ended, ...]:
@@ -56,7 +70,7 @@ class Runner:
                     for index, planned in enumerate(jobs):
                         if planned.pin == turn and planned.job.by_hand is None:
                             session = self._session(planned.job)
-                            held[index] = _Held(threads, session, planned.job, table)
+                            held[index] = _Held(threads, session, planned.job, table, self._gate)
                             held[index].await_arrival()
                     assert latest_version(table) == latest, "a held job made a version"
                     by_hand = jobs[turn].job.by_hand
@@ -88,10 +102,14 @@ class _Held:
     """A job on a thread of its own, behind a gate."""
 
     def __init__(
-        self, threads: ThreadPoolExecutor, session: SparkSession, job: Job, table: Table
+        self,
+        threads: ThreadPoolExecutor,
+        session: SparkSession,
+        job: Job,
+        table: Table,
+        gate: Callable[[SparkSession], Any],
     ) -> None:
-        jvm: Any = session._jvm
-        self.gate = jvm.io.interlock.spark.PhaseGate()
+        self.gate = gate(session)
         self._read = latest_version(table)
         self._arrived = False
         self._sql = job.sql.format(t=table)

@@ -119,14 +119,16 @@ final class CommitQueue private[coordinator] (
     * large to keep are waited for; afterwards they can be read from the log.
     */
   def view(from: Long): View = {
-    def now = synchronized(state.view(from))
-    val known = now
-    if (known.reachesEnd || !isTaken(from + known.commits.size)) known
+    val now = known(from)
+    if (now.reachesEnd || !isTaken(from + now.commits.size)) now
     else {
-      isSettled(known.generation): Unit
-      now
+      isSettled(now.generation): Unit
+      known(from)
     }
   }
+
+  /** The same without waiting: those that are too large to keep are missing. */
+  def known(from: Long): View = synchronized(state.view(from))
 
   /** The commits from version `from` on that are known to be in the log. */
   def settled(from: Long): Seq[CommitBody] = synchronized(state.settled(from))

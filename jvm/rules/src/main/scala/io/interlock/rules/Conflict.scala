@@ -18,6 +18,8 @@ package io.interlock.rules
   *   why the later job fails, as a clause
   * @param overlap
   *   for verdicts that compare files or rows: where the two overlap
+  * @param beforeWriting
+  *   whether the job was stopped before it wrote its files
   */
 final case class Conflict(
     kind: ConflictKind.Raised,
@@ -34,8 +36,13 @@ final case class Conflict(
     table: String,
     txnId: String,
     why: String,
-    overlap: Option[Overlap] = None
-)
+    overlap: Option[Overlap] = None,
+    beforeWriting: Boolean = false
+) {
+
+  /** When the job lost, if not at its commit. */
+  def phase: Option[String] = Option.when(beforeWriting)("before writing")
+}
 
 object Conflict {
 

@@ -81,6 +81,8 @@ final case class RecordedCommit(
   *   Delta's name for the conflict, such as ConcurrentAppend
   * @param condition
   *   the error's condition, Interlock's or Delta's
+  * @param phase
+  *   when it lost, if not at its commit
   */
 final case class Rejected(
     commit: RecordedCommit,
@@ -98,6 +100,7 @@ final case class Rejected(
     condition: Option[String],
     sqlState: Option[String],
     message: Option[String],
+    phase: Option[String],
     session: Option[String],
     application: Option[String]
 ) extends ConflictRecord {
@@ -195,6 +198,7 @@ object ConflictRecord {
     Column("kind", StringType, rejected(_.kind)),
     Column("condition", StringType, rejected(_.condition)),
     Column("message", StringType, rejected(_.message)),
+    Column("phase", StringType, rejected(_.phase)),
     Column("user", StringType, _.commit.user),
     Column("session", StringType, rejected(_.session)),
     Column("application", StringType, rejected(_.application)),

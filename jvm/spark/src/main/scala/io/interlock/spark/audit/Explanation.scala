@@ -82,7 +82,8 @@ final case class Explanation(
       advice.fold("")(found => s"Layout: ${found.layout}"),
       advice.fold("")(found => s"Run it again? ${found.retry}"),
       commit.millis.fold("")(millis =>
-        s"Work lost: $millis ms of running time, and ${commit.bytes.getOrElse(0L)} bytes of data files."
+        s"Work lost: $millis ms of running time, and ${commit.bytes.getOrElse(0L)} bytes of data files." +
+          rejected.phase.fold("")(phase => s" It was stopped $phase.")
       ),
       s"By ${known(commit.user)}, application ${known(rejected.application)}, " +
         s"session ${known(rejected.session)}."

@@ -98,6 +98,7 @@ object RecordJson {
       condition = text("condition"),
       sqlState = text("sqlState"),
       message = text("message"),
+      phase = text("phase"),
       session = text("session"),
       application = text("application")
     )

@@ -48,6 +48,7 @@ final private[errors] case class Rendered(conflict: Conflict, others: Seq[String
     "why" -> conflict.why
   ) ++ conflict.winnerClass.map("winnerClass" -> _.name) ++
     conflict.winnerOperation.map("winnerOperation" -> _) ++
+    conflict.phase.map("phase" -> _) ++
     conflict.overlap.toSeq.flatMap(found =>
       Seq(
         "files" -> found.files,

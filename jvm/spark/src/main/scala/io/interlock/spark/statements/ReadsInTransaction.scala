@@ -1,17 +1,13 @@
 package io.interlock.spark.statements
 
-import scala.util.Try
-
-import io.interlock.spark.properties.TableProperties
 import org.apache.spark.sql.catalyst.expressions.SubqueryExpression
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan
 import org.apache.spark.sql.catalyst.rules.Rule
-import org.apache.spark.sql.delta.commands.MergeIntoCommand
 import org.apache.spark.sql.delta.commands.cdc.CDCReader.DeltaCDFRelation
 import org.apache.spark.sql.delta.files.{TahoeFileIndex, TahoeLogFileIndex}
 import org.apache.spark.sql.delta.interlock.judging.UnplannedScan
 import org.apache.spark.sql.delta.interlock.ranges.RangeFileIndex
-import org.apache.spark.sql.delta.interlock.transaction.{InterlockTransaction, PolicedMerge}
+import org.apache.spark.sql.delta.interlock.transaction.{InterlockTransaction, PolicedCommands}
 import org.apache.spark.sql.delta.stats.PreparedDeltaFileIndex
 import org.apache.spark.sql.delta.{DeltaLog, OptimisticTransaction, Snapshot}
 import org.apache.spark.sql.execution.columnar.InMemoryRelation
@@ -27,7 +23,7 @@ import org.apache.spark.sql.execution.datasources.{FileIndex, HadoopFsRelation, 
 object ReadsInTransaction extends Rule[LogicalPlan] {
 
   override def apply(plan: LogicalPlan): LogicalPlan = plan match {
-    case command: RunnableCommand => policed(command).transformExpressions {
+    case command: RunnableCommand => PolicedCommands.of(command).transformExpressions {
         case query: SubqueryExpression =>
           query.withNewPlan(withFiles(query.plan) {
             case table: TahoeLogFileIndex if isKept(table) => UnplannedScan(table)
@@ -41,19 +37,9 @@ object ReadsInTransaction extends Rule[LogicalPlan] {
       }
   }
 
-  private def policed(command: RunnableCommand): LogicalPlan = command match {
-    case policed: PolicedMerge => policed
-    case merge: MergeIntoCommand if judgesReads(merge.targetFileIndex) => PolicedMerge.of(merge)
-    case _ => command
-  }
-
   /** Whether scans of the table are kept: only if its policy judges by what was read. */
   private def isKept(table: TahoeLogFileIndex): Boolean =
-    !table.isTimeTravelQuery && judgesReads(table)
-
-  private def judgesReads(table: TahoeFileIndex): Boolean =
-    Try(TableProperties.policyOf(table.metadata.configuration)).toOption.flatten
-      .exists(_.judgesReads)
+    !table.isTimeTravelQuery && PolicedCommands.policyOf(table).exists(_.judgesReads)
 
   private def withFiles(plan: LogicalPlan)(
       other: PartialFunction[FileIndex, FileIndex]

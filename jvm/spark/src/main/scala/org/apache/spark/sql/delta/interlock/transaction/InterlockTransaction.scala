@@ -13,7 +13,7 @@ import org.apache.spark.sql.delta.DeltaOperations.Operation
 import org.apache.spark.sql.delta._
 import org.apache.spark.sql.delta.actions._
 import org.apache.spark.sql.delta.coordinatedcommits._
-import org.apache.spark.sql.delta.interlock.judging.{GovernedCommit, ReadRows}
+import org.apache.spark.sql.delta.interlock.judging.ReadRows
 import org.apache.spark.sql.delta.interlock.log.Committer
 import org.apache.spark.sql.delta.interlock.transaction.CommitState.Made
 
@@ -45,6 +45,27 @@ class InterlockTransaction(log: DeltaLog, catalogTable: Option[CatalogTable], sn
 
   private def inQueue = coordinated.filter(_ => judged.exists(_.isCommitting))
 
+  // ---- before the commit ----
+
+  override protected def endIfLost(statement: Unwritten): Unit = for {
+    policy <- rules.policy
+    own <- coordinated
+    commit = governedBy(policy, statement.op, Nil)
+    verdict = new EarlyVerdict(this, statement, commit, own.queue, resolveAgainstWinningCommit)
+    conflict <- verdict.conflict(listedSince)
+  } {
+    governed = Some(commit)
+    val failures = new CommitFailures(this, rules, verdict.audit)
+    committing(statement.op, failures.raised(statement.op, Nil, _))(throw conflict)
+  }
+
+  /** The commits in the log behind the version that was read. */
+  private def listedSince: Seq[FileStatus] = deltaLog.getUpdatedLogSegment(
+    preCommitLogSegment,
+    readSnapshotTableCommitCoordinatorClientOpt,
+    catalogTable
+  )._2
+
   // ---- commit ----
 
   override protected def commitImpl(
@@ -53,8 +74,7 @@ class InterlockTransaction(log: DeltaLog, catalogTable: Option[CatalogTable], sn
       canSkipEmptyCommits: Boolean,
       tags: Map[String, String]
   ): Option[Long] = committing(op, failures.raised(op, actions, _)) {
-    governed = rules.policyOf(op, metadata)
-      .map(GovernedCommit(_, op, actions, snapshot, spark, replacesNull, matched))
+    governed = rules.policyOf(op, metadata).map(governedBy(_, op, actions))
     governed.fold(super.commitImpl(actions, op, canSkipEmptyCommits, tags)) { commit =>
       rules.refuse(commit, actions)
       if (readsUntracked && commit.countsReads) readWholeTable()

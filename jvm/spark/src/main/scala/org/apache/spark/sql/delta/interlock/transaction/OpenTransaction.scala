@@ -1,5 +1,6 @@
 package org.apache.spark.sql.delta.interlock.transaction
 
+import io.interlock.rules.Policy
 import org.apache.spark.sql.catalyst.catalog.CatalogTable
 import org.apache.spark.sql.catalyst.expressions.Expression
 import org.apache.spark.sql.delta.DeltaOperations.Operation
@@ -69,16 +70,24 @@ abstract private[transaction] class OpenTransaction(
       shouldRewriteFilter: Boolean
   ): Unit = {
     rules.refuseOthers()
-    super.trackReadPredicates(filters, partitionOnly, shouldRewriteFilter)
-    for (reads <- nextReads; read <- predicates.lastOption) matched :+= MatchedScan(read, reads)
-    nextReads = None
+    if (!isJudging) {
+      super.trackReadPredicates(filters, partitionOnly, shouldRewriteFilter)
+      for (reads <- nextReads; read <- predicates.lastOption) matched :+= MatchedScan(read, reads)
+      nextReads = None
+    }
   }
+
+  override def trackFilesRead(files: Seq[AddFile]): Unit =
+    if (!isJudging) super.trackFilesRead(files)
 
   override def filesForScan(filters: Seq[Expression], keepNumRecords: Boolean): DeltaScan = {
     val scan = super.filesForScan(filters, keepNumRecords)
-    planned ++= predicates.lastOption.map(scan -> _)
+    if (!isJudging) planned ++= predicates.lastOption.map(scan -> _)
     scan
   }
+
+  /** Whether the statement is judged before it writes. What is read for that does not count. */
+  @volatile private var isJudging = false
 
   private def predicates = readPredicates.toArray(Array.empty[DeltaTableReadPredicate]).toVector
 
@@ -88,7 +97,7 @@ abstract private[transaction] class OpenTransaction(
   private var planned = Vector.empty[(DeltaScan, DeltaTableReadPredicate)]
 
   /** The scans of which only matching rows count. */
-  protected var matched = Vector.empty[MatchedScan]
+  private var matched = Vector.empty[MatchedScan]
 
   /** Tells what the next scan of the table is for. */
   def scansFor(reads: MatchedReads): Unit = nextReads = Some(reads)
@@ -101,10 +110,32 @@ abstract private[transaction] class OpenTransaction(
   @volatile protected var readsUntracked = false
 
   /** Reports such a read; it counts as a read of the whole table. */
-  def alsoReads(): Unit = readsUntracked = true
+  def alsoReads(): Unit = if (!isJudging) readsUntracked = true
 
   /** Whether a dynamic overwrite also replaces partitions with a NULL value. */
-  protected var replacesNull = true
+  private var replacesNull = true
+
+  /** An UPDATE, DELETE or MERGE that has written nothing yet. */
+  private var unwritten: Option[Unwritten] = None
+
+  /** Tells that the statement changes rows, and has written nothing when it calls `writeFiles`. */
+  def changes(statement: Unwritten): Unit = unwritten = Some(statement)
+
+  /** Ends a statement that has lost already.
+    *
+    * @throws DeltaConcurrentModificationException
+    *   the conflict that its commit would raise
+    */
+  protected def endIfLost(statement: Unwritten): Unit
+
+  private[transaction] def judging[A](judge: => A): A = {
+    isJudging = true
+    try judge
+    finally isJudging = false
+  }
+
+  protected def governedBy(policy: Policy, op: Operation, actions: Seq[Action]): GovernedCommit =
+    GovernedCommit(policy, op, actions, snapshot, spark, replacesNull, matched)
 
   override def writeFiles(
       data: Dataset[_],
@@ -113,6 +144,9 @@ abstract private[transaction] class OpenTransaction(
       constraints: Seq[Constraint]
   ): Seq[FileAction] = {
     if (options.flatMap(_.useNullIntolerantEqualityWithDPO).contains(true)) replacesNull = false
+    val first = unwritten
+    unwritten = None
+    first.foreach(endIfLost)
     writes.run(data, isOptimize)(super.writeFiles(_, options, isOptimize, constraints))
   }
 
@@ -142,6 +176,16 @@ abstract private[transaction] class OpenTransaction(
       op: Operation
   ): IsolationLevel =
     rules.isolation(super.getIsolationLevelToUse(actions, op), governed, metadata)
+
+  /** The level of a commit by what is known before it has actions. */
+  private[transaction] def isolationOf(
+      statement: Unwritten,
+      commit: GovernedCommit
+  ): IsolationLevel = rules.isolation(
+    if (statement.changesData) Serializable else super.getIsolationLevelToUse(Nil, statement.op),
+    Some(commit),
+    metadata
+  )
 
   override protected def getAssertDeletionVectorWellFormedFunc(
       session: SparkSession,

@@ -6,15 +6,17 @@ import org.apache.spark.sql.SparkSession
 import org.apache.spark.sql.catalyst.catalog.CatalogTable
 import org.apache.spark.sql.catalyst.expressions.Expression
 import org.apache.spark.sql.catalyst.plans.logical._
-import org.apache.spark.sql.delta.OptimisticTransaction
+import org.apache.spark.sql.delta.actions.{AddFile, FileAction}
 import org.apache.spark.sql.delta.commands.MergeIntoCommand
+import org.apache.spark.sql.delta.commands.merge.DeduplicateCDFDeletes
 import org.apache.spark.sql.delta.commands.merge.MergeIntoMaterializeSourceReason.MergeIntoMaterializeSourceReason
 import org.apache.spark.sql.delta.files.TahoeFileIndex
 import org.apache.spark.sql.delta.interlock.judging.MatchedReads
+import org.apache.spark.sql.delta.{DeltaOperations, OptimisticTransaction}
 import org.apache.spark.sql.types.StructType
 
-/** A MERGE that tells its transaction which rows it reads. The parameters are those of Delta's
-  * command.
+/** A MERGE that tells its transaction that it changes rows, and which rows it reads. The parameters
+  * are those of Delta's command.
   */
 final class PolicedMerge(
     from: LogicalPlan,
@@ -44,21 +46,23 @@ final class PolicedMerge(
 
   override protected def logName: String = classOf[MergeIntoCommand].getName
 
+  private def judgesReads: Boolean = PolicedCommands.policyOf(index).exists(_.judgesReads)
+
   /** A conflict is no fault of the MERGE, and reaches its caller. */
   override protected def logError(entry: LogEntry, error: Throwable): Unit = error match {
     case _: InterlockConflict =>
     case _ => super.logError(entry, error)
   }
 
-  /** Delta reads the source of a MERGE that only inserts once, and so does not materialise it. Here
-    * it may be read again when the MERGE commits.
+  /** Delta reads the source of a MERGE that only inserts once, and so does not materialise it. Under
+    * a policy that judges by reads it may be read again when the MERGE is judged.
     */
   override protected def shouldMaterializeSource(
       spark: SparkSession,
       source: LogicalPlan,
       isInsertOnly: Boolean
   ): (Boolean, MergeIntoMaterializeSourceReason) =
-    super.shouldMaterializeSource(spark, source, isInsertOnly = false)
+    super.shouldMaterializeSource(spark, source, isInsertOnly && !judgesReads)
 
   override protected def prepareMergeSource(
       spark: SparkSession,
@@ -70,10 +74,36 @@ final class PolicedMerge(
   ): Unit = {
     super.prepareMergeSource(spark, source, condition, matched, notMatched, isInsertOnly)
     OptimisticTransaction.getActive().foreach {
-      case policed: InterlockTransaction => policed.scansFor(MatchedReads.of(this, getMergeSource))
+      case policed: InterlockTransaction =>
+        policed.changes(Unwritten(asOperation, changesData = false))
+        if (judgesReads) policed.scansFor(MatchedReads.of(this, getMergeSource))
       case _ =>
     }
   }
+
+  /** Writes the files of a MERGE that has found rows which match.
+    *
+    * @param writesUnmodifiedRows
+    *   whether the files in which it found them are written anew
+    */
+  override protected def writeAllChanges(
+      spark: SparkSession,
+      transaction: OptimisticTransaction,
+      found: Seq[AddFile],
+      deletes: DeduplicateCDFDeletes,
+      writesUnmodifiedRows: Boolean
+  ): Seq[FileAction] = {
+    val changesMatches = isMatchedOnly ||
+      notMatchedBySource.isEmpty && matched.exists(_.condition.isEmpty)
+    transaction match {
+      case policed: InterlockTransaction =>
+        policed.changes(Unwritten(asOperation, writesUnmodifiedRows || changesMatches))
+      case _ =>
+    }
+    super.writeAllChanges(spark, transaction, found, deletes, writesUnmodifiedRows)
+  }
+
+  private def asOperation = DeltaOperations.Merge(Some(on), Nil, Nil, Nil)
 }
 
 object PolicedMerge {

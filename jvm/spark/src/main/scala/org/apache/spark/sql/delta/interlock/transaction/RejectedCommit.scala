@@ -61,6 +61,7 @@ final private[transaction] class RejectedCommit(
       condition = Option(conflict).collect { case told: SparkThrowable => told.getCondition },
       sqlState = ours.map(_.getSqlState),
       message = Some(conflict.getMessage),
+      phase = byPolicy.flatMap(_.phase),
       session = Some(who.session),
       application = Some(who.application)
     )
