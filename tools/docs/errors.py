@@ -15,7 +15,7 @@ conflict is one of Delta's public exceptions (`io.delta.exceptions`), and in Pyt
 _ATTRIBUTES = """\
 The Python errors have the attributes `condition`, `sqlstate`, `policy`, `rule`, `winner_class`,
 `operation_class`, `winner_operation`, `operation`, `read_version`, `winner_version`, `scope`,
-`table`, `why`, `txn_id`, `files`, `rows` and `predicate`; on the JVM `conflictJson()` of
+`table`, `why`, `txn_id`, `files`, `rows`, `predicate` and `phase`; on the JVM `conflictJson()` of
 `io.interlock.spark.errors.InterlockConflict` has the same. `Table.explain(error)` tells all that is
 known: [conflicts.md](conflicts.md).
 
