@@ -119,16 +119,16 @@ final class CommitQueue private[coordinator] (
     * large to keep are waited for; afterwards they can be read from the log.
     */
   def view(from: Long): View = {
-    val now = known(from)
-    if (now.reachesEnd || !isTaken(from + now.commits.size)) now
+    val known = inMemory(from)
+    if (known.reachesEnd || !isTaken(from + known.commits.size)) known
     else {
-      isSettled(now.generation): Unit
-      known(from)
+      isSettled(known.generation): Unit
+      inMemory(from)
     }
   }
 
   /** The same without waiting: those that are too large to keep are missing. */
-  def known(from: Long): View = synchronized(state.view(from))
+  def inMemory(from: Long): View = synchronized(state.view(from))
 
   /** The commits from version `from` on that are known to be in the log. */
   def settled(from: Long): Seq[CommitBody] = synchronized(state.settled(from))

@@ -80,7 +80,7 @@ final private[transaction] class EarlyVerdict(
     * unless this process made the last of them.
     */
   private def missed(list: => Seq[FileStatus]): Seq[FileStatus] = {
-    val view = queue.known(next)
+    val view = queue.inMemory(next)
     val known = view.commits.takeWhile(_.isThere)
     if (view.reachesEnd) {
       winners.expect(new MissedCommits(table.log, known))
