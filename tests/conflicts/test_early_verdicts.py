@@ -309,7 +309,7 @@ class Twice:
 
 
 QUICK = [
-    ("write_serializable", "keys", 491, False),
+    ("write_serializable", "keys", 1, False),
     ("serializable", "own reads", 485, True),
     ("row_serializable", "own reads", 530, False),
     ("maxcompute_delta", "keys", 649, False),
