@@ -1,6 +1,6 @@
 """What Interlock costs where nobody else writes, against stock Delta, side by side.
 
-    python -m benchmarks.overhead [--repetitions 30]
+    python -m benchmarks.overhead [--repetitions 30] [--policy maxcompute_delta]
 
 Three sessions, each in a process of its own, run the same statements on tables of their own, in
 turn and with the first place going round, so that whatever slows the machine slows all of them:
@@ -20,12 +20,12 @@ import statistics
 import sys
 import tempfile
 import time
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from tests.kit.driver_process import DriverProcess, driver_processes
 
-POLICY = "maxcompute_delta"
 REQUIRED = {
     "delta.enableRowTracking": "true",
     "delta.enableInCommitTimestamps": "true",
@@ -66,8 +66,6 @@ class Contender:
 
 PLAIN = Contender("plain", "stock", {"delta.enableDeletionVectors": "false"})
 PROPERTIES = Contender("properties", "stock", {**PLAIN.properties, **REQUIRED})
-INTERLOCK = Contender("interlock", "interlock", {**PLAIN.properties, "interlock.policy": POLICY})
-CONTENDERS = (PLAIN, PROPERTIES, INTERLOCK)
 
 
 class Runner:
@@ -113,17 +111,20 @@ def main() -> None:
     parser = argparse.ArgumentParser(description="Interlock's overhead without contention.")
     parser.add_argument("--repetitions", type=int, default=30, help="rounds that count")
     parser.add_argument("--warm-up", type=int, default=8, help="rounds before them")
+    parser.add_argument("--policy", default="maxcompute_delta", help="of Interlock's tables")
     arguments = parser.parse_args()
+    with_policy = {**PLAIN.properties, "interlock.policy": arguments.policy}
+    contenders = (PLAIN, PROPERTIES, Contender("interlock", "interlock", with_policy))
     with tempfile.TemporaryDirectory() as folder:
-        runners = measure(Path(folder), arguments.warm_up + arguments.repetitions)
+        runners = measure(Path(folder), contenders, arguments.warm_up + arguments.repetitions)
     print_table(runners, skip=arguments.warm_up)
 
 
-def measure(folder: Path, rounds: int) -> dict[str, Runner]:
+def measure(folder: Path, contenders: Sequence[Contender], rounds: int) -> dict[str, Runner]:
     """Run all rounds and return the runners by name."""
-    kinds = [contender.kind for contender in CONTENDERS]
+    kinds = [contender.kind for contender in contenders]
     with driver_processes(folder, *kinds, settings=SETTINGS) as drivers:
-        runners = [Runner(c, d, folder) for c, d in zip(CONTENDERS, drivers, strict=True)]
+        runners = [Runner(c, d, folder) for c, d in zip(contenders, drivers, strict=True)]
         for runner in runners:
             runner.create_tables()
         for number in range(rounds):
@@ -138,12 +139,12 @@ def measure(folder: Path, rounds: int) -> dict[str, Runner]:
 
 def print_table(runners: dict[str, Runner], *, skip: int) -> None:
     """Print the medians in milliseconds and the ratios."""
-    heads = ["statement", *(c.name for c in CONTENDERS), "overhead", "cost of properties"]
+    heads = ["statement", *runners, "overhead", "cost of properties"]
     rows = [heads]
     for name in STATEMENTS:
-        times = {c.name: runners[c.name].seconds(name, skip=skip) for c in CONTENDERS}
+        times = {key: runner.seconds(name, skip=skip) for key, runner in runners.items()}
         medians = [f"{statistics.median(seconds) * 1000:.0f} ms" for seconds in times.values()]
-        overhead = ratio(times[INTERLOCK.name], times[PROPERTIES.name])
+        overhead = ratio(times["interlock"], times[PROPERTIES.name])
         cost = ratio(times[PROPERTIES.name], times[PLAIN.name])
         rows.append([name, *medians, overhead, cost])
     widths = [max(len(row[column]) for row in rows) for column in range(len(heads))]

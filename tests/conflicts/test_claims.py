@@ -83,7 +83,7 @@ def test_who_waits(
     before, other = rows(spark, table), spark.newSession()
     with (
         log_of(spark, GATE) as log,
-        interlock.table(spark, str(table)).claim(partition=partition, minutes=10) as claim,
+        interlock.table(spark, str(table)).claim(partition=partition, minutes=1) as claim,
         running(lambda: other.sql(statement.format(t=table))) as (job,),
     ):
         if waits:
@@ -128,7 +128,7 @@ def test_a_claim_waits_for_an_earlier_one(spark: SparkSession, table_path: Path)
         interlock.table(session, str(table)) for session in (spark, spark.newSession())
     )
     with (
-        first.claim(partition={"p": 1}) as claim,
+        first.claim(partition={"p": 1}, minutes=1) as claim,
         second.claim(partition={"p": 2}),
         running(second.claim) as (whole,),
     ):
@@ -146,8 +146,8 @@ def test_of_two_jobs_with_claims_the_earlier_goes_first(
     x3 = f"UPDATE {table} SET v = 'X' WHERE id = 3 AND p = 2"
     with (
         log_of(spark, GATE) as log,
-        interlock.table(spark, str(table)).claim(partition={"p": 1}) as first,
-        interlock.table(other, str(table)).claim(partition={"p": 2}),
+        interlock.table(spark, str(table)).claim(partition={"p": 1}, minutes=1) as first,
+        interlock.table(other, str(table)).claim(partition={"p": 2}, minutes=1),
         running(lambda: other.sql(X1.format(t=table))) as (later,),
     ):
         soon(lambda: WAITS in str(log))
@@ -232,14 +232,17 @@ def test_a_second_run_is_not_made_to_lose(spark: SparkSession, table_path: Path)
             lambda: race(spark, sql_job(X1.format(t=table)), interlock.Job("again", lose_once))
         ) as (both,),
     ):
-        soon((gate / "2").exists)
-        (shown,) = interlock.table(spark, str(table)).claims()
-        with running(lambda: spark.newSession().sql(later)) as (last,):
-            soon(lambda: WAITS in str(log))
-            assert latest_version(table) == 2
+        try:
+            soon((gate / "2").exists)
+            (shown,) = interlock.table(spark, str(table)).claims()
+            with running(lambda: spark.newSession().sql(later)) as (last,):
+                soon(lambda: WAITS in str(log))
+                assert latest_version(table) == 2
+                (gate / "go").touch()
+                with pytest.raises(ConflictError, match="version 3"):
+                    last.result()
+        finally:
             (gate / "go").touch()
-            with pytest.raises(ConflictError, match="version 3"):
-                last.result()
         first, second = both.result()
     assert (first.error, second.error) == (None, None)
     assert (shown.operation_class, shown.partitions) == ("MUTATE", ({"p": "1"},))
