@@ -59,8 +59,8 @@ class Claim:
 
     def release(self) -> bool:
         """End the claim; return False if it had ended."""
-        given = f"table => {literal(self.table.sql_name)}, claim => {literal(self.id)}"
-        released: bool = run(self.table.spark, f"CALL interlock.release({given})").collect()[0][0]
+        statement = f"CALL interlock.release({literal(self.id)})"
+        released: bool = run(self.table.spark, statement).collect()[0][0]
         return released
 
     def __enter__(self) -> Claim:

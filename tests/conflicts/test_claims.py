@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -114,6 +115,54 @@ def test_the_session_of_a_claim_does_not_wait(spark: SparkSession, table_path: P
     assert claim.until - shown.since < timedelta(minutes=6)
 
 
+def test_streams_of_the_session_do_not_wait(spark: SparkSession, table_path: Path) -> None:
+    table = table_of(spark, table_path / "t", "row_serializable")
+    source = make_table(spark, table_path / "source", policy=None, columns=COLUMNS, statements=())
+    spark.sql(f"INSERT INTO {source} VALUES (7, 's', 7)")
+    stream = spark.readStream.format("delta").load(str(source.path)).writeStream.format("delta")
+    stream = stream.option("checkpointLocation", str(table_path / "checkpoint"))
+    with log_of(spark, GATE) as log, interlock.table(spark, str(table)).claim(minutes=1) as claim:
+        stream.trigger(availableNow=True).start(str(table.path)).awaitTermination()
+        assert claim.release()
+    assert str(log) == ""
+    assert (7, "s", 7) in rows(spark, table)
+
+
+def test_a_table_made_anew_has_no_claims(spark: SparkSession, table_path: Path) -> None:
+    spark.sql(
+        f"CREATE TABLE claimed {COLUMNS} LOCATION '{table_path}' "
+        "TBLPROPERTIES ('interlock.policy' = 'row_level')"
+    )
+    with interlock.table(spark, "claimed").claim(minutes=1):
+        spark.sql("DROP TABLE claimed")
+        shutil.rmtree(table_path)
+        table = table_of(spark, table_path)
+        assert interlock.table(spark, str(table)).claims() == interlock.Claims(())
+        spark.newSession().sql(X1.format(t=table))
+    assert latest_version(table) == 2
+
+
+def test_a_wait_can_be_interrupted(spark: SparkSession, table_path: Path) -> None:
+    """As Ctrl-C does."""
+    table = table_of(spark, table_path)
+    files = set(table.path.rglob("*.parquet"))
+    claims: Any = spark._jvm.io.interlock.spark.claims.Claims  # type: ignore[union-attr]
+    update = X1.format(t=table)
+    with (
+        log_of(spark, GATE) as log,
+        interlock.table(spark, str(table)).claim(minutes=1),
+        running(lambda: spark.newSession().sql(update)) as (job,),
+    ):
+        soon(lambda: WAITS in str(log))
+        while not job.done():
+            claims.interruptWaiting()
+            time.sleep(0.02)
+        with pytest.raises(Exception, match="Interrupted"):
+            job.result()
+    assert latest_version(table) == 1
+    assert set(table.path.rglob("*.parquet")) == files
+
+
 def test_a_claim_ends_by_itself(spark: SparkSession, table_path: Path) -> None:
     table = table_of(spark, table_path)
     interlock.table(spark, str(table)).claim(minutes=0.02)
@@ -181,8 +230,9 @@ def test_the_claim_of_a_process_that_is_gone(spark: SparkSession, table_path: Pa
     table = table_of(spark, table_path)
     left = table.path / "_delta_log/_interlock/claims/0f"
     left.parent.mkdir(parents=True)
-    fields = {"since": "0", "owner": "ann in app-1", "partitions": [], "until": "1"}
-    left.write_text(json.dumps(fields))
+    detail = spark.sql(f"DESCRIBE DETAIL {table}").collect()[0]
+    fields = {"table": detail["id"], "since": "0", "owner": "ann in app-1", "until": "1"}
+    left.write_text(json.dumps(fields | {"partitions": []}))
     with log_of(spark, GATE) as log:
         start = time.monotonic()
         spark.sql(X1.format(t=table))
@@ -203,7 +253,7 @@ def test_the_claim_of_a_process_that_is_gone(spark: SparkSession, table_path: Pa
         ("claim('{t}', minutes => NULL)", "INTERLOCK_INVALID_ARGUMENT"),
         ("claim('{plain}')", "INTERLOCK_POLICY_REQUIRED"),
         ("claims('{none}')", "INTERLOCK_NOT_A_DELTA_TABLE"),
-        ("release('{t}', NULL)", "INTERLOCK_INVALID_ARGUMENT"),
+        ("release(NULL)", "INTERLOCK_INVALID_ARGUMENT"),
     ],
 )
 def test_refusals(spark: SparkSession, table_path: Path, call: str, condition: str) -> None:

@@ -8,6 +8,7 @@ jobs are cancelled. Spark Connect's client interrupts its operation by itself.
 
 from __future__ import annotations
 
+from contextlib import suppress
 from threading import Thread
 from typing import TYPE_CHECKING, Any
 
@@ -70,3 +71,6 @@ def _cancel_jobs(session: SparkSession) -> None:
     kept = {job for run in streams for job in jobs.getJobIdsForGroup(run)}
     for job in running - kept:
         context._jsc.sc().cancelJob(job)
+    jvm: Any = context._jvm
+    with suppress(TypeError):  # a JVM without Interlock
+        jvm.io.interlock.spark.claims.Claims.interruptWaiting()

@@ -169,6 +169,18 @@ final class CommitQueue private[coordinator] (
     } finally sending.unlock()
   }
 
+  /** Runs work while no other transaction of this process has the turn, and then waits for all commits
+    * that are on their way: those behind them come after the work.
+    */
+  def between[A](work: => A): A = {
+    takeTurn()
+    val done =
+      try work
+      finally passTurn()
+    isSettled(0): Unit
+    done
+  }
+
   /** Hands a commit in, passes the turn on and waits for the outcome.
     *
     * @param seen

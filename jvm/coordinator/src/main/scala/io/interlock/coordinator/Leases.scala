@@ -3,7 +3,7 @@ package io.interlock.coordinator
 import java.io.{FileNotFoundException, IOException}
 import java.nio.charset.StandardCharsets.UTF_8
 import java.nio.file.StandardCopyOption.ATOMIC_MOVE
-import java.nio.file.{FileAlreadyExistsException, Files, NoSuchFileException, Path => LocalPath}
+import java.nio.file.{FileAlreadyExistsException, Files, Path => LocalPath}
 import java.util.concurrent.TimeUnit.MILLISECONDS
 import java.util.concurrent.{
   ConcurrentHashMap,
@@ -14,6 +14,7 @@ import java.util.concurrent.{
 
 import scala.concurrent.duration._
 import scala.jdk.CollectionConverters._
+import scala.util.control.NonFatal
 import scala.util.{Try, Using}
 
 import org.apache.hadoop.fs.Path
@@ -92,9 +93,18 @@ final class Leases private[coordinator] (log: TableLog, kind: String, deadAfter:
     alive
   }
 
-  private def read(id: String): Option[String] =
-    try Some(Using.resource(folder.open(id))(in => new String(in.readAllBytes(), UTF_8)))
-    catch { case _: FileNotFoundException | _: NoSuchFileException => None }
+  /** None if it is gone, or belongs to a user who does not let others read it. A note that is being
+    * replaced may be empty for a moment.
+    */
+  private def read(id: String): Option[String] = {
+    def text = Using.resource(folder.open(id))(in => new String(in.readAllBytes(), UTF_8))
+    try
+      Iterator.continually(text).take(MostReads).find { found =>
+        if (found.isEmpty) Thread.sleep(BetweenReads.toMillis)
+        found.nonEmpty
+      }
+    catch { case _: IOException => None }
+  }
 
   private def file(id: String) = new Path(path, id)
 
@@ -106,7 +116,7 @@ final class Leases private[coordinator] (log: TableLog, kind: String, deadAfter:
         try Files.createDirectory(one)
         catch { case _: FileAlreadyExistsException => }
       )
-      val draft = Files.createTempFile(target, ".", ".tmp")
+      val draft = target.resolve(s".$id.tmp")
       try {
         Files.write(draft, text.getBytes(UTF_8))
         Files.move(draft, target.resolve(id), ATOMIC_MOVE): Unit
@@ -126,6 +136,8 @@ object Leases {
   /** How long the note of another process may stay unchanged until it is dead. */
   val DeadAfter: FiniteDuration = 10.seconds
   private val BetweenRenewals = 2.seconds
+  private val BetweenReads = 20.millis
+  private val MostReads = 10
   private val logger = LoggerFactory.getLogger(getClass)
 
   private val held = new ConcurrentHashMap[Path, Note]
@@ -149,14 +161,23 @@ object Leases {
 
   private def renew(): Unit = held.values.forEach(note =>
     try note.write()
-    catch { case failed: IOException => note.warn(failed) }
+    catch { case NonFatal(failed) => note.warn(failed) }
   )
 
-  /** The notes of this process for any table: the log and the text of each. */
-  def held(kind: String): Seq[(Path, String)] = held.asScala.iterator.collect {
+  /** The notes of this process for any table: log, id and text. */
+  def held(kind: String): Seq[(Path, String, String)] = held.asScala.iterator.collect {
     case (file, note) if file.getParent.getName == kind =>
-      file.getParent.getParent.getParent -> note.text
+      (file.getParent.getParent.getParent, note.id, note.text)
   }.toSeq
+
+  /** Removes a note of this process, whatever its table.
+    *
+    * @return
+    *   whether there was one
+    */
+  def remove(kind: String, id: String): Boolean = held.asScala.exists { case (file, note) =>
+    file.getParent.getName == kind && note.id == id && note.leases.remove(id)
+  }
 
   /** Deletes all notes of this process. */
   def close(): Unit =
@@ -184,7 +205,7 @@ object Leases {
       ending.foreach(_.cancel(false))
     }
 
-    def warn(failed: IOException): Unit = {
+    def warn(failed: Throwable): Unit = {
       if (!isWarned) logger.warn(s"${leases.file(id)} is not renewed", failed)
       isWarned = true
     }

@@ -5,6 +5,8 @@ import io.interlock.spark.text.Json
 
 /** A claim on a table: commits that would make its owner's job lose wait until it ends.
   *
+  * @param tableId
+  *   Delta's id of the table
   * @param since
   *   when it was asked for, in milliseconds of the owner's clock; claims that conflict are granted in
   *   this order
@@ -17,6 +19,7 @@ import io.interlock.spark.text.Json
   */
 final case class Claim(
     id: String,
+    tableId: String,
     since: Long,
     owner: String,
     session: Option[String],
@@ -30,6 +33,7 @@ final case class Claim(
     since < other.since || since == other.since && id < other.id
 
   def toJson: String = Json.write(Map[String, Any](
+    "table" -> tableId,
     "since" -> since.toString,
     "owner" -> owner,
     "session" -> session,
@@ -48,11 +52,13 @@ private[claims] object Claim {
       given = fields.collect { case (name, value: String) => name -> value }
       since <- given.get("since").flatMap(_.toLongOption)
       owner <- given.get("owner")
+      tableId <- given.get("table")
       partitions <- fields.get("partitions").collect { case several: Seq[_] =>
         several.collect { case values: Map[_, _] => partition(values) }
       }
     } yield Claim(
       id,
+      tableId,
       since,
       owner,
       given.get("session"),

@@ -4,6 +4,7 @@ import java.io.IOException
 
 import scala.concurrent.duration._
 
+import io.interlock.spark.errors.InterlockException
 import org.apache.spark.internal.Logging
 
 /** What a statement tries to commit, and so can claim. */
@@ -15,7 +16,6 @@ trait Claimable {
     *   the claim's id
     */
   def claim(most: FiniteDuration): String
-  def release(id: String): Unit
 }
 
 /** A statement that runs again if it loses. From its second run on it holds a claim, so that it does
@@ -24,12 +24,12 @@ trait Claimable {
 final class ClaimingStatement extends Logging {
   private var started = System.nanoTime
   private var tried: Option[Claimable] = None
-  private var held: Option[(Claimable, String)] = None
+  private var held: Option[String] = None
 
   /** To be called when a run comes to its commit. */
   def tries(commit: Claimable): Unit = tried = Some(commit)
 
-  def holds(claim: Claim): Boolean = held.exists(_._2 == claim.id)
+  def holds(claim: Claim): Boolean = held.contains(claim.id)
 
   /** Claims, before the next run, what the last one has tried to commit: for twice the time that it
     * took.
@@ -38,17 +38,18 @@ final class ClaimingStatement extends Logging {
     val most = ((System.nanoTime - started).nanos * 2).max(ClaimingStatement.Shortest)
     release()
     tried.foreach(commit =>
-      try held = Some(commit -> commit.claim(most))
+      try held = Some(commit.claim(most))
       catch {
-        case failed: IOException => logWarning("A statement runs again without a claim.", failed)
+        case failed @ (_: IOException | _: InterlockException) =>
+          logWarning("A statement runs again without a claim.", failed)
       }
     )
     started = System.nanoTime
   }
 
   private def release(): Unit = {
-    held.foreach { case (commit, id) =>
-      try commit.release(id)
+    held.foreach { id =>
+      try Claims.release(id): Unit
       catch { case failed: IOException => logWarning(s"The claim $id is left to end.", failed) }
     }
     held = None
@@ -63,11 +64,11 @@ object ClaimingStatement {
   def current: Option[ClaimingStatement] = Option(running.get)
 
   def run[A](work: ClaimingStatement => A): A = {
-    val statement = new ClaimingStatement
+    val (outer, statement) = (running.get, new ClaimingStatement)
     running.set(statement)
     try work(statement)
     finally {
-      running.remove()
+      running.set(outer)
       statement.release()
     }
   }

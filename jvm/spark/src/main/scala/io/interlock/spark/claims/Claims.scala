@@ -2,6 +2,7 @@ package io.interlock.spark.claims
 
 import java.io.IOException
 import java.util.UUID
+import java.util.concurrent.ConcurrentHashMap
 
 import scala.annotation.tailrec
 import scala.concurrent.duration._
@@ -17,10 +18,12 @@ final case class Claimant(session: String, name: String)
 /** The claims on a table, as files beside its log (see [[Leases]]). Commits are correct without
   * them: if a claim cannot be read, or its owner was stopped, the others go on.
   *
+  * @param tableId
+  *   Delta's id of the table; a table that was made anew at its path has none of its claims
   * @param table
   *   its name, for messages
   */
-final class Claims(log: TableLog, table: String) extends Logging {
+final class Claims(log: TableLog, tableId: String, table: String) extends Logging {
   import Claims._
 
   private val leases = new Leases(log, Kind)
@@ -59,36 +62,34 @@ final class Claims(log: TableLog, table: String) extends Logging {
   )(grant: (=> Unit) => Unit): Claim = {
     val asked = Claim(
       UUID.randomUUID.toString,
+      tableId,
       System.currentTimeMillis(),
       by.name,
       Some(by.session).filter(_ => isOfSession),
       scope,
       until = None
     )
-    leases.put(asked.id, asked.toJson, LongestWait)
-    try {
-      def earlier = all().find(other =>
-        other.precedes(asked) && !other.session.contains(by.session) &&
-          scope.conflictsWith(policy, other.scope)
-      )
-      await(earlier, patience)(other => logInfo(s"A claim on $table waits for ${shown(other)}."))
-        .foreach(other => throw InterlockException.claimed(table, other.owner, patience.toSeconds))
-      val granted = asked.copy(until = Some(System.currentTimeMillis() + most.toMillis))
-      grant(leases.put(granted.id, granted.toJson, most))
-      granted
-    } catch {
+    def conflicting(is: Claim => Boolean) = all().find(other =>
+      other.id != asked.id && is(other) && !other.session.contains(by.session) &&
+        scope.conflictsWith(policy, other.scope)
+    )
+    @tailrec def granted(): Claim = {
+      leases.put(asked.id, asked.toJson, LongestWait)
+      await(conflicting(other => other.isGranted || other.precedes(asked)), patience)(other =>
+        logInfo(s"A claim on $table waits for ${shown(other)}.")
+      ).foreach(other => throw InterlockException.claimed(table, other.owner, patience.toSeconds))
+      val claim = asked.copy(until = Some(System.currentTimeMillis() + most.toMillis))
+      grant(leases.put(claim.id, claim.toJson, most))
+      // One that was asked for earlier may have been written only now.
+      if (conflicting(_.precedes(asked)).isEmpty) claim else granted()
+    }
+    try granted()
+    catch {
       case failed: Throwable =>
-        release(asked.id): Unit
+        leases.remove(asked.id): Unit
         throw failed
     }
   }
-
-  /** Ends a claim of this process.
-    *
-    * @return
-    *   whether there was one
-    */
-  def release(id: String): Boolean = leases.remove(id)
 
   /** Waits while there is a claim that holds somebody.
     *
@@ -106,19 +107,24 @@ final class Claims(log: TableLog, table: String) extends Logging {
       case found if (System.nanoTime - start).nanos >= patience => found
       case Some(claim) =>
         if (!isTold) told(claim)
-        Thread.sleep(BetweenLooks.toMillis)
+        pause()
         from(isTold = true)
     }
     from(isTold = false)
   }
 
   private def read(notes: Seq[(String, String)]) =
-    notes.flatMap { case (id, text) => Claim.of(id, text) }.sortBy(claim => (claim.since, claim.id))
+    notes.flatMap { case (id, text) => Claim.of(id, text) }.filter(_.tableId == tableId).sortBy(
+      claim => (claim.since, claim.id)
+    )
 }
 
 object Claims {
   private val Kind = "claims"
-  private val BetweenLooks = 50.millis
+
+  /** The id under which a session claims tables, once it has; its clones have it too. */
+  val SessionConf = "interlock.claimant"
+  private val BetweenLooks = 100.millis
   private val LongestWait = 7.days
 
   /** How long a job that has a claim on one table waits for the claims on another: two jobs that wait
@@ -134,11 +140,31 @@ object Claims {
     *   of the table
     */
   def patience(session: String, log: TableLog): Duration = {
-    val elsewhere = Leases.held(Kind).exists { case (other, text) =>
+    val elsewhere = Leases.held(Kind).exists { case (other, _, text) =>
       other != log.path && Claim.of("", text).exists(_.session.contains(session))
     }
     if (elsewhere) Patience else Duration.Inf
   }
+
+  /** Ends a claim of this process.
+    *
+    * @return
+    *   whether there was one
+    */
+  def release(id: String): Boolean = Leases.remove(Kind, id)
+
+  private val waiting = ConcurrentHashMap.newKeySet[Thread]()
+
+  private def pause(): Unit = {
+    waiting.add(Thread.currentThread): Unit
+    try Thread.sleep(BetweenLooks.toMillis)
+    finally waiting.remove(Thread.currentThread): Unit
+  }
+
+  /** Interrupts the statements that wait for claims, for Ctrl-C: they run no Spark job that could be
+    * cancelled.
+    */
+  def interruptWaiting(): Unit = waiting.forEach(_.interrupt())
 
   /** A claim as it is called in messages. */
   def shown(claim: Claim): String = s"the claim ${claim.id} of ${claim.owner}"

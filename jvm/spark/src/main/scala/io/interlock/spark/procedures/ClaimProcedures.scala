@@ -7,6 +7,7 @@ import scala.concurrent.duration._
 import io.interlock.coordinator.TableLog
 import io.interlock.rules.ClaimScope
 import io.interlock.spark.claims.{Claim, Claims}
+import io.interlock.spark.commits.Coordinators
 import io.interlock.spark.errors.InterlockException
 import io.interlock.spark.history.NamedTable
 import io.interlock.spark.predicates.PartitionScope
@@ -47,7 +48,14 @@ private[procedures] object ClaimProcedure extends InterlockProcedure {
     val policy = PolicyDigest.enforced(table.name(), now.metadata.configuration)
       .getOrElse(throw InterlockException.policyRequired("A claim", table.name()))
     val partition = values(session, table.name(), now, arguments.partition)
-    val by = Committer.of(session).asClaimant
+    val by = Committer.of(session).asClaimant(session)
+    session.conf.set(Claims.SessionConf, by.session)
+    val queue = Coordinators.queue(
+      session,
+      now.deltaLog,
+      now.metadata.configuration,
+      now.metadata.id
+    )
     val claim = TableClaims.of(now, table.name()).take(
       by,
       isOfSession = true,
@@ -55,7 +63,7 @@ private[procedures] object ClaimProcedure extends InterlockProcedure {
       policy,
       (time * 60 * 1000).toLong.millis,
       Claims.patience(by.session, TableClaims.log(now))
-    )(grant => grant)
+    )(grant => queue.fold(grant)(_.between(grant)))
     Iterator(Row(claim.id, claim.until.map(new Timestamp(_)).orNull))
   }
 
@@ -85,17 +93,15 @@ private[procedures] object ReleaseProcedure extends InterlockProcedure {
     ProcedureParameter.in("claim", StringType).comment("what `claim` has returned").build()
 
   override val name: String = "release"
-  override val parameters: Array[ProcedureParameter] = Array(Parameters.Table, claim)
+  override val parameters: Array[ProcedureParameter] = Array(claim)
   override val outputType: StructType = new StructType().add("released", BooleanType)
   override val description: String = "Ends a claim of this application."
 
   override protected def run(session: SparkSession, arguments: Arguments): Iterator[Row] = {
-    val table = NamedTable.load(session, arguments.table, name)
-    val claims = TableClaims.of(NamedTable.snapshot(session, table, name), table.name())
     val id = arguments.text(claim.name).getOrElse(
       throw InterlockException.invalidArgument("the claim", "NULL", "the id of a claim")
     )
-    Iterator(Row(claims.release(id)))
+    Iterator(Row(Claims.release(id)))
   }
 }
 
@@ -129,7 +135,7 @@ private[procedures] object ClaimsProcedure extends InterlockProcedure {
 }
 
 private object TableClaims {
-  def of(now: Snapshot, table: String): Claims = new Claims(log(now), table)
+  def of(now: Snapshot, table: String): Claims = new Claims(log(now), now.metadata.id, table)
 
   def log(now: Snapshot): TableLog =
     TableLog(now.deltaLog.logPath, now.deltaLog.newDeltaHadoopConf())

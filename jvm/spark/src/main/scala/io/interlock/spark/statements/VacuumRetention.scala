@@ -30,7 +30,7 @@ object VacuumRetention extends Rule[LogicalPlan] with Logging {
     val kept = hours.fold(DeltaLog.tombstoneRetentionMillis(table.initialSnapshot.metadata))(h =>
       TimeUnit.HOURS.toMillis(math.round(h))
     )
-    if (kept == 0) Thread.sleep(RunningTransactions.Noted.toMillis)
+    if (kept < RunningTransactions.Noted.toMillis) Thread.sleep(RunningTransactions.Noted.toMillis)
     RunningTransactions.oldest(table.deltaLog, kept).map { job =>
       val age = System.currentTimeMillis() - job.since
       val needed = TimeUnit.MILLISECONDS.toHours(age) + 1

@@ -2,7 +2,7 @@ package org.apache.spark.sql.delta.interlock.log
 
 import scala.util.matching.Regex
 
-import io.interlock.spark.claims.Claimant
+import io.interlock.spark.claims.{Claimant, Claims}
 import org.apache.spark.sql.SparkSession
 import org.apache.spark.sql.classic.ClassicConversions.castToImpl
 
@@ -10,7 +10,10 @@ import org.apache.spark.sql.classic.ClassicConversions.castToImpl
   * so is the user if the client names one.
   */
 final case class Committer(user: String, session: String, application: String) {
-  def asClaimant: Claimant = Claimant(session, s"$user in $application")
+
+  /** As who it claims tables. A session that was cloned for a stream claims as the one before it. */
+  def asClaimant(spark: SparkSession): Claimant =
+    Claimant(spark.conf.get(Claims.SessionConf, session), s"$user in $application")
 }
 
 object Committer {

@@ -24,8 +24,8 @@ final private[transaction] class ClaimGate(
     with Logging {
   private val table = transaction.table
   private val tableLog = TableLog(table.log.logPath, table.log.newDeltaHadoopConf())
-  private val claims = new Claims(tableLog, table.name)
-  private lazy val by = Committer.of(transaction.session).asClaimant
+  private val claims = new Claims(tableLog, table.snapshot.metadata.id, table.name)
+  private lazy val by = Committer.of(transaction.session).asClaimant(transaction.session)
   private lazy val asCommit = commit.asCommit(info)
   private lazy val isBlindAppend = commit.operationClass == OperationClass.Append &&
     level != Serializable && info.readPredicates.isEmpty && info.readFiles.isEmpty &&
@@ -65,12 +65,5 @@ final private[transaction] class ClaimGate(
     commit.policy,
     most,
     Claims.patience(by.session, tableLog)
-  ) { grant =>
-    queue.takeTurn()
-    try grant
-    finally queue.passTurn()
-    queue.isSettled(0): Unit
-  }.id
-
-  override def release(id: String): Unit = claims.release(id): Unit
+  )(queue.between(_)).id
 }

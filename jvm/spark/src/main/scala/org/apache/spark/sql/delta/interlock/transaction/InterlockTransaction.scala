@@ -4,6 +4,7 @@ import java.io.FileNotFoundException
 
 import io.delta.storage.commit.Commit
 import io.interlock.rules.OperationClass
+import io.interlock.spark.claims.ClaimingStatement
 import io.interlock.spark.commits.{Coordinators, ForeignWriters}
 import io.interlock.spark.compaction.Lineage
 import org.apache.hadoop.fs.FileStatus
@@ -55,6 +56,9 @@ class InterlockTransaction(log: DeltaLog, catalogTable: Option[CatalogTable], sn
     conflict <- verdict.conflict(listedSince)
   } {
     governed = Some(commit)
+    ClaimingStatement.current.foreach(
+      _.tries(new ClaimGate(this, own.queue, commit, withoutActions(statement.op), Serializable))
+    )
     val failures = new CommitFailures(this, rules, verdict.audit)
     committing(statement.op, failures.raised(statement.op, Nil, _))(throw conflict)
   }

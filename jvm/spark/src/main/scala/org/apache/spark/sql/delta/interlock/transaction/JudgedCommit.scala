@@ -70,7 +70,14 @@ final private[transaction] class JudgedCommit(
   @tailrec private def takeTurn(gate: ClaimGate, level: IsolationLevel): Unit = {
     gate.await()
     queue.takeTurn(() => judgeAhead(level))
-    if (gate.isClosed) {
+    val isClosed =
+      try gate.isClosed
+      catch {
+        case failed: Throwable =>
+          queue.passTurn()
+          throw failed
+      }
+    if (isClosed) {
       queue.passTurn()
       takeTurn(gate, level)
     }

@@ -104,7 +104,8 @@ abstract private[transaction] class OpenTransaction(
 
   /** Tells what a scan is for. */
   def scansFor(scan: DeltaScan, reads: MatchedReads): Unit =
-    for ((known, read) <- planned if known eq scan) matched :+= MatchedScan(read, reads)
+    for ((known, read) <- planned if !isJudging && (known eq scan))
+      matched :+= MatchedScan(read, reads)
 
   /** Whether the statement reads the table in ways that Delta does not track. */
   @volatile protected var readsUntracked = false

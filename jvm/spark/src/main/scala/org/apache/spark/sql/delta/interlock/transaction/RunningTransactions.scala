@@ -6,6 +6,7 @@ import java.util.{Collections, UUID, WeakHashMap}
 
 import scala.concurrent.duration._
 import scala.jdk.CollectionConverters._
+import scala.util.control.NonFatal
 
 import io.interlock.coordinator.{Leases, TableLog}
 import io.interlock.spark.commits.RunningJob
@@ -85,7 +86,12 @@ object RunningTransactions extends Logging {
       thread
     }
     val pause = BetweenNotes.toMillis
-    threads.scheduleWithFixedDelay(() => note(), pause, pause, TimeUnit.MILLISECONDS): Unit
+    threads.scheduleWithFixedDelay(
+      () => tried(note()): Unit,
+      pause,
+      pause,
+      TimeUnit.MILLISECONDS
+    ): Unit
   }
 
   /** What this process has noted; used by one thread. */
@@ -96,18 +102,23 @@ object RunningTransactions extends Logging {
     noted.foreach { case (path, (leases, _)) =>
       if (!now.contains(path)) tried(leases.remove(process))
     }
-    noted = now.map { case (path, (log, job)) =>
-      path -> noted.get(path).filter(_._2 == job).getOrElse {
+    noted = now.flatMap { case (path, (log, job)) =>
+      noted.get(path).filter(_._2 == job).orElse(tried {
         val leases = this.leases(log)
-        tried(leases.put(process, job.toJson, Longest))
+        leases.put(process, job.toJson, Longest)
         leases -> job
-      }
+      }).map(path -> _)
     }
   }
 
-  private def tried(work: => Any): Unit =
-    try work: Unit
-    catch { case failed: IOException => logDebug("A note of a running job", failed) }
+  /** A note that fails is tried again the next time. */
+  private def tried[A](work: => A): Option[A] =
+    try Some(work)
+    catch {
+      case NonFatal(failed) =>
+        logDebug("A note of a running job", failed)
+        None
+    }
 
   private def leases(log: DeltaLog) =
     new Leases(TableLog(log.logPath, log.newDeltaHadoopConf()), Kind)
