@@ -219,7 +219,7 @@ def test_refusals(spark: SparkSession, table_path: Path, statement: str, conditi
 
 def test_a_table_without_a_policy_is_refused(spark: SparkSession, table_path: Path) -> None:
     table = make_table(spark, table_path, policy=None)
-    with pytest.raises(InterlockError, match="or use OPTIMIZE") as caught:
+    with pytest.raises(InterlockError, match="OPTIMIZE compacts tables without") as caught:
         spark.sql(f"ALTER TABLE {table} COMPACT MAJOR")
     assert caught.value.getCondition() == "INTERLOCK_POLICY_REQUIRED"
     assert versions(table) == [0, 1, 2]
