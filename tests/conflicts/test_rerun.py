@@ -52,6 +52,10 @@ AGAIN: dict[str, tuple[str, str, str, Rows]] = {
     "MERGE, materialized": (
         "row_level", X1, "MERGE INTO {t} t USING (SELECT col1 AS id FROM VALUES (1)) s ON "
         "t.id = s.id WHEN MATCHED THEN UPDATE SET v = concat(t.v, 'M')", ((1, "XM"), (2, "b"))),
+    "MERGE, by a matrix": (
+        "maxcompute_delta", "INSERT INTO {t} VALUES (9, 'i')", "MERGE INTO {t} t USING "
+        "(SELECT col1 AS id FROM VALUES (1)) s ON t.id = s.id "
+        "WHEN MATCHED THEN UPDATE SET v = concat(t.v, 'M')", ((1, "aM"), (2, "b"), (9, "i"))),
     "INSERT, which reads": (
         "row_level", X1, "INSERT INTO {t} SELECT 10 + id, v FROM {t} WHERE v = 'X' OR id = 1",
         in_order(((1, "X"), (2, "b"), (11, "X")))),

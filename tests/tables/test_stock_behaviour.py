@@ -36,15 +36,12 @@ from tests.kit.support import (
     log_of,
     make_table,
     rows,
-    sql_race,
     tags,
     versions,
 )
-from tests.kit.tree import ROOT
 
 DELTA = "org.apache.spark.sql.delta"
 OURS = f"{DELTA}.interlock.transaction.InterlockTransaction"
-MERGE_LOGGER = f"{DELTA}.commands.MergeIntoCommand"
 WAIT_SECONDS = 60
 EXAMPLE = ((1, "a"), (2, "b"), (3, "c"))
 
@@ -299,16 +296,3 @@ def observed(spark: SparkSession, observer: Any, *statements: str) -> Iterator[F
             for phase in phases(observer):  # whatever failed, the thread must end
                 with suppress(Py4JJavaError):  # raised where it is open already
                     phase.entryBarrier().unblock()
-
-
-def test_delta_logs_a_merge_that_loses_by_the_logger_that_the_documents_name(
-    spark: SparkSession, example: Table
-) -> None:
-    page = (ROOT / "docs" / "design-your-pipeline.md").read_text(encoding="utf-8")
-    assert f"logger.merge.name = {MERGE_LOGGER}\n" in page
-    source = "(SELECT 1 AS id WHERE rand() < 2)"  # no plain read of Delta: Delta materialises it
-    merge = f"MERGE INTO {{t}} t USING {source} s ON t.id = s.id WHEN MATCHED THEN DELETE"
-    with log_of(spark, MERGE_LOGGER) as logged:
-        _, lost = sql_race(spark, example, "INSERT INTO {t} VALUES (9, 'i')", merge)
-    assert isinstance(lost.error, ConcurrentAppendError)
-    assert "Fatal error in MERGE" in logged.toString()
