@@ -12,6 +12,8 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 import pytest
+from py4j.protocol import Py4JJavaError
+from pyspark.sql import SparkSession
 
 from tests.kit import postgres
 from tests.kit.coordinator_jvm import (
@@ -701,3 +703,19 @@ def ask(lock: Any) -> str:
     time.sleep(0.01)
     name: str = lock.ask().toString()
     return name.partition("(")[0]
+
+
+def test_an_error_of_this_jvm_is_not_looked_up_in_sparks(jvm: Any, spark: SparkSession) -> None:
+    """Spark's JVM has other objects by the same numbers."""
+
+    def number(java: Any) -> int:
+        return int(java._target_id.removeprefix("o"))
+
+    sparks: Any = spark._jvm
+    lists, others = [sparks.java.util.ArrayList()], [jvm.java.util.ArrayList()]
+    while number(others[-1]) < number(lists[0]):
+        others.append(jvm.java.util.ArrayList())
+    while number(lists[-1]) < number(others[-1]) + 9:
+        lists.append(sparks.java.util.ArrayList())
+    with pytest.raises(Py4JJavaError, match="NumberFormatException"):
+        jvm.java.lang.Integer.parseInt("x")

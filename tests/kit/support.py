@@ -136,6 +136,12 @@ def live_files(table: Table) -> set[str]:
     return live
 
 
+def all_files(table: Table) -> set[Path]:
+    """Return every file beside the notes of running jobs, which come and go by themselves."""
+    found = (file for file in table.path.rglob("*") if file.is_file())
+    return {file for file in found if file.parts[-3:-1] != ("_interlock", "running")}
+
+
 def unknown_files(table: Table) -> list[str]:
     """Return the data files that no version has added."""
     log = (action for version in versions(table) for action in commit(table, version))

@@ -17,6 +17,7 @@ from tests.kit.support import (
     Job,
     JobResult,
     Table,
+    all_files,
     deltalake_rows,
     latest_version,
     live_files,
@@ -199,7 +200,7 @@ class TestDropAgainstARunningInsert:
         check_table_gone(lost)
         assert "The table was dropped, or dropped and created anew, while" in str(lost.error)
         assert not spark.catalog.tableExists("going")
-        assert not [file for file in table_path.rglob("*") if file.is_file()]
+        assert not all_files(Table(table_path))
 
     @pytest.mark.parametrize("new_versions", [2, pytest.param(3, marks=pytest.mark.soak)])
     def test_a_table_created_again_is_untouched(

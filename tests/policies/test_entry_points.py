@@ -25,6 +25,7 @@ from tests.kit.entry_points import (
 )
 from tests.kit.support import (
     Table,
+    all_files,
     commit_info,
     deltalake_rows,
     latest_version,
@@ -109,12 +110,12 @@ def test_standard_tables_refuse_what_mutates(
     spark: SparkSession, new_place: NewPlace, entry: Entry
 ) -> None:
     place = new_place(entry.start, "maxcompute_standard")
-    before = sorted(file for file in place.path.rglob("*") if file.is_file())
+    before = all_files(Table(place.path))
     with pytest.raises(Exception, match="INTERLOCK_OPERATION_NOT_SUPPORTED") as caught:
         entry.write(spark, place)
     if entry.run is None:  # a streaming query wraps it
         assert isinstance(caught.value, InterlockError)
-    assert sorted(file for file in place.path.rglob("*") if file.is_file()) == before
+    assert all_files(Table(place.path)) == before
 
 
 def test_a_restore_counts_as_an_overwrite_for_later_jobs(

@@ -33,6 +33,7 @@ from tests.kit.own_policy import (
 from tests.kit.properties import latest
 from tests.kit.support import (
     Table,
+    all_files,
     commit_file,
     deltalake_rows,
     latest_version,
@@ -64,11 +65,11 @@ def ours(_original: Path, table_path: Path) -> Table:
 
 def refused(spark: SparkSession, table: Table, statement: str, condition: str) -> str:
     """Check that a statement is refused and has written nothing; return the message."""
-    files, before = sorted(table.path.rglob("*")), versions(table)
+    files, before = all_files(table), versions(table)
     with pytest.raises(InterlockError) as caught:
         spark.sql(statement.format(t=table))
     assert caught.value.getCondition() == condition, statement
-    assert (versions(table), sorted(table.path.rglob("*"))) == (before, files), statement
+    assert (versions(table), all_files(table)) == (before, files), statement
     return str(caught.value)
 
 

@@ -35,11 +35,21 @@ def install() -> None:
         return
 
     def convert_exception(e: Any) -> Any:
+        if not _is_of_spark(e):  # each conversion before this one would look it up in Spark's JVM
+            return captured.UnknownException(desc=str(e), stackTrace="", cause=None)
         return _converted(e, previous(e))
 
     convert_exception.is_interlock = True  # type: ignore[attr-defined]
     captured.convert_exception = convert_exception
     _install_for_streams()
+
+
+def _is_of_spark(throwable: Any) -> bool:
+    """Tell an exception of Spark's JVM from one of another JVM that this process uses by py4j."""
+    from pyspark import SparkContext
+
+    gateway: Any = SparkContext._gateway
+    return gateway is None or throwable._gateway_client is gateway._gateway_client
 
 
 def _install_for_streams() -> None:
