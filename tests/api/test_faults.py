@@ -134,7 +134,7 @@ def raised_by(spark: SparkSession, table: Table, fault: Fault) -> Exception:
             made.open()
         end = thread.submit(spark.sql, fault.statement.format(t=table))
         if fault.harm is not None:
-            made.await_arrival(unless=end.done)
+            made.await_arrival(of=end)
             fault.harm(table)
             made.open()
         error = end.exception()

@@ -32,7 +32,7 @@ def lose(
         stack.callback(_open_all, barriers)  # before the threads are waited for
         ends = {name: threads.submit(_error, run, f"held_{name}") for name, run in losers.items()}
         for name, made in barriers.items():
-            made.await_arrival(unless=ends[name].done)
+            made.await_arrival(of=ends[name])
         spark.sql(winner)
         _open_all(barriers)
         return {name: end.result() for name, end in ends.items()}

@@ -12,7 +12,9 @@ import socket
 import threading
 import time
 from collections.abc import Callable, Iterator
+from concurrent.futures import Future
 from contextlib import contextmanager
+from typing import Any
 
 WAIT_SECONDS = 120
 POLL_SECONDS = 0.05
@@ -42,11 +44,11 @@ class Barrier:
 
         return wait
 
-    def await_arrival(self, *, unless: Callable[[], bool] = lambda: False) -> None:
-        """Wait until a row is at the barrier, or `unless` says that none will come."""
+    def await_arrival(self, *, of: Future[Any] | None = None) -> None:
+        """Wait until a row is at the barrier; if the query `of` ends first, none will come."""
         give_up = time.monotonic() + WAIT_SECONDS
         while not self._arrived.wait(POLL_SECONDS):
-            assert not unless(), "it ended before the barrier"
+            assert of is None or not of.done(), of.exception() or of.result()
             assert time.monotonic() < give_up, "no row came to the barrier"
 
     def open(self) -> None:
