@@ -18,6 +18,10 @@ sealed trait ChangedScope extends Product with Serializable
 
 object ChangedScope {
 
+  /** A few of several partitions, as text. */
+  def few(several: Set[Partition]): String = several.map(_.toString).toSeq.sorted.take(3)
+    .mkString("", ", ", if (several.size > 3) ", ..." else "")
+
   /** The winner changed no file. */
   case object Nothing extends ChangedScope
 

@@ -16,6 +16,8 @@ import io.interlock.rules.{ConflictKind, OperationClass}
   *   the attempt's predicate that matched rows the winner changed, or that could not be decided
   * @param undecided
   *   whether that predicate could not be decided
+  * @param yielded
+  *   whether it made way for a job that was running
   */
 final case class Rejection(
     kind: ConflictKind,
@@ -24,7 +26,8 @@ final case class Rejection(
     later: Option[OperationClass],
     partitionColumns: Seq[String],
     predicate: Option[String],
-    undecided: Boolean
+    undecided: Boolean,
+    yielded: Boolean = false
 ) {
   def isCompaction: Boolean = later.exists(OperationClass.compactions)
 }

@@ -34,7 +34,8 @@ final case class Explanation(
           later = commit.operationClass.flatMap(OperationClass.byName),
           partitionColumns,
           rejected.predicate,
-          rejected.undecided
+          rejected.undecided,
+          rejected.yielded
         )
         Advice.of(rejection, policies)
       }
@@ -67,11 +68,11 @@ final case class Explanation(
 
   private def told(rejected: Rejected): Seq[String] = {
     val read = commit.readVersion.fold("")(version => s" read version $version and")
-    val winner = rejected.winner.fold("another commit")(known =>
-      met.find(_.version == known.version).getOrElse(known).text
-    )
+    val lost = rejected.winner.fold(
+      if (rejected.yielded) "made way for a running job" else "lost against another commit"
+    )(known => "lost against " + met.find(_.version == known.version).getOrElse(known).text)
     Seq(
-      s"$job$read lost against $winner.",
+      s"$job$read $lost.",
       byRule(rejected),
       "Where they overlap: " + commit.scope.getOrElse("the whole table") + ".",
       list("Files", rejected.files),

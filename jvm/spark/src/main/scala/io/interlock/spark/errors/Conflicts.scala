@@ -21,7 +21,7 @@ trait InterlockConflict extends Throwable with SparkThrowable {
     Json.write(rendered.facts ++ Map("condition" -> getCondition, "sqlState" -> getSqlState))
 
   override def getMessage: String = rendered.message
-  override def getErrorClass: String = conflict.kind.condition
+  override def getErrorClass: String = conflict.condition
   override def getMessageParameters: java.util.Map[String, String] = rendered.parameters.asJava
   override def getSqlState: String = ErrorCatalogue.sqlState(getCondition)
 }
@@ -41,12 +41,12 @@ final private[errors] case class Rendered(conflict: Conflict, others: Seq[String
     "operationClass" -> conflict.operationClass.name,
     "operation" -> conflict.operation,
     "readVersion" -> conflict.readVersion,
-    "winnerVersion" -> conflict.winnerVersion,
     "scope" -> conflict.scope,
     "table" -> conflict.table,
     "txnId" -> conflict.txnId,
     "why" -> conflict.why
-  ) ++ conflict.winnerClass.map("winnerClass" -> _.name) ++
+  ) ++ conflict.winnerVersion.map("winnerVersion" -> _) ++
+    conflict.winnerClass.map("winnerClass" -> _.name) ++
     conflict.winnerOperation.map("winnerOperation" -> _) ++
     conflict.phase.map("phase" -> _) ++
     conflict.overlap.toSeq.flatMap(found =>
@@ -66,7 +66,7 @@ final private[errors] case class Rendered(conflict: Conflict, others: Seq[String
     case (key, value) => key -> value.toString
   } ++ conflict.winnerClass.map(_ => "otherPolicies" -> advice)
 
-  def message: String = ErrorCatalogue.message(conflict.kind.condition, parameters)
+  def message: String = ErrorCatalogue.message(conflict.condition, parameters)
 
   private def advice: String =
     if (others.isEmpty) "" else s"; under ${others.mkString(" or ")} both jobs would succeed"
@@ -131,7 +131,7 @@ object Conflicts {
       winnerOperation = None,
       operation,
       readVersion,
-      winnerVersion = readVersion + 1,
+      winnerVersion = Some(readVersion + 1),
       scope = "the whole table",
       table,
       txnId,

@@ -19,7 +19,7 @@ class RerunSuite extends munit.FunSuite {
         winnerOperation = Some("UPDATE"),
         operation = "UPDATE",
         readVersion = 1,
-        winnerVersion = winner,
+        winnerVersion = Some(winner),
         scope = "the whole table",
         table = "t",
         txnId = "",
@@ -49,7 +49,7 @@ class RerunSuite extends munit.FunSuite {
     assertEquals(done, 3)
     result match {
       case Failure(last: InterlockConflict) =>
-        assertEquals(last.conflict.winnerVersion, 9L)
+        assertEquals(last.conflict.winnerVersion, Some(9L))
         val runs = "this was run 3, those before it lost against version 5, version 7"
         assert(last.getMessage.contains(s"both changed a row; $runs"), last.getMessage)
       case other => fail(s"$other")

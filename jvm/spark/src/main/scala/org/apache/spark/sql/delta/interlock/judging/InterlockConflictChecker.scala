@@ -96,7 +96,7 @@ private[interlock] class InterlockConflictChecker(
             attempt.partitionOf(_, winner)
           )
         )
-      case Verdict.ByFiles => failIf(overlaps.inFiles)
+      case Verdict.ByFiles | Verdict.Yield => failIf(overlaps.inFiles)
       case Verdict.ByRows =>
         val unrebased = overlaps
         rebase(reason => conflict(overlap = Some(unrebased.sameRows(reason))))(rebasedRows)
@@ -135,7 +135,7 @@ private[interlock] class InterlockConflictChecker(
         winner.commitInfo.flatMap(Operations.name).orElse(Some("an unnamed operation")),
       operation = Operations.name(attempt.operation),
       readVersion = info.readSnapshot.version,
-      winnerVersion = winner.commitVersion,
+      winnerVersion = Some(winner.commitVersion),
       scope = scopeText,
       table = table,
       txnId = info.txnId,
@@ -154,8 +154,7 @@ private[interlock] class InterlockConflictChecker(
     /** A few of the partitions in which they overlap, or the whole table. */
     def scopeText: String = judgedWinner.changed match {
       case ChangedScope.Partitions(values) =>
-        val common = values.filter(judged.scope.covers).map(_.toString)
-        common.toSeq.sorted.take(3).mkString("", ", ", if (common.size > 3) ", ..." else "")
+        ChangedScope.few(values.filter(judged.scope.covers))
       case _ => "the whole table"
     }
   }

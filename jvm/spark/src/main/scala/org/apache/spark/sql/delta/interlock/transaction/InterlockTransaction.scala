@@ -44,7 +44,7 @@ class InterlockTransaction(log: DeltaLog, catalogTable: Option[CatalogTable], sn
   override private[transaction] def isSameTable: Boolean =
     !rules.isCoordinated(metadata) || table.isThere(preCommitLogSegment)
 
-  private def inQueue = coordinated.filter(_ => judged.exists(_.isCommitting))
+  private def inQueue = coordinated.zip(judged.filter(_.isCommitting))
 
   // ---- before the commit ----
 
@@ -178,12 +178,12 @@ class InterlockTransaction(log: DeltaLog, catalogTable: Option[CatalogTable], sn
     refuseAnother()
     audit.sent(info)
     def alone = super.writeCommitFile(version, lines, info)
-    val made = inQueue.fold(if (coordinated.isEmpty) failures.alone(version)(alone) else alone)(
-      own =>
+    val made = inQueue.fold(if (coordinated.isEmpty) failures.alone(version)(alone) else alone) {
+      case (own, commit) =>
         own.write(version, info)(incrementallyDeriveChecksum(version, info))(
-          writeCommitFileImpl(version, lines, own.client, info)
+          commit.handIn(info)(writeCommitFileImpl(version, lines, own.client, info))
         )
-    )
+    }
     state = Made
     made
   }

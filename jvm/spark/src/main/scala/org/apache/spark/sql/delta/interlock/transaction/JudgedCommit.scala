@@ -24,6 +24,7 @@ final private[transaction] class JudgedCommit(
     winners: WinnerReader
 ) {
   private val table = transaction.table
+  private val yielding = new Yielding(transaction, commit)
 
   /** Tries to commit until the commit is made or loses. If commits after the last version in the
     * log are withdrawn, it starts again from there.
@@ -42,6 +43,7 @@ final private[transaction] class JudgedCommit(
     def attempt(number: Int): A = {
       takeUp(soFar.getOrElse(unjudged))
       startOverIfLost(version)
+      yielding.toOthers(soFar.get.info)
       takeTurn(gate, level)
       val made =
         try {
@@ -81,6 +83,16 @@ final private[transaction] class JudgedCommit(
       queue.passTurn()
       takeTurn(gate, level)
     }
+  }
+
+  /** Hands in the commit as it stands, which has the turn.
+    *
+    * @throws DeltaConcurrentModificationException
+    *   if it is a compaction that makes way for a job of this process
+    */
+  def handIn[A](info: CurrentTransactionInfo)(send: => A): A = {
+    yielding.toOwn(info)
+    transaction.sending(send)
   }
 
   /** Whether the commit was sent or waits for its turn, and is not only checked. */

@@ -1,6 +1,7 @@
 package org.apache.spark.sql.delta.interlock.transaction
 
-import io.interlock.rules.Policy
+import io.interlock.rules.{OperationClass, Policy}
+import io.interlock.spark.commits.RunningChange
 import org.apache.spark.sql.catalyst.catalog.CatalogTable
 import org.apache.spark.sql.catalyst.expressions.Expression
 import org.apache.spark.sql.delta.DeltaOperations.Operation
@@ -9,7 +10,7 @@ import org.apache.spark.sql.delta.actions._
 import org.apache.spark.sql.delta.commands.DeletionVectorUtils
 import org.apache.spark.sql.delta.constraints.Constraint
 import org.apache.spark.sql.delta.interlock.judging.{GovernedCommit, MatchedReads, MatchedScan}
-import org.apache.spark.sql.delta.interlock.transaction.CommitState.{Made, Unsent}
+import org.apache.spark.sql.delta.interlock.transaction.CommitState.{Judged, Made, Unsent}
 import org.apache.spark.sql.delta.stats.DeltaScan
 import org.apache.spark.sql.{Dataset, SparkSession}
 
@@ -27,10 +28,19 @@ abstract private[transaction] class OpenTransaction(
   @volatile private[transaction] var state: CommitState = Unsent
 
   /** The commit, if a policy judges it. */
-  private[transaction] var governed: Option[GovernedCommit] = None
+  @volatile private[transaction] var governed: Option[GovernedCommit] = None
 
   protected lazy val rules = new TableRules(spark, table)
   private lazy val writes = new StatementWrites(this, rules)
+
+  /** Whether the commit is in the queue and waits for its outcome. */
+  @volatile private var isSent = false
+
+  private[transaction] def sending[A](send: => A): A = {
+    isSent = true
+    try send
+    finally isSent = false
+  }
 
   private[transaction] def session: SparkSession = spark
 
@@ -116,6 +126,44 @@ abstract private[transaction] class OpenTransaction(
   /** Whether a dynamic overwrite also replaces partitions with a NULL value. */
   private var replacesNull = true
 
+  /** The classes that the statement may have before its commit, of those for which compactions make
+    * way.
+    */
+  @volatile private var mayBe = Set.empty[OperationClass]
+
+  private def yieldedTo(classes: OperationClass*) =
+    rules.policy.fold(Set.empty[OperationClass])(_.yieldedTo.intersect(classes.toSet))
+
+  /** Whether it is an UPDATE, DELETE or MERGE. */
+  @volatile private var isChange = false
+
+  /** Tells that the statement changes rows. */
+  def changesRows(): Unit = {
+    isChange = true
+    mayBe = yieldedTo(OperationClass.Mutate)
+  }
+
+  /** What the statement has read, if compactions make way for it. Other threads ask this. */
+  private[transaction] def yieldedFor(since: Long): Option[RunningChange] = {
+    val classes =
+      governed.fold(mayBe)(commit => commit.policy.yieldedTo & Set(commit.operationClass))
+    if (classes.isEmpty || isSent || isMade) None
+    else {
+      val files = state match {
+        case Judged(_, info, _, _, _) => Option.unless(info.readWholeTable)(
+            info.readFiles.map(_.path) ++
+              info.actions.collect { case remove: RemoveFile => remove.path }
+          )
+        case _ =>
+          // Such a statement may not have planned its scan yet.
+          val isPlanned = !isChange || predicates.nonEmpty
+          val isKnown = isPlanned && !readTheWholeTable && !readsUntracked
+          Option.when(isKnown)(readFiles.toArray(Array.empty[AddFile]).map(_.path).toSet)
+      }
+      Some(RunningChange(since, RunningTransactions.owner(session), classes, files))
+    }
+  }
+
   /** An UPDATE, DELETE or MERGE that has written nothing yet. */
   private var unwritten: Option[Unwritten] = None
 
@@ -148,7 +196,13 @@ abstract private[transaction] class OpenTransaction(
     val first = unwritten
     unwritten = None
     first.foreach(endIfLost)
-    writes.run(data, isOptimize)(super.writeFiles(_, options, isOptimize, constraints))
+    def write = writes.run(data, isOptimize)(super.writeFiles(_, options, isOptimize, constraints))
+    if (isChange || isOptimize || options.exists(_.rearrangeOnly)) write
+    else {
+      mayBe = yieldedTo(OperationClass.Append, OperationClass.Overwrite)
+      try write
+      finally mayBe = Set.empty
+    }
   }
 
   // ---- table properties ----

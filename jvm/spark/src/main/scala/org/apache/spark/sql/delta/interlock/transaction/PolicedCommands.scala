@@ -2,6 +2,7 @@ package org.apache.spark.sql.delta.interlock.transaction
 
 import scala.util.Try
 
+import com.databricks.spark.util.TagDefinition
 import io.interlock.rules.Policy
 import io.interlock.spark.properties.TableProperties
 import org.apache.spark.sql.SparkSession
@@ -11,6 +12,7 @@ import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan
 import org.apache.spark.sql.delta.actions.Metadata
 import org.apache.spark.sql.delta.commands.{DeleteCommand, MergeIntoCommand, UpdateCommand}
 import org.apache.spark.sql.delta.files.TahoeFileIndex
+import org.apache.spark.sql.delta.metering.{DeltaLogging, DeltaLoggingProvider}
 import org.apache.spark.sql.delta.{DeltaLog, DeltaOperations, OptimisticTransaction}
 import org.apache.spark.sql.execution.command.RunnableCommand
 
@@ -40,14 +42,30 @@ object PolicedCommands {
   private def policyOf(table: Metadata): Option[Policy] =
     Try(TableProperties.policyOf(table.configuration)).toOption.flatten
 
+}
+
+/** A command that tells its transactions that they change rows. Those that it has given up end with
+  * it, so that no compaction makes way for them any more.
+  */
+private[transaction] trait ChangesRows extends DeltaLogging {
+  @volatile private var begun = List.empty[InterlockTransaction]
+
+  protected def begin(transaction: OptimisticTransaction): Unit = transaction match {
+    case policed: InterlockTransaction =>
+      begun ::= policed
+      policed.changesRows()
+    case _ =>
+  }
+
   /** Tells the transaction of an UPDATE or DELETE what it does, unless it marks rows in deletion
     * vectors: those are written before the first call of `writeFiles`.
     */
-  private[transaction] def tell(
+  protected def tell(
       transaction: OptimisticTransaction,
       op: DeltaOperations.Operation,
       marksRows: Boolean
   ): Boolean = {
+    begin(transaction)
     transaction match {
       case policed: InterlockTransaction if !marksRows =>
         policed.changes(Unwritten(op, changesData = true))
@@ -55,6 +73,19 @@ object PolicedCommands {
     }
     marksRows
   }
+
+  /** Delta runs its command in it, and cannot be overridden around it. */
+  override protected def recordDeltaOperation[A](
+      provider: DeltaLoggingProvider,
+      opType: String,
+      tags: Map[TagDefinition, String]
+  )(work: => A): A =
+    try super.recordDeltaOperation(provider, opType, tags)(work)
+    finally if (ChangesRows.whole(opType)) begun.foreach(RunningTransactions.end)
+}
+
+private object ChangesRows {
+  private val whole = Set("delta.dml.update", "delta.dml.delete", "delta.dml.merge")
 }
 
 /** An UPDATE; the parameters are those of Delta's command. */
@@ -64,13 +95,14 @@ final class PolicedUpdate(
     of: LogicalPlan,
     values: Seq[Expression],
     where: Option[Expression]
-) extends UpdateCommand(index, catalogTable, of, values, where) {
+) extends UpdateCommand(index, catalogTable, of, values, where)
+    with ChangesRows {
   override protected def logName: String = classOf[UpdateCommand].getName
 
   override def shouldWritePersistentDeletionVectors(
       spark: SparkSession,
       transaction: OptimisticTransaction
-  ): Boolean = PolicedCommands.tell(
+  ): Boolean = tell(
     transaction,
     DeltaOperations.Update(where),
     super.shouldWritePersistentDeletionVectors(spark, transaction)
@@ -83,13 +115,14 @@ final class PolicedDelete(
     catalogTable: Option[CatalogTable],
     from: LogicalPlan,
     where: Option[Expression]
-) extends DeleteCommand(log, catalogTable, from, where) {
+) extends DeleteCommand(log, catalogTable, from, where)
+    with ChangesRows {
   override protected def logName: String = classOf[DeleteCommand].getName
 
   override def shouldWritePersistentDeletionVectors(
       spark: SparkSession,
       transaction: OptimisticTransaction
-  ): Boolean = PolicedCommands.tell(
+  ): Boolean = tell(
     transaction,
     DeltaOperations.Delete(where.toSeq),
     super.shouldWritePersistentDeletionVectors(spark, transaction)

@@ -42,7 +42,8 @@ final class PolicedMerge(
       evolved,
       highWaterMarks,
       evolves
-    ) {
+    )
+    with ChangesRows {
 
   override protected def logName: String = classOf[MergeIntoCommand].getName
 
@@ -72,6 +73,7 @@ final class PolicedMerge(
       notMatched: Seq[DeltaMergeIntoNotMatchedClause],
       isInsertOnly: Boolean
   ): Unit = {
+    OptimisticTransaction.getActive().foreach(begin)
     super.prepareMergeSource(spark, source, condition, matched, notMatched, isInsertOnly)
     OptimisticTransaction.getActive().foreach {
       case policed: InterlockTransaction =>

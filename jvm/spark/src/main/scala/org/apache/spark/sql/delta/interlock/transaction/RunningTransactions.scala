@@ -9,10 +9,11 @@ import scala.jdk.CollectionConverters._
 import scala.util.control.NonFatal
 
 import io.interlock.coordinator.{Leases, TableLog}
-import io.interlock.spark.commits.RunningJob
+import io.interlock.spark.commits.{RunningChange, RunningJob}
 import io.interlock.spark.properties.TableProperties
 import org.apache.hadoop.fs.Path
 import org.apache.spark.internal.Logging
+import org.apache.spark.sql.SparkSession
 import org.apache.spark.sql.delta.DeltaLog
 
 /** The transactions on tables with a policy that may still commit. A transaction that is given up
@@ -58,6 +59,22 @@ object RunningTransactions extends Logging {
     longEnough(own(beforeMillis = 0).get(log.logPath).map(_._2) ++ others(log)).minByOption(_.since)
   }
 
+  /** The jobs of this process on a table for which compactions make way. */
+  def changes(log: DeltaLog): Seq[RunningChange] =
+    started.filter(_._1.deltaLog.logPath == log.logPath).flatMap(changeOf)
+
+  /** Those of other processes, as far as they have been noted. */
+  def changesOfOthers(log: DeltaLog): Seq[RunningChange] = others(log).flatMap(_.changes)
+
+  /** Who runs the jobs of this process. */
+  def owner(session: SparkSession): String =
+    s"${session.sparkContext.sparkUser} in ${session.sparkContext.applicationId}"
+
+  private def changeOf(transaction: (InterlockTransaction, Long)) =
+    transaction._1.yieldedFor(transaction._2)
+
+  private def started = since.synchronized(running.toSeq)
+
   private def others(log: DeltaLog): Seq[RunningJob] =
     try leases(log).all().filter(_._1 != process).flatMap { case (_, text) => RunningJob.of(text) }
     catch {
@@ -67,14 +84,12 @@ object RunningTransactions extends Logging {
     }
 
   /** The oldest job of this process for each log. */
-  private def own(beforeMillis: Long): Map[Path, (DeltaLog, RunningJob)] = since.synchronized {
+  private def own(beforeMillis: Long): Map[Path, (DeltaLog, RunningJob)] = {
     val latest = System.currentTimeMillis() - beforeMillis
-    running.toSeq.filter(_._2 <= latest).groupBy(_._1.deltaLog.logPath).map {
-      case (path, several) =>
-        val (oldest, start) = several.minBy(_._2)
-        val context = oldest.session.sparkContext
-        path -> (oldest.deltaLog ->
-          RunningJob(start, s"${context.sparkUser} in ${context.applicationId}"))
+    started.filter(_._2 <= latest).groupBy(_._1.deltaLog.logPath).map { case (path, several) =>
+      val (oldest, start) = several.minBy(_._2)
+      val changes = several.flatMap(changeOf).sortBy(_.since)
+      path -> (oldest.deltaLog -> RunningJob(start, owner(oldest.session), changes))
     }
   }
 
