@@ -124,7 +124,8 @@ class CommittedError(InterlockError):
 class ConflictError(InterlockError):
     """A job lost against one that committed earlier; nothing of it is visible.
 
-    Attributes are None if the error comes from one of Delta's own checks, which know less.
+    Attributes are None if the error comes from one of Delta's own checks, which know less, and
+    those of the winner if a compaction made way for a job that was still running.
 
     Attributes:
         condition: the condition in the error catalogue
@@ -223,7 +224,7 @@ class ConcurrentAppendError(ConflictError, ConcurrentAppendException):
 
 
 class ConcurrentDeleteReadError(ConflictError, ConcurrentDeleteReadException):
-    """The winner removed data that the job had read."""
+    """The winner removed data that the job had read, or a compaction made way for a job."""
 
 
 class ConcurrentDeleteDeleteError(ConflictError, ConcurrentDeleteDeleteException):
