@@ -22,7 +22,7 @@ from pyspark.sql import SparkSession
 from tests.kit import own_policy
 from tests.kit.driver_process import driver_processes
 from tests.kit.entry_points import set_for_now
-from tests.kit.gates import StartGate
+from tests.kit.gates import Keeper, StartGate
 from tests.kit.support import (
     Table,
     deltalake_rows,
@@ -267,9 +267,15 @@ def test_it_makes_no_way_for_a_job_that_has_failed(
     spark: SparkSession, table_path: Path, job: str
 ) -> None:
     table = table_of(spark, table_path, "to_all")
-    with pytest.raises(PySparkException) as caught:
-        spark.sql(job.format(t=table))
-    assert YIELDED not in str(caught.value)
+    keeper = Keeper(spark)
+    keeper.install()
+    try:
+        with pytest.raises(PySparkException) as caught:
+            spark.sql(job.format(t=table))
+    finally:
+        keeper.uninstall()
+    assert "no" in str(caught.value)
+    assert keeper.kept
     spark.sql(COMPACT.format(t=table))
     assert_table(spark, table, READ + 1, START)
 

@@ -101,3 +101,15 @@ class StartGate(_Gate):
         if not self._arrived.is_set():
             self._hold()
         return begun
+
+
+class Keeper(_Gate):
+    """Keeps a thread's transactions from the garbage collector."""
+
+    def __init__(self, spark: SparkSession) -> None:
+        super().__init__(spark)
+        self.kept: list[Any] = []
+
+    def startingTransaction(self, make: Any) -> Any:  # noqa: N802
+        self.kept.append(super().startingTransaction(make))
+        return self.kept[-1]
