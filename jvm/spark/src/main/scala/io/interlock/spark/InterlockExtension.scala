@@ -25,6 +25,7 @@ import io.interlock.spark.statements.{
 import org.apache.spark.interlock.metrics.InterlockMetrics
 import org.apache.spark.interlock.ui.InterlockTab
 import org.apache.spark.sql.SparkSessionExtensions
+import org.apache.spark.sql.delta.interlock.transaction.{ExclusiveFeature, TransactionHook}
 
 /** The session extension for `spark.sql.extensions`, listed after Delta's.
   *
@@ -61,5 +62,8 @@ final class InterlockExtension extends (SparkSessionExtensions => Unit) {
 /** Keeps Delta's classes out of [[InterlockExtension]], which must load even if Delta is missing.
   */
 private object DeltaHook {
-  def install(): Unit = org.apache.spark.sql.delta.interlock.transaction.TransactionHook.install()
+  def install(): Unit = {
+    ExclusiveFeature.install()
+    TransactionHook.install()
+  }
 }

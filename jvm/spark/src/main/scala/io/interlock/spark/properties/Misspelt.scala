@@ -20,6 +20,7 @@ object Misspelt extends (LogicalPlan => Unit) with Logging {
   private val Settings =
     Seq(
       TableProperties.DefaultPolicyConf,
+      Exclusive.Conf,
       Handshake.WheelVersionConf,
       CoordinatorSettings.MaxAttemptsConf,
       UiSettings.RetainedVerdictsConf,

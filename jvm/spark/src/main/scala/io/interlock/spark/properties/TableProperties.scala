@@ -17,7 +17,13 @@ object TableProperties {
 
   /** All properties that a table can have. */
   val Known: Seq[String] =
-    Seq(PolicyKey, PolicyDigest.Key, CoordinatorKey, RerunSettings.MaxRunsProperty) ++
+    Seq(
+      PolicyKey,
+      PolicyDigest.Key,
+      CoordinatorKey,
+      Exclusive.Key,
+      RerunSettings.MaxRunsProperty
+    ) ++
       CompactionSettings.propertyKeys
 
   private val RowTracking = "delta.enableRowTracking"
@@ -84,6 +90,7 @@ object TableProperties {
       .foreach(key => throw InterlockException.unknownProperty(key, Known))
     CompactionSettings.check(properties)
     RerunSettings.check(properties)
+    Exclusive.check(properties)
     properties.get(CoordinatorKey).foreach(CoordinatorSettings.checkName)
     policyOf(properties)
     ()
@@ -113,23 +120,30 @@ object TableProperties {
     * Interlock's properties and those that they require are kept from the table's current ones,
     * unless the statement sets them.
     *
-    * @param default
-    *   the policy of new tables that name none
+    * @param conf
+    *   the session's configuration by key, for new tables
     */
   def complete(
       table: Table,
       proposed: Map[String, String],
-      default: Option[String]
+      conf: String => Option[String]
   ): Map[String, String] = {
     val inherited = table.properties.filter { case (key, _) => isOurs(key) }
-    val own = inherited ++ proposed
-    val named =
-      if (table.exists || own.contains(PolicyKey)) own else own ++ default.map(PolicyKey -> _)
+    val named = if (table.exists) inherited ++ proposed else withDefaults(proposed, conf)
     if (table.exists) PolicyDigest.checkChange(table.name, table.properties, proposed)
     check(named)
-    policyOf(named).fold(named - PolicyDigest.Key) { policy =>
-      withRequired(table, named + PolicyDigest.of(policy), policy)
-    }
+    policyOf(named).fold {
+      Exclusive.refuseWithoutPolicy(named)
+      named - PolicyDigest.Key
+    }(policy => withRequired(table, named + PolicyDigest.of(policy), policy))
+  }
+
+  private def withDefaults(
+      proposed: Map[String, String],
+      conf: String => Option[String]
+  ): Map[String, String] = {
+    val named = conf(DefaultPolicyConf).map(PolicyKey -> _).toMap ++ proposed
+    if (named.contains(PolicyKey)) Exclusive.default(conf).toMap ++ named else named
   }
 
   private def withRequired(
@@ -206,7 +220,7 @@ object TableProperties {
 
   /** The properties after an UNSET of `keys`, the only statement that removes a policy. */
   def unset(properties: Map[String, String], keys: Seq[String]): Map[String, String] = {
-    val ends = if (keys.contains(PolicyKey)) Seq(PolicyDigest.Key) else Nil
+    val ends = if (keys.contains(PolicyKey)) Seq(PolicyDigest.Key, Exclusive.Key) else Nil
     val left = properties -- keys.filter(isOurs) -- ends
     policyOf(left).foreach { policy =>
       val kept = requiredBy(policy) :+ PolicyDigest.of(policy)

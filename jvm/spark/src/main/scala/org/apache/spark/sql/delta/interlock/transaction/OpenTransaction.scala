@@ -226,6 +226,27 @@ abstract private[transaction] class OpenTransaction(
   override def updateProtocol(protocol: Protocol): Unit =
     super.updateProtocol(rules.merged(protocol, newProtocol, metadata))
 
+  /** Delta leaves out the feature of exclusive tables from each protocol that it makes. */
+  private def fence(): Unit = if (newMetadata.nonEmpty || newProtocol.nonEmpty) {
+    val fenced = rules.fenced(protocol, metadata)
+    if (fenced != protocol) newProtocol = Some(fenced)
+  }
+
+  override protected def prepareCommit(actions: Seq[Action], op: Operation): Seq[Action] = {
+    val prepared = super.prepareCommit(actions, op)
+    fence()
+    newProtocol.fold(prepared)(_ +: prepared.filterNot(_.isInstanceOf[Protocol]))
+  }
+
+  /** Also called by large commits, which are not prepared. */
+  override protected def updateMetadataAndProtocolWithRequiredFeatures(
+      proposed: Option[Metadata],
+      protocols: Seq[Protocol]
+  ): Unit = {
+    super.updateMetadataAndProtocolWithRequiredFeatures(proposed, protocols)
+    fence()
+  }
+
   override protected def getIsolationLevelToUse(
       actions: Seq[Action],
       op: Operation

@@ -65,8 +65,8 @@ final private[transaction] class TableRules(spark: SparkSession, table: ReadTabl
       replaced = replaced,
       supports = table.snapshot.protocol.readerAndWriterFeatureNames
     )
-    val default = spark.conf.getOption(TableProperties.DefaultPolicyConf)
-    val after = TableProperties.complete(before, proposed.configuration, default)
+    val after =
+      TableProperties.complete(before, proposed.configuration, spark.conf.getOption(_))
     TableProperties.coordinatorOf(after)
       .filterNot(TableProperties.coordinatorOf(before.properties).contains)
       .foreach(Coordinators.check(spark, table.log, _))
@@ -92,6 +92,10 @@ final private[transaction] class TableRules(spark: SparkSession, table: ReadTabl
   def merged(protocol: Protocol, before: Option[Protocol], metadata: Metadata): Protocol =
     if (TableProperties.named(metadata.configuration).isEmpty) protocol
     else before.fold(protocol)(protocol.merge(_))
+
+  /** The protocol with the feature of exclusive tables, or without it. */
+  def fenced(protocol: Protocol, metadata: Metadata): Protocol =
+    ExclusiveFeature.of(protocol, Exclusive.of(metadata.configuration))
 
   /** @throws InterlockException
     *   if the policy does not permit the commit, or the commit removes what the policy requires

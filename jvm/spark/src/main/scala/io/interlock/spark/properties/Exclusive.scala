@@ -1,0 +1,40 @@
+package io.interlock.spark.properties
+
+import io.interlock.spark.errors.InterlockException
+
+/** Whether a table keeps out writers without Interlock: a table property, and a setting of the
+  * session for new tables with a policy.
+  */
+object Exclusive {
+  val Key = "interlock.exclusive"
+  val Conf = "spark.interlock.exclusive"
+
+  def of(properties: Map[String, String]): Boolean = properties.get(Key).exists(parse(Key, _))
+
+  /** @throws InterlockException
+    *   INTERLOCK_INVALID_PROPERTY
+    */
+  def check(properties: Map[String, String]): Unit = {
+    val _ = of(properties)
+  }
+
+  /** The property that a new table with a policy gets.
+    *
+    * @param conf
+    *   the session's configuration by key
+    */
+  def default(conf: String => Option[String]): Option[(String, String)] =
+    conf(Conf).filter(parse(Conf, _)).map(_ => Key -> "true")
+
+  /** Refuses to keep others out of a table without a policy. */
+  def refuseWithoutPolicy(properties: Map[String, String]): Unit =
+    if (of(properties))
+      throw InterlockException.invalidProperty(
+        Key,
+        properties(Key),
+        s"true only in a table with a policy: set '${TableProperties.PolicyKey}' as well"
+      )
+
+  private def parse(key: String, value: String): Boolean = value.toBooleanOption
+    .getOrElse(throw InterlockException.invalidProperty(key, value, "true or false"))
+}
