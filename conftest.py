@@ -43,6 +43,7 @@ _SHARED = {
     "the server of tests/api/conftest.py": ("tests/api/",),
     "the stock session of tests/conftest.py": (
         "tests/policies/test_foreign_writers.py",
+        "tests/tables/test_exclusive.py",
         "tests/tables/test_remove_policy.py",
         "tests/tables/test_stock_behaviour.py",
     ),

@@ -5,12 +5,19 @@ import java.util
 import scala.jdk.CollectionConverters._
 
 import io.interlock.spark.errors.{InterlockException, StorageFault}
-import io.interlock.spark.properties.{Handshake, PolicyDigest, TableProperties, WriterOptions}
+import io.interlock.spark.properties.{
+  Exclusive,
+  Handshake,
+  PolicyDigest,
+  TableProperties,
+  WriterOptions
+}
 import io.interlock.spark.ranges.AfterLastCommit
 import org.apache.spark.sql.connector.catalog.TableChange.SetProperty
 import org.apache.spark.sql.connector.catalog.{Identifier, StagedTable, Table, TableChange}
 import org.apache.spark.sql.connector.expressions.Transform
 import org.apache.spark.sql.delta.catalog.{DeltaCatalog, DeltaTableV2}
+import org.apache.spark.sql.delta.interlock.transaction.ExclusiveFeature
 import org.apache.spark.sql.delta.sources.DeltaSourceUtils
 import org.apache.spark.sql.delta.tablefeatures.DropFeature
 import org.apache.spark.sql.types.StructType
@@ -104,7 +111,7 @@ class InterlockCatalog extends DeltaCatalog {
     }
     val givesFirstPolicy =
       before.exists(TableProperties.named(_).isEmpty) && TableProperties.named(set).nonEmpty
-    try super.alterTable(ident, changes ++ added: _*)
+    try super.alterTable(ident, changes.map(inProperties) ++ added: _*)
     catch {
       case failed @ StorageFault.OfOneCommit(reason) if givesFirstPolicy =>
         throw InterlockException.bindingIncomplete(ident.toString, SetProperties, reason, failed)
@@ -129,6 +136,13 @@ private object InterlockCatalog {
 
   /** Spark passes options as properties with this prefix. */
   val OptionPrefix = "option."
+
+  /** DROP FEATURE of the one that Delta does not know, which a property of the table brings. */
+  def inProperties(change: TableChange): TableChange = change match {
+    case drop: DropFeature if drop.featureName.equalsIgnoreCase(ExclusiveFeature.Name) =>
+      TableChange.removeProperty(Exclusive.Key)
+    case other => other
+  }
 
   /** Delta's name for the operation. */
   val SetProperties = "SET TBLPROPERTIES"

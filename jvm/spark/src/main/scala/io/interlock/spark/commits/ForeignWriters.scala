@@ -4,6 +4,7 @@ import scala.util.Try
 
 import com.google.common.cache.CacheBuilder
 import io.interlock.coordinator.CommitQueue
+import io.interlock.spark.properties.Exclusive
 import org.apache.hadoop.fs.Path
 import org.apache.spark.internal.Logging
 import org.apache.spark.sql.delta.actions.{Action, CommitInfo}
@@ -64,6 +65,6 @@ object ForeignWriters extends Logging {
     s"Version $version of $table was committed by a writer without Interlock " +
       s"(${info.flatMap(_.engineInfo).getOrElse("it does not say which")}). Such a writer follows " +
       "no policy, and on a local disk it may overwrite commits: let all writers of the table " +
-      "load Interlock."
+      s"load Interlock, or keep others out by the table property ${Exclusive.Key}."
   )
 }
