@@ -78,7 +78,10 @@ def _foreign(spark: SparkSession, name: str) -> Check:
     history = f"interlock_history({literal(name)}, limit => {_RECENT})"
     found = run(spark, f"SELECT version FROM {history} WHERE foreign").collect()
     shown = ", ".join(str(row["version"]) for row in found[:5]) + (", ..." * (len(found) > 5))
-    fix = "let every writer load Interlock (docs/ways-in.md): nobody judges the others"
+    fix = (
+        "let every writer load Interlock (docs/ways-in.md), as nobody judges the others; then "
+        f"ALTER TABLE {name} SET TBLPROPERTIES ('interlock.exclusive' = 'true')"
+    )
     text = f"{len(found)} of the last {_RECENT}: version {shown}" if found else "none lately"
     return _look("Foreign commits", not found, text, fix)
 

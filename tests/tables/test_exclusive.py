@@ -151,6 +151,7 @@ OURS = (
     "ALTER TABLE {t} ADD CONSTRAINT low CHECK (id < 100)",
     "ALTER TABLE {t} DROP CONSTRAINT low",
     "ALTER TABLE {t} DROP FEATURE checkConstraints",
+    "DeltaTable.forPath(spark, '{path}').addFeatureSupport('vacuumProtocolCheck')",
     "CREATE OR REPLACE TABLE {t} USING delta AS SELECT 8 AS id, 'h' AS v",
     "spark.sql('SELECT 9 AS id, \"i\" AS v').write.format('delta').mode('append').save('{path}')",
     "spark.readStream.format('delta').option('ignoreChanges', True).load('{path}').writeStream"
@@ -166,8 +167,8 @@ def test_our_sessions_do_everything(
     spark.sql(f"ALTER TABLE {exclusive} SET TBLPROPERTIES ('delta.checkpointInterval' = '4')")
     for statement in OURS:
         text = statement.format(t=exclusive, path=exclusive.path)
-        if text.startswith("spark."):
-            exec(text, {"spark": spark})
+        if text.startswith(("spark.", "DeltaTable.")):
+            exec(f"from delta.tables import DeltaTable\n{text}", {"spark": spark})
         else:
             spark.sql(text)
         assert is_exclusive(exclusive), text

@@ -37,9 +37,11 @@ object ExclusiveFeature {
       )
   }
 
-  /** The protocol with the feature if the table is exclusive, and without it if not. */
+  /** The protocol with the feature if the table is exclusive, and without it if not. An exclusive
+    * table has a policy, hence row tracking, and so its protocol lists writer features.
+    */
   def of(protocol: Protocol, isExclusive: Boolean): Protocol =
     if (protocol.writerFeatureNames.contains(Name) == isExclusive) protocol
-    else if (isExclusive) protocol.denormalized.withWriterFeatures(Seq(Name))
+    else if (isExclusive) protocol.withWriterFeatures(Seq(Name))
     else protocol.copy(writerFeatures = protocol.writerFeatures.map(_ - Name))
 }
