@@ -9,6 +9,7 @@ import json
 import re
 from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -151,7 +152,6 @@ OURS = (
     "ALTER TABLE {t} ADD CONSTRAINT low CHECK (id < 100)",
     "ALTER TABLE {t} DROP CONSTRAINT low",
     "ALTER TABLE {t} DROP FEATURE checkConstraints",
-    "DeltaTable.forPath(spark, '{path}').addFeatureSupport('vacuumProtocolCheck')",
     "CREATE OR REPLACE TABLE {t} USING delta AS SELECT 8 AS id, 'h' AS v",
     "spark.sql('SELECT 9 AS id, \"i\" AS v').write.format('delta').mode('append').save('{path}')",
     "spark.readStream.format('delta').option('ignoreChanges', True).load('{path}').writeStream"
@@ -167,8 +167,8 @@ def test_our_sessions_do_everything(
     spark.sql(f"ALTER TABLE {exclusive} SET TBLPROPERTIES ('delta.checkpointInterval' = '4')")
     for statement in OURS:
         text = statement.format(t=exclusive, path=exclusive.path)
-        if text.startswith(("spark.", "DeltaTable.")):
-            exec(f"from delta.tables import DeltaTable\n{text}", {"spark": spark})
+        if text.startswith("spark."):
+            exec(text, {"spark": spark})
         else:
             spark.sql(text)
         assert is_exclusive(exclusive), text
@@ -191,6 +191,20 @@ def test_our_sessions_do_everything(
     assert detail is not None
     assert FEATURE in detail["tableFeatures"]
     assert REFUSED.search(stock.run(f"DELETE FROM {exclusive}").message)
+
+
+def test_a_protocol_that_code_commits_has_it(spark: SparkSession, exclusive: Table) -> None:
+    jvm: Any = spark._jvm
+    session: Any = spark
+    log = jvm.org.apache.spark.sql.delta.DeltaLog.forTable(
+        session._jsparkSession, str(exclusive.path)
+    )
+    snapshot = log.unsafeVolatileSnapshot()
+    without = snapshot.protocol().normalized()
+    assert FEATURE not in without.toString()
+    log.upgradeProtocol(jvm.scala.Option.empty(), snapshot, without)
+    assert operations(exclusive, since=3) == ["UPGRADE PROTOCOL"]
+    assert is_exclusive(exclusive)
 
 
 def test_one_commit_lets_the_others_in(
