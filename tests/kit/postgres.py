@@ -13,8 +13,6 @@ from __future__ import annotations
 
 import os
 import pwd
-import random
-import socket
 import subprocess
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -26,9 +24,9 @@ from typing import Any
 import psycopg
 from psycopg import sql
 
+from tests.kit.ports import HOST, free_port
 from tests.kit.tree import ROOT
 
-HOST = "127.0.0.1"
 DATABASE = "interlock"
 SUPERUSER = "postgres"
 ADMIN = "admin"
@@ -173,7 +171,7 @@ def start(version: int, folder: Path) -> Iterator[Server]:
         _let_through(_binaries(version))
         account = pwd.getpwnam("nobody")
         os.chown(folder, account.pw_uid, account.pw_gid)
-    server = Server(version, folder, _free_port())
+    server = Server(version, folder, free_port())
     _initialise(server)
     server.run()
     try:
@@ -254,12 +252,3 @@ def _let_through(path: Path) -> None:
         mode = folder.stat().st_mode
         if mode & 0o001 == 0:
             folder.chmod(mode | 0o011)
-
-
-def _free_port() -> int:
-    """One that nothing uses, below those which the system gives to outgoing connections."""
-    for port in random.sample(range(20000, 30000), 100):
-        with socket.socket() as attempt:
-            if attempt.connect_ex((HOST, port)) != 0:
-                return port
-    raise RuntimeError("no free port")

@@ -1,17 +1,18 @@
 package io.interlock.coordinator
 
 import java.io.{ByteArrayInputStream, FileNotFoundException, IOException}
-import java.nio.file.FileAlreadyExistsException
+import java.nio.file.{AccessDeniedException, FileAlreadyExistsException}
 import java.util.concurrent.ThreadLocalRandom
 
 import scala.util.control.NonFatal
 import scala.util.{Failure, Success, Try}
 
-import io.delta.storage.{AzureLogStore, GCSLogStore, HDFSLogStore, LogStore}
+import io.delta.storage.LogStore
 import org.apache.hadoop.security.AccessControlException
 
-/** Publishes one version by Delta's LogStore. After a failure the file is read back and compared;
-  * if there is none, the write is tried again a few times.
+/** Publishes one version on a storage that is not a local disk, by Hadoop's conditional create or by
+  * Delta's LogStore. After a failure the file is read back and compared; if there is none, the write
+  * is tried again a few times.
   */
 final private[coordinator] class LogStorePublication(
     log: TableLog,
@@ -22,7 +23,8 @@ final private[coordinator] class LogStorePublication(
 
   private val folder = new HadoopFolder(log)
   private val target = LogFolder.commitName(version)
-  private val exclusive = putsIfAbsent(log, logStore)
+  private val creation = FileCreation.of(log, logStore)
+  private val exclusive = creation.fault.isEmpty
 
   def publish(content: CommitContent): Publication = {
     CommitPhases.reached(CommitPhase.Publishing, log, version)
@@ -53,9 +55,7 @@ final private[coordinator] class LogStorePublication(
       case InMemory(bytes, _) => new ByteArrayInputStream(bytes)
       case StagedFile(name, _, _) => folder.open(name)
     }
-    LogFolder.reading(in) { lines =>
-      logStore.write(log.file(version), lines.lines().iterator, false, log.conf)
-    }
+    creation.create(log.file(version), in)
   }
 
   private def written(content: CommitContent): Publication =
@@ -98,27 +98,21 @@ private[coordinator] object LogStorePublication {
   /** @throws CoordinatorException
     *   if two writers could both be told that they have made a version
     */
-  def require(log: TableLog, logStore: LogStore): Unit = {
-    if (!putsIfAbsent(log, logStore)) throw new CoordinatorException(
-      "INTERLOCK_NO_PUT_IF_ABSENT",
-      Map(
-        "path" -> log.path.toString,
-        "scheme" -> log.path.toUri.getScheme,
-        "logStore" -> logStore.getClass.getName
+  def require(log: TableLog, logStore: LogStore): Unit =
+    FileCreation.of(log, logStore).fault.foreach { found =>
+      throw new CoordinatorException(
+        "INTERLOCK_NO_PUT_IF_ABSENT",
+        Map(
+          "path" -> log.path.toString,
+          "logStore" -> logStore.getClass.getName,
+          "found" -> found
+        )
       )
-    )
-  }
-
-  /** A rename on S3 is a copy and replaces an existing file, whichever class makes it. */
-  private def putsIfAbsent(log: TableLog, logStore: LogStore): Boolean = logStore match {
-    case _: HDFSLogStore | _: AzureLogStore | _: GCSLogStore =>
-      !log.path.toUri.getScheme.startsWith("s3")
-    case _ => false
-  }
+    }
 
   /** Whether the failure came before the file could be created. */
   private def neverWritten(e: Throwable): Boolean = e match {
-    case _: FileNotFoundException | _: AccessControlException => true
+    case _: FileNotFoundException | _: AccessControlException | _: AccessDeniedException => true
     case _: FileAlreadyExistsException => true // by a folder, or a file gone since
     case _ => false
   }

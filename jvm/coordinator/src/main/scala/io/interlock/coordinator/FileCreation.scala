@@ -1,0 +1,108 @@
+package io.interlock.coordinator
+
+import java.io.{ByteArrayInputStream, IOException, InputStream}
+import java.nio.charset.StandardCharsets.UTF_8
+import java.util.UUID
+import java.util.concurrent.ConcurrentHashMap
+
+import scala.util.{Failure, Success, Try, Using}
+
+import io.delta.storage.{AzureLogStore, GCSLogStore, HDFSLogStore, LogStore}
+import org.apache.hadoop.fs.FileSystem
+import org.apache.hadoop.fs.Options.CreateFileOptionKeys.FS_OPTION_CREATE_CONDITIONAL_OVERWRITE
+import org.apache.hadoop.fs.Path
+
+/** How a file of a log is made that is not on a local disk. */
+sealed private[coordinator] trait FileCreation {
+
+  /** Makes `file` completely or not at all; it may already be there if this fails. */
+  def create(file: Path, in: InputStream): Unit
+
+  /** Why `create` may replace a file that is there; none if it never does. */
+  def fault: Option[String]
+}
+
+private[coordinator] object FileCreation {
+
+  /** How the files of a log are made by its file system, or else by Delta's LogStore. */
+  def of(log: TableLog, logStore: LogStore): FileCreation =
+    if (renamesExclusively(log, logStore)) new LogStoreCreation(log, logStore, None)
+    else
+      Try(log.path.getFileSystem(log.conf)) match {
+        case Failure(e) => new LogStoreCreation(log, logStore, Some(s"Hadoop cannot open it ($e)"))
+        case Success(fs)
+            if !fs.hasPathCapability(log.path, FS_OPTION_CREATE_CONDITIONAL_OVERWRITE) =>
+          val missing = s"${fs.getClass.getName} has no $FS_OPTION_CREATE_CONDITIONAL_OVERWRITE"
+          new LogStoreCreation(log, logStore, Some(missing))
+        case Success(fs) => new ConditionalCreation(log, fs)
+      }
+
+  /** A rename on S3 is a copy and replaces an existing file, whichever class makes it. */
+  private def renamesExclusively(log: TableLog, logStore: LogStore): Boolean = logStore match {
+    case _: HDFSLogStore | _: AzureLogStore | _: GCSLogStore =>
+      !log.path.toUri.getScheme.startsWith("s3")
+    case _ => false
+  }
+}
+
+/** By Delta's LogStore. */
+final private class LogStoreCreation(
+    log: TableLog,
+    logStore: LogStore,
+    override val fault: Option[String]
+) extends FileCreation {
+  override def create(file: Path, in: InputStream): Unit = LogFolder.reading(in) { lines =>
+    logStore.write(file, lines.lines().iterator, false, log.conf)
+  }
+}
+
+/** By Hadoop's conditional create. For S3A, that is a request with `If-None-Match: *`, which the
+  * server refuses if the object is there.
+  */
+final private class ConditionalCreation(log: TableLog, fs: FileSystem) extends FileCreation {
+  import ConditionalCreation._
+
+  override def create(file: Path, in: InputStream): Unit = Using.resource(in) { in =>
+    val out = fs.createFile(file).create().overwrite(true)
+      .must(FS_OPTION_CREATE_CONDITIONAL_OVERWRITE, true)
+      .build()
+    try in.transferTo(out)
+    catch {
+      case failed: Throwable =>
+        out.abort() // close() would make the file of what was written so far
+        throw failed
+    }
+    out.close()
+  }
+
+  /** A server that does not know the condition may ignore it, so each bucket is tested once per
+    * process.
+    */
+  override def fault: Option[String] = {
+    val uri = log.path.toUri
+    val bucket = (uri.getScheme, uri.getAuthority)
+    if (passed.contains(bucket)) None
+    else if (replaces()) Some("its server ignores If-None-Match")
+    else {
+      passed.add(bucket)
+      None
+    }
+  }
+
+  private def replaces(): Boolean = {
+    val probe = new Path(log.path, s".probe.${UUID.randomUUID()}.tmp")
+    def put(text: String): Unit = create(probe, new ByteArrayInputStream(text.getBytes(UTF_8)))
+    try {
+      put("first")
+      Try(put("second")) match {
+        case Success(()) => true
+        case Failure(_: IOException) => false
+        case Failure(other) => throw other
+      }
+    } finally Try(fs.delete(probe, false)): Unit
+  }
+}
+
+private object ConditionalCreation {
+  private val passed = ConcurrentHashMap.newKeySet[(String, String)]()
+}

@@ -1,0 +1,196 @@
+"""A real S3 server on 127.0.0.1 for tests, S3Proxy on a local folder, and S3A for Spark.
+
+    with start(folder) as server:
+        spark = ... .config(map=server.settings()) ...
+        spark.sql(f"CREATE TABLE t ... LOCATION '{server.url}/t'")
+
+S3Proxy makes the object of a conditional PUT by a hard link, so of several at once one succeeds.
+S3A runs with the modules of the AWS SDK that it needs, without the SDK's bundle of 600 MB.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from socket import create_connection
+
+import pyspark
+
+from tests.kit.ports import HOST, free_port
+from tests.kit.tree import ROOT
+
+BUCKET = "bucket"
+KEY, SECRET = "key-of-tests", "secret-of-tests"
+
+_JARS = ROOT / ".build/s3"
+_SDK = "2.35.4"  # with which Hadoop 3.5.0 was built
+_S3A = {
+    "org.apache.hadoop": ["hadoop-aws:3.5.0"],
+    "software.amazon.awssdk": [
+        f"{module}:{_SDK}"
+        for module in (
+            "annotations",
+            "apache-client",
+            "arns",
+            "auth",
+            "aws-core",
+            "aws-query-protocol",
+            "aws-xml-protocol",
+            "checksums",
+            "checksums-spi",
+            "crt-core",
+            "endpoints-spi",
+            "http-auth",
+            "http-auth-aws",
+            "http-auth-aws-eventstream",
+            "http-auth-spi",
+            "http-client-spi",
+            "identity-spi",
+            "json-utils",
+            "metrics-spi",
+            "profiles",
+            "protocol-core",
+            "regions",
+            "retries",
+            "retries-spi",
+            "s3",
+            "s3-transfer-manager",
+            "sdk-core",
+            "third-party-jackson-core",
+            "utils",
+            "utils-lite",
+        )
+    ],
+    "software.amazon.eventstream": ["eventstream:1.0.1"],
+    "software.amazon.s3.analyticsaccelerator": ["analyticsaccelerator-s3:1.3.1"],
+    "org.apache.httpcomponents": ["httpclient:4.5.13", "httpcore:4.4.16"],
+    "commons-logging": ["commons-logging:1.2"],
+    "org.reactivestreams": ["reactive-streams:1.0.4"],
+}
+_SERVER = {
+    "org.gaul": ["s3proxy:4.0.0"],
+    "args4j": ["args4j:2.37"],
+    "ch.qos.logback": ["logback-classic:1.6.1", "logback-core:1.6.1"],
+    "com.fasterxml.jackson.core": ["jackson-annotations:2.22"],
+    "com.fasterxml.woodstox": ["woodstox-core:7.2.1"],
+    "com.google.guava": ["guava:33.6.0-jre"],
+    "jakarta.servlet": ["jakarta.servlet-api:6.0.0"],
+    "org.codehaus.woodstox": ["stax2-api:4.3.0"],
+    "org.slf4j": ["slf4j-api:2.0.18"],
+    "tools.jackson.core": ["jackson-core:3.2.1", "jackson-databind:3.2.1"],
+    "tools.jackson.dataformat": ["jackson-dataformat-xml:3.2.1"],
+}
+_START_SECONDS = 30
+
+
+@dataclass(frozen=True)
+class Server:
+    """A running server; `folder` has the bucket's objects as files."""
+
+    folder: Path
+    port: int
+
+    @property
+    def url(self) -> str:
+        """The bucket, as Spark names it."""
+        return f"s3a://{BUCKET}"
+
+    @property
+    def bucket(self) -> Path:
+        return self.folder / "data" / BUCKET
+
+    def settings(self, *, port: int = 0) -> dict[str, str]:
+        """Spark's settings for S3A.
+
+        Args:
+            port: of a proxy in front of the server
+
+        """
+        s3a = {
+            "endpoint": f"http://{HOST}:{port or self.port}",
+            "endpoint.region": "us-east-1",
+            "path.style.access": "true",
+            "access.key": KEY,
+            "secret.key": SECRET,
+        }
+        jars = ",".join(str(jar) for jar in _fetched("s3a", _S3A))
+        return {
+            "spark.jars": jars,
+            **{f"spark.hadoop.fs.s3a.{key}": value for key, value in s3a.items()},
+        }
+
+
+@contextmanager
+def start(folder: Path) -> Iterator[Server]:
+    """Start a server with an empty bucket in `folder`, and end it."""
+    server = Server(folder, free_port())
+    server.bucket.mkdir(parents=True)
+    properties = {
+        "s3proxy.endpoint": f"http://{HOST}:{server.port}",
+        "s3proxy.authorization": "aws-v2-or-v4",
+        "s3proxy.identity": KEY,
+        "s3proxy.credential": SECRET,
+        "jclouds.provider": "filesystem-nio2",
+        "jclouds.identity": "none",
+        "jclouds.credential": "none",
+        "jclouds.filesystem.basedir": str(folder / "data"),
+    }
+    file = folder / "s3proxy.conf"
+    file.write_text("".join(f"{key}={value}\n" for key, value in properties.items()))
+    classpath = os.pathsep.join(str(jar) for jar in _fetched("server", _SERVER))
+    command = ["java", "-Xmx256m", "-XX:TieredStopAtLevel=1", "-DLOG_LEVEL=warn"]
+    main = ["-cp", classpath, "org.gaul.s3proxy.Main", "--properties", str(file)]
+    with (folder / "server.log").open("w") as log:
+        process = subprocess.Popen([*command, *main], stdout=log, stderr=subprocess.STDOUT)
+    try:
+        _await_port(server, process)
+        yield server
+    finally:
+        process.send_signal(signal.SIGTERM)
+        process.wait(_START_SECONDS)
+
+
+def _await_port(server: Server, process: subprocess.Popen[bytes]) -> None:
+    until = time.monotonic() + _START_SECONDS
+    while time.monotonic() < until and process.poll() is None:
+        try:
+            create_connection((HOST, server.port)).close()
+        except ConnectionRefusedError:
+            time.sleep(0.1)
+        else:
+            return
+    raise RuntimeError((server.folder / "server.log").read_text())
+
+
+def _fetched(name: str, modules: dict[str, list[str]]) -> list[Path]:
+    """Fetch jars as the build fetches its parts: by the Ivy that PySpark carries."""
+    folder = _JARS / name
+    wanted = [module for group in modules.values() for module in group]
+    jars = [folder / f"{module.replace(':', '-')}.jar" for module in wanted]
+    if not all(jar.exists() for jar in jars):
+        folder.mkdir(parents=True, exist_ok=True)
+        (ivy,) = Path(pyspark.__file__).parent.glob("jars/ivy-*.jar")
+        file = folder / "ivy.xml"
+        file.write_text(_ivy(modules), encoding="utf-8")
+        options = ["-ivy", str(file), "-confs", "default", "-warn"]
+        pattern = f"{folder}/[artifact]-[revision].[ext]"
+        command = ["java", "-jar", str(ivy), *options, "-retrieve", pattern]
+        subprocess.run(command, check=True, capture_output=True)
+    return jars
+
+
+def _ivy(modules: dict[str, list[str]]) -> str:
+    """Just these jars, and nothing that they depend on."""
+    lines = [
+        f'<dependency org="{group}" name="{name}" rev="{version}" conf="default->master"/>'
+        for group, members in modules.items()
+        for name, version in (member.split(":") for member in members)
+    ]
+    head = '<ivy-module version="2.0"><info organisation="io.interlock" module="s3"/>'
+    return "\n".join([head, "<dependencies>", *lines, "</dependencies>", "</ivy-module>"])
