@@ -11,10 +11,10 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 from integration.stores import FILE_SYSTEM, Store
+from tests.kit.ports import HOST
 from tests.kit.postgres import (
     ADMIN,
     DATABASE,
-    HOST,
     PASSWORDS,
     VERSIONS,
     WRITER,

@@ -11,6 +11,7 @@ S3A runs with the modules of the AWS SDK that it needs, without the SDK's bundle
 from __future__ import annotations
 
 import os
+import re
 import signal
 import subprocess
 import time
@@ -26,6 +27,9 @@ from tests.kit.ports import HOST, free_port
 from tests.kit.tree import ROOT
 
 BUCKET = "bucket"
+UNCONDITIONAL = "unconditional"
+"""A bucket for which S3A is told that its server knows no conditions."""
+
 KEY, SECRET = "key-of-tests", "secret-of-tests"
 
 _JARS = ROOT / ".build/s3"
@@ -88,6 +92,19 @@ _SERVER = {
 }
 _START_SECONDS = 30
 
+_REQUEST = re.compile(r"\{([A-Z]+)@\w+ http://[^/]+(\S+) HTTP/")
+
+# The server's handler logs each request.
+_LOGGING = """
+<configuration>
+  <appender name="out" class="ch.qos.logback.core.ConsoleAppender">
+    <encoder><pattern>%msg%n</pattern></encoder>
+  </appender>
+  <logger name="org.gaul.s3proxy.S3ProxyHandler" level="DEBUG"/>
+  <root level="WARN"><appender-ref ref="out"/></root>
+</configuration>
+"""
+
 
 @dataclass(frozen=True)
 class Server:
@@ -105,6 +122,10 @@ class Server:
     def bucket(self) -> Path:
         return self.folder / "data" / BUCKET
 
+    def requests(self) -> list[tuple[str, str]]:
+        """The method and the address, from the bucket on, of each request until now."""
+        return _REQUEST.findall((self.folder / "server.log").read_text(encoding="utf-8"))
+
     def settings(self, *, port: int = 0) -> dict[str, str]:
         """Spark's settings for S3A.
 
@@ -118,6 +139,7 @@ class Server:
             "path.style.access": "true",
             "access.key": KEY,
             "secret.key": SECRET,
+            f"bucket.{UNCONDITIONAL}.create.conditional.enabled": "false",
         }
         jars = ",".join(str(jar) for jar in _fetched("s3a", _S3A))
         return {
@@ -131,6 +153,7 @@ def start(folder: Path) -> Iterator[Server]:
     """Start a server with an empty bucket in `folder`, and end it."""
     server = Server(folder, free_port())
     server.bucket.mkdir(parents=True)
+    (folder / "data" / UNCONDITIONAL).mkdir()
     properties = {
         "s3proxy.endpoint": f"http://{HOST}:{server.port}",
         "s3proxy.authorization": "aws-v2-or-v4",
@@ -141,13 +164,17 @@ def start(folder: Path) -> Iterator[Server]:
         "jclouds.credential": "none",
         "jclouds.filesystem.basedir": str(folder / "data"),
     }
-    file = folder / "s3proxy.conf"
+    file, logging = folder / "s3proxy.conf", folder / "logback.xml"
+    logging.write_text(_LOGGING, encoding="utf-8")
     file.write_text("".join(f"{key}={value}\n" for key, value in properties.items()))
     classpath = os.pathsep.join(str(jar) for jar in _fetched("server", _SERVER))
-    command = ["java", "-Xmx256m", "-XX:TieredStopAtLevel=1", "-DLOG_LEVEL=warn"]
-    main = ["-cp", classpath, "org.gaul.s3proxy.Main", "--properties", str(file)]
+    java = ["java", "-Xmx256m", "-XX:TieredStopAtLevel=1"]
+    logs = f"-Dlogback.configurationFile={logging}"
+    main = ["org.gaul.s3proxy.Main", "--properties", str(file)]
     with (folder / "server.log").open("w") as log:
-        process = subprocess.Popen([*command, *main], stdout=log, stderr=subprocess.STDOUT)
+        process = subprocess.Popen(
+            [*java, logs, "-cp", classpath, *main], stdout=log, stderr=subprocess.STDOUT
+        )
     try:
         _await_port(server, process)
         yield server

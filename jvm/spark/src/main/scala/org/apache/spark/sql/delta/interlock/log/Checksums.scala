@@ -10,7 +10,7 @@ import scala.util.control.NonFatal
 import com.google.common.cache.CacheBuilder
 import io.interlock.coordinator.{CommitBody, CommitQueue}
 import io.interlock.spark.commits.{CommitTags, NewestVersion}
-import org.apache.hadoop.fs.FileStatus
+import org.apache.hadoop.fs.{FileStatus, FileSystem, Path}
 import org.apache.spark.internal.Logging
 import org.apache.spark.sql.SparkSession
 import org.apache.spark.sql.delta._
@@ -24,7 +24,8 @@ import org.apache.spark.sql.delta.util.{FileNames, JsonUtils}
   * Each checksum is derived from the one before it, which is kept in memory, because under
   * contention it is not on disk yet. A checksum that this process did not derive is used only if
   * the log proves it. On a local disk the file is written without Hadoop, which would start
-  * processes.
+  * processes; on a storage that shows a file only when it is complete, such as S3, without the
+  * rename, which would copy it.
   */
 private[interlock] object Checksums extends PostCommitHook with Logging {
 
@@ -223,18 +224,36 @@ private[interlock] object Checksums extends PostCommitHook with Logging {
     override protected def writeChecksumFile(version: Long, checksum: VersionChecksum): Unit =
       prepared(version, checksum)()
 
-    /** A function that writes the file; for a local disk its content is computed before. */
-    def prepared(version: Long, checksum: VersionChecksum): () => Unit = {
-      val file = FileNames.checksumFile(deltaLog.logPath, version)
+    /** A function that writes the file; its content is computed before, if Interlock writes it. */
+    def prepared(version: Long, checksum: VersionChecksum): () => Unit =
       if (!spark.conf.get(DeltaSQLConf.DELTA_WRITE_CHECKSUM_ENABLED)) () => ()
-      else if (file.toUri.getScheme != "file") () => super.writeChecksumFile(version, checksum)
-      else {
-        val content =
-          if (spark.conf.get(DeltaSQLConf.DELTA_CHECKSUM_HISTOGRAM_FIELD_FOLLOWS_PROTOCOL)) checksum
-          else checksum.toLegacy
-        val text = JsonUtils.toJson(content) + "\n"
-        () => put(Paths.get(file.toUri), text)
-      }
+      else
+        directly(FileNames.checksumFile(deltaLog.logPath, version)).fold(() =>
+          super.writeChecksumFile(version, checksum)
+        ) { put =>
+          val content =
+            if (spark.conf.get(DeltaSQLConf.DELTA_CHECKSUM_HISTOGRAM_FIELD_FOLLOWS_PROTOCOL))
+              checksum
+            else checksum.toLegacy
+          val text = JsonUtils.toJson(content) + "\n"
+          () => put(text)
+        }
+
+    private def directly(file: Path): Option[String => Unit] = {
+      val conf = deltaLog.newDeltaHadoopConf()
+      if (file.toUri.getScheme == "file") Some(put(Paths.get(file.toUri), _))
+      else
+        Option.when(!deltaLog.store.isPartialWriteVisible(file, conf))(
+          put(file, file.getFileSystem(conf), _)
+        )
+    }
+
+    private def put(file: Path, fs: FileSystem, text: String): Unit = {
+      val out = fs.createFile(file).overwrite(true).recursive()
+        .opt("fs.s3a.create.performance", true) // does not look for a folder in its place
+        .build()
+      out.write(text.getBytes(UTF_8))
+      out.close()
     }
 
     private def put(file: LocalPath, text: String): Unit = {

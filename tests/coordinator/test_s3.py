@@ -1,0 +1,215 @@
+"""Tables on S3 with the default coordinator: S3A's conditional create against a real server."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from tests.kit import s3
+from tests.kit.driver_process import Answer, DriverProcess, driver_processes
+from tests.kit.log_replay import check_log
+from tests.kit.support import Table, deltalake_rows, latest_version, versions
+from tests.kit.tcp_proxy import Proxy
+
+DONE = Answer()
+
+# In the body of the request that makes a version, and in no other.
+STAMP = b'"interlock.coordinator":"filesystem/'
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[s3.Server]:
+    with s3.start(tmp_path_factory.mktemp("s3")) as found:
+        yield found
+
+
+@pytest.fixture(scope="module")
+def proxy(server: s3.Server) -> Iterator[Proxy]:
+    found = Proxy(server.port)
+    yield found
+    found.close()
+
+
+@pytest.fixture(scope="module")
+def both(
+    server: s3.Server, proxy: Proxy, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[list[DriverProcess]]:
+    """Two processes that reach the server through the proxy."""
+    settings = server.settings(port=proxy.port)
+    folder = tmp_path_factory.mktemp("drivers")
+    with driver_processes(folder, "interlock", "interlock", settings=settings) as drivers:
+        yield drivers
+
+
+@dataclass(frozen=True)
+class Bucketed:
+    """A table as Spark names it, and as the folder in which the server keeps its objects."""
+
+    name: str
+    files: Table
+
+    def __str__(self) -> str:
+        return f"delta.`s3a://{s3.BUCKET}/{self.name}`"
+
+    def rows(self) -> tuple[tuple[object, ...], ...]:
+        """The rows by delta-rs, once the log is found to be right."""
+        check_log(self.files)
+        found = versions(self.files)
+        assert found == list(range(len(found)))
+        return tuple(sorted(deltalake_rows(self.files)))
+
+
+@pytest.fixture
+def table(server: s3.Server, both: list[DriverProcess], request: pytest.FixtureRequest) -> Bucketed:
+    """A table with the rows 1a and 2b in one file, at version 1."""
+    name = request.node.name
+    table = Bucketed(name, Table(server.bucket / name))
+    properties = "'interlock.policy' = 'row_level', 'delta.enableDeletionVectors' = 'true'"
+    columns = "(id INT, v STRING)"
+    create = f"CREATE TABLE {table} {columns} USING delta TBLPROPERTIES ({properties})"
+    assert both[0].run(create) == DONE
+    assert both[0].run(f"INSERT INTO {table} VALUES (1, 'a'), (2, 'b')") == DONE
+    return table
+
+
+def test_statements(both: list[DriverProcess], table: Bucketed) -> None:
+    driver = both[0]
+    for statement in (
+        f"ALTER TABLE {table} SET TBLPROPERTIES ('delta.checkpointInterval' = '6')",
+        f"INSERT INTO {table} VALUES (3, 'c')",
+        f"UPDATE {table} SET v = 'A' WHERE id = 1",
+        f"DELETE FROM {table} WHERE id = 2",
+        f"OPTIMIZE {table}",
+        f"INSERT INTO {table} SELECT id + 10, v FROM {table} VERSION AS OF 1",
+        "SET spark.databricks.delta.retentionDurationCheck.enabled = false",
+        f"VACUUM {table} RETAIN 0 HOURS",
+    ):
+        assert driver.run(statement) == DONE
+    assert table.rows() == ((1, "A"), (3, "c"), (11, "a"), (12, "b"))
+    assert list(table.files.path.glob("_delta_log/.*")) == []
+    until = time.monotonic() + 20
+    while not (checkpoint := list(table.files.path.glob("_delta_log/*.checkpoint*.parquet"))):
+        assert time.monotonic() < until, "no checkpoint was written"
+        time.sleep(0.2)
+    assert len(checkpoint) == 1
+
+
+def test_a_commit_is_one_conditional_put_without_listing_or_copy(
+    server: s3.Server, both: list[DriverProcess], table: Bucketed
+) -> None:
+    assert both[0].run(f"INSERT INTO {table} VALUES (3, 'c')") == DONE
+    before = len(server.requests())
+    assert both[0].run(f"INSERT INTO {table} VALUES (4, 'd')") == DONE
+    made = server.requests()[before:]
+    log = f"/{s3.BUCKET}/{table.name}/_delta_log"
+    last = made.index(("HEAD", f"{log}/{2:020}.json"))
+    assert made[last:] == [
+        *[("HEAD", f"{log}/{2:020}.json")] * 2,  # the table is still the same
+        ("PUT", f"{log}/{3:020}.json"),
+        ("HEAD", f"{log}/{3:020}.json"),
+        ("PUT", f"{log}/{3:020}.crc"),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "rows"),
+    [
+        (
+            "INSERT INTO {t} VALUES (3, 'c')",
+            "INSERT INTO {t} VALUES (4, 'd')",
+            ((1, "a"), (2, "b"), (3, "c"), (4, "d")),
+        ),
+        (
+            "UPDATE {t} SET v = 'A' WHERE id = 1",
+            "UPDATE {t} SET v = 'B' WHERE id = 2",
+            ((1, "A"), (2, "B")),
+        ),
+    ],
+    ids=["appends", "rows"],
+)
+def test_two_processes_that_may_both_commit_do(
+    both: list[DriverProcess],
+    table: Bucketed,
+    first: str,
+    second: str,
+    rows: tuple[tuple[object, ...], ...],
+) -> None:
+    won, later = race(both, table, first, second)
+    assert (won, later) == (DONE, DONE)
+    assert table.rows() == rows
+    assert latest_version(table.files) == 3
+
+
+def test_of_two_updates_of_a_row_the_later_one_fails(
+    both: list[DriverProcess], table: Bucketed
+) -> None:
+    update = "UPDATE {t} SET v = 'A' WHERE id = 1"
+    won, later = race(both, table, update, update)
+    assert won == DONE
+    assert (later.error, later.winner_version) == ("ConcurrentDeleteReadError", 2)
+    assert table.rows() == ((1, "A"), (2, "b"))
+    (record,) = table.files.path.glob("_delta_log/_interlock/conflicts-*.jsonl")
+    assert record.stat().st_size > 0
+
+
+def test_commits_of_two_processes_at_once_are_neither_lost_nor_doubled(
+    both: list[DriverProcess], table: Bucketed
+) -> None:
+    def work(n: int) -> list[Answer]:
+        ids = range(100 * n, 100 * n + 20)
+        return [both[n].run(f"INSERT INTO {table} VALUES ({row}, 'x')") for row in ids]
+
+    with ThreadPoolExecutor(2) as pool:
+        answers = [answer for answers in pool.map(work, range(2)) for answer in answers]
+    assert answers == [DONE] * 40
+    written = [*range(1, 3), *range(20), *range(100, 120)]
+    assert [row[0] for row in table.rows()] == sorted(written)
+    assert latest_version(table.files) == 41
+
+
+def test_a_commit_whose_reply_is_lost_is_made_once(
+    both: list[DriverProcess], proxy: Proxy, table: Bucketed
+) -> None:
+    made: list[int] = []
+    proxy.lose_reply(STAMP, then=lambda: made.append(latest_version(table.files)))
+    assert both[0].run(f"INSERT INTO {table} VALUES (3, 'c')") == DONE
+    assert proxy.has_cut.is_set()
+    assert made == [2]
+    assert table.rows() == ((1, "a"), (2, "b"), (3, "c"))
+    assert latest_version(table.files) == 2
+
+
+def test_a_commit_whose_request_is_lost_is_sent_again(
+    both: list[DriverProcess], proxy: Proxy, table: Bucketed
+) -> None:
+    proxy.lose_request(STAMP)
+    assert both[0].run(f"INSERT INTO {table} VALUES (3, 'c')") == DONE
+    assert proxy.has_cut.is_set()
+    assert table.rows() == ((1, "a"), (2, "b"), (3, "c"))
+
+
+def test_without_conditional_create_a_policy_is_refused(
+    server: s3.Server, both: list[DriverProcess]
+) -> None:
+    refused = both[0].run(
+        f"CREATE TABLE delta.`s3a://{s3.UNCONDITIONAL}/t` (id INT) USING delta "
+        "TBLPROPERTIES ('interlock.policy' = 'row_level')"
+    )
+    assert "[INTERLOCK_NO_PUT_IF_ABSENT]" in refused.message
+    assert "S3AFileSystem has no fs.option.create.conditional.overwrite" in refused.message
+    assert "fs.s3a.create.conditional.enabled" in refused.message
+    assert not list(Path(server.folder, "data", s3.UNCONDITIONAL).rglob("*.json"))
+
+
+def race(
+    both: list[DriverProcess], table: Bucketed, first: str, second: str
+) -> tuple[Answer, Answer]:
+    """Let two processes read the same version, and commit in this order."""
+    both[0].hold(first.format(t=table))
+    both[1].hold(second.format(t=table))
+    return both[0].open(), both[1].open()
