@@ -109,7 +109,7 @@ def test_a_commit_is_one_conditional_put_without_listing_or_copy(
     log = f"/{s3.BUCKET}/{table.name}/_delta_log"
     last = made.index(("HEAD", f"{log}/{2:020}.json"))
     assert made[last:] == [
-        *[("HEAD", f"{log}/{2:020}.json")] * 2,  # the table is still the same
+        *[("HEAD", f"{log}/{2:020}.json")] * 3,  # nobody has replaced the table or the commit
         ("PUT", f"{log}/{3:020}.json"),
         ("HEAD", f"{log}/{3:020}.json"),
         ("PUT", f"{log}/{3:020}.crc"),
@@ -191,6 +191,22 @@ def test_a_commit_whose_request_is_lost_is_sent_again(
     assert both[0].run(f"INSERT INTO {table} VALUES (3, 'c')") == DONE
     assert proxy.has_cut.is_set()
     assert table.rows() == ((1, "a"), (2, "b"), (3, "c"))
+
+
+def test_a_commit_that_a_stock_writer_has_replaced_is_noticed(
+    both: list[DriverProcess], table: Bucketed
+) -> None:
+    stock = f"""spark.conf
+jvm, conf = spark._jvm, spark._jsparkSession.sessionState().newHadoopConf()
+def at(version):
+    name = f"s3a://{s3.BUCKET}/{table.name}/_delta_log/{{version:020}}.json"
+    return jvm.org.apache.hadoop.fs.Path(name)
+fs = at(0).getFileSystem(conf)
+jvm.org.apache.hadoop.fs.FileUtil.copy(fs, at(0), fs, at(1), False, True, conf)
+"""
+    assert both[0].run(stock) == DONE
+    refused = both[0].run(f"INSERT INTO {table} VALUES (3, 'c')")
+    assert "[INTERLOCK_COMMIT_OVERWRITTEN]" in refused.message
 
 
 def test_without_conditional_create_a_policy_is_refused(
