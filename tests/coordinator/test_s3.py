@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -67,7 +68,7 @@ class Bucketed:
 @pytest.fixture
 def table(server: s3.Server, both: list[DriverProcess], request: pytest.FixtureRequest) -> Bucketed:
     """A table with the rows 1a and 2b in one file, at version 1."""
-    name = request.node.name
+    name = re.sub(r"\W+", "-", request.node.name)
     table = Bucketed(name, Table(server.bucket / name))
     properties = "'interlock.policy' = 'row_level', 'delta.enableDeletionVectors' = 'true'"
     columns = "(id INT, v STRING)"
@@ -188,6 +189,25 @@ def test_a_commit_whose_request_is_lost_is_sent_again(
     both: list[DriverProcess], proxy: Proxy, table: Bucketed
 ) -> None:
     proxy.lose_request(STAMP)
+    assert both[0].run(f"INSERT INTO {table} VALUES (3, 'c')") == DONE
+    assert proxy.has_cut.is_set()
+    assert table.rows() == ((1, "a"), (2, "b"), (3, "c"))
+
+
+@pytest.mark.parametrize(
+    ("status", "code"),
+    [
+        ("409 Conflict", "ConditionalRequestConflict"),
+        ("500 Internal Server Error", "InternalError"),
+        ("503 Slow Down", "SlowDown"),
+    ],
+)
+def test_a_commit_to_which_the_server_answers_with_an_error_is_sent_again(
+    both: list[DriverProcess], proxy: Proxy, table: Bucketed, status: str, code: str
+) -> None:
+    error = f"<Error><Code>{code}</Code><Message>not now</Message></Error>"
+    head = f"HTTP/1.1 {status}\r\nContent-Type: application/xml\r\nConnection: close\r\n"
+    proxy.answer(f"{head}Content-Length: {len(error)}\r\n\r\n{error}".encode(), STAMP)
     assert both[0].run(f"INSERT INTO {table} VALUES (3, 'c')") == DONE
     assert proxy.has_cut.is_set()
     assert table.rows() == ((1, "a"), (2, "b"), (3, "c"))

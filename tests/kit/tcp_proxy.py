@@ -21,6 +21,7 @@ class Proxy:
         self._reply_is_lost: Callable[[], None] | None = None
         self._request_is_lost = False
         self._is_cut_behind = False
+        self._answer = b""
         self._refusing = False
         self.has_cut = threading.Event()
         threading.Thread(target=self._accept, daemon=True).start()
@@ -42,6 +43,13 @@ class Proxy:
         """Cut the next connection that sends one of `markers`, and pass nothing of it on."""
         self.has_cut.clear()
         self._markers, self._request_is_lost = markers, True
+
+    def answer(self, reply: bytes, *markers: bytes) -> None:
+        """Send `reply` to the next connection that sends one of `markers`, pass nothing of it on,
+        and cut it.
+        """
+        self.has_cut.clear()
+        self._markers, self._answer = markers, reply
 
     def refuse(self) -> None:
         """Close every new connection at once."""
@@ -76,6 +84,11 @@ class Proxy:
             while data := pair.client.recv(_CHUNK):
                 if any(marker in data for marker in self._markers):
                     self._markers = ()
+                    if self._answer:
+                        pair.client.sendall(self._answer)
+                        self._answer = b""
+                        self.has_cut.set()
+                        return
                     if self._request_is_lost:
                         self._request_is_lost = False
                         self.has_cut.set()
