@@ -1,0 +1,202 @@
+"""Tables on a real HDFS: statements, races, two processes, and servers that die.
+
+What a test leaves is copied to the local disk, where the log is looked at; `deltalake` reads it on
+HDFS.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+from interlock.errors import ConflictError
+from pyspark.sql import SparkSession
+
+from integration import writers
+from integration.writers import Writer, acknowledged, answers
+from tests.kit import hdfs
+from tests.kit.driver_process import DriverProcess, driver_processes
+from tests.kit.sessions import classic_session
+from tests.kit.support import Job, Table, deltalake_rows, race, unknown_files, versions
+
+START = ((1, "a"), (2, "b"), (3, "c"))
+# Clients wait for a NameNode that is started again.
+SETTINGS = {
+    "spark.hadoop.dfs.client.retry.policy.enabled": "true",
+    "spark.hadoop.dfs.client.retry.policy.spec": "500,100",  # milliseconds, times
+}
+
+
+@pytest.fixture(scope="module")
+def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[hdfs.Cluster]:
+    with hdfs.start(tmp_path_factory.mktemp("hdfs")) as found:
+        yield found
+
+
+@pytest.fixture(scope="module")
+def drivers(tmp_path_factory: pytest.TempPathFactory) -> Iterator[list[DriverProcess]]:
+    kinds = ("interlock", "interlock")
+    with driver_processes(tmp_path_factory.mktemp("drivers"), *kinds, settings=SETTINGS) as both:
+        yield both
+
+
+@pytest.fixture(scope="module")
+def spark() -> Iterator[SparkSession]:
+    with classic_session(**SETTINGS) as session:
+        yield session
+
+
+@dataclass(frozen=True)
+class RemoteTable:
+    """A table on HDFS; `str()` is its name in SQL."""
+
+    url: str
+
+    def __str__(self) -> str:
+        return f"delta.`{self.url}`"
+
+    def copied(self, spark: SparkSession, folder: Path) -> Table:
+        """Copy it to the local disk as it is now."""
+        jvm: Any = spark._jvm
+        source, target = (jvm.org.apache.hadoop.fs.Path(p) for p in (self.url, f"file:{folder}"))
+        conf = spark._jsc.hadoopConfiguration()
+        source.getFileSystem(conf).copyToLocalFile(False, source, target, True)
+        return Table(folder)
+
+
+@pytest.fixture
+def table(cluster: hdfs.Cluster, spark: SparkSession, tmp_path: Path) -> RemoteTable:
+    """{1a, 2b, 3c} in one file at version 1 under `row_level`."""
+    made = RemoteTable(f"{cluster.url}/{tmp_path.name}")
+    spark.sql(
+        f"CREATE TABLE {made} (id INT, v STRING) USING delta "
+        "TBLPROPERTIES ('interlock.policy' = 'row_level')"
+    )
+    values = ", ".join(map(str, START))
+    spark.sql(f"INSERT INTO {made} SELECT /*+ COALESCE(1) */ * FROM VALUES {values}")
+    return made
+
+
+def check(spark: SparkSession, table: RemoteTable, folder: Path, *rows: tuple[int, str]) -> Table:
+    """Check the rows by Spark and without, and that the log has no gap and knows all files."""
+    copy = table.copied(spark, folder)
+    assert sorted(map(tuple, spark.table(str(table)).collect())) == sorted(rows)
+    assert deltalake_rows(copy) == tuple(sorted(rows))
+    assert versions(copy) == list(range(len(versions(copy))))
+    assert unknown_files(copy) == []
+    return copy
+
+
+def test_statements(spark: SparkSession, table: RemoteTable, tmp_path: Path) -> None:
+    for statement in (
+        "UPDATE {t} SET v = 'x' WHERE id = 2",
+        "DELETE FROM {t} WHERE id = 3",
+        "MERGE INTO {t} t USING (SELECT 2 AS id) s ON t.id = s.id "
+        "WHEN MATCHED THEN UPDATE SET v = 'm'",
+        "ALTER TABLE {t} COMPACT MAJOR",
+        "INSERT INTO {t} VALUES (4, 'd')",
+        "VACUUM {t}",
+    ):
+        spark.sql(statement.format(t=table))
+    check(spark, table, tmp_path / "copy", (1, "a"), (2, "m"), (4, "d"))
+    before = spark.sql(f"SELECT * FROM {table} VERSION AS OF 1 ORDER BY id").collect()
+    assert tuple(map(tuple, before)) == START
+    spark.sql(f"RESTORE TABLE {table} TO VERSION AS OF 1")
+    assert sorted(map(tuple, spark.table(str(table)).collect())) == list(START)
+
+
+@pytest.mark.parametrize("row", [1, 2], ids=["same row", "another row"])
+def test_two_updates(spark: SparkSession, table: RemoteTable, tmp_path: Path, row: int) -> None:
+    update = f"UPDATE {table} SET v = '{{}}' WHERE id = {{}}"
+    first, second = race(spark, update.format("x", 1), update.format("y", row))
+    assert first.error is None
+    if row == 1:
+        assert isinstance(second.error, ConflictError)
+        check(spark, table, tmp_path / "copy", (1, "x"), (2, "b"), (3, "c"))
+    else:
+        assert second.error is None
+        check(spark, table, tmp_path / "copy", (1, "x"), (2, "y"), (3, "c"))
+
+
+def test_two_processes_lose_and_double_nothing(
+    cluster: hdfs.Cluster, drivers: list[DriverProcess], spark: SparkSession, tmp_path: Path
+) -> None:
+    table = RemoteTable(f"{cluster.url}/{tmp_path.name}")
+    spark.sql(
+        f"CREATE TABLE {table} (id BIGINT) USING delta "
+        "TBLPROPERTIES ('interlock.policy' = 'row_level')"
+    )
+    planned = [
+        Writer(table.url, n * 5, 5, "insert", str(tmp_path / f"writer-{n}")) for n in range(4)
+    ]
+    writers.run(drivers, planned, patience=200)
+    told = answers(planned)
+    assert sorted(acknowledged(told)) == list(range(20)), told
+    copy = table.copied(spark, tmp_path / "copy")
+    assert versions(copy) == list(range(21))
+    assert sorted(deltalake_rows(copy)) == [(i,) for i in range(20)]
+
+
+def test_a_commit_is_synced(spark: SparkSession, cluster: hdfs.Cluster, table: RemoteTable) -> None:
+    before = cluster.syncs()
+    spark.sql(f"ALTER TABLE {table} SET TBLPROPERTIES ('a' = 'b')")
+    assert cluster.syncs() > before
+
+
+def test_a_datanode_dies(
+    spark: SparkSession,
+    cluster: hdfs.Cluster,
+    drivers: list[DriverProcess],
+    table: RemoteTable,
+    tmp_path: Path,
+) -> None:
+    drivers[0].hold(f"UPDATE {table} SET v = 'x' WHERE id = 1")
+    cluster.kill_datanode(1)
+    try:
+        assert drivers[0].open().error is None
+        spark.sql(f"INSERT INTO {table} VALUES (4, 'd')")
+        check(spark, table, tmp_path / "copy", (1, "x"), *START[1:], (4, "d"))
+    finally:
+        cluster.start_datanode(1)
+        cluster.await_datanodes()
+
+
+def test_a_statement_waits_for_the_namenode(
+    spark: SparkSession,
+    cluster: hdfs.Cluster,
+    drivers: list[DriverProcess],
+    table: RemoteTable,
+    tmp_path: Path,
+) -> None:
+    drivers[0].hold(f"UPDATE {table} SET v = 'x' WHERE id = 1")
+    cluster.kill_namenode()
+    again = threading.Timer(3, cluster.start_namenode)
+    again.start()
+    assert drivers[0].open().error is None
+    again.join()
+    cluster.await_datanodes()
+    check(spark, table, tmp_path / "copy", (1, "x"), *START[1:])
+
+
+def test_a_statement_waits_for_the_end_of_safe_mode(
+    spark: SparkSession, table: RemoteTable, tmp_path: Path
+) -> None:
+    jvm: Any = spark._jvm
+    actions = jvm.org.apache.hadoop.hdfs.protocol.HdfsConstants.SafeModeAction
+    path = jvm.org.apache.hadoop.fs.Path(table.url)
+    fs = path.getFileSystem(spark._jsc.hadoopConfiguration())
+    leaving = threading.Timer(3, fs.setSafeMode, [actions.SAFEMODE_LEAVE])
+
+    def enter(_: SparkSession) -> None:
+        fs.setSafeMode(actions.SAFEMODE_ENTER)
+        leaving.start()
+
+    update = f"UPDATE {table} SET v = 'x' WHERE id = 1"
+    _, ended = race(spark, Job("enter safe mode", enter), update)
+    leaving.join()
+    assert ended.error is None
+    check(spark, table, tmp_path / "copy", (1, "x"), *START[1:])
