@@ -2,15 +2,14 @@ package io.interlock.coordinator
 
 import java.io.{ByteArrayInputStream, IOException, InputStream}
 import java.nio.charset.StandardCharsets.UTF_8
-import java.util.UUID
 import java.util.concurrent.ConcurrentHashMap
+import java.util.{EnumSet, UUID}
 
 import scala.util.{Failure, Success, Try, Using}
 
 import io.delta.storage.{AzureLogStore, GCSLogStore, HDFSLogStore, LogStore}
-import org.apache.hadoop.fs.FileSystem
 import org.apache.hadoop.fs.Options.CreateFileOptionKeys.FS_OPTION_CREATE_CONDITIONAL_OVERWRITE
-import org.apache.hadoop.fs.Path
+import org.apache.hadoop.fs.{CreateFlag, FileContext, FileSystem, Path}
 
 /** How a file of a log is made that is not on a local disk. */
 sealed private[coordinator] trait FileCreation {
@@ -26,7 +25,8 @@ private[coordinator] object FileCreation {
 
   /** How the files of a log are made by its file system, or else by Delta's LogStore. */
   def of(log: TableLog, logStore: LogStore): FileCreation =
-    if (renamesExclusively(log, logStore)) new LogStoreCreation(log, logStore, None)
+    if (log.path.toUri.getScheme == "hdfs") new SyncedCreation(log)
+    else if (renamesExclusively(log, logStore)) new LogStoreCreation(log, logStore, None)
     else
       Try(log.path.getFileSystem(log.conf)) match {
         case Failure(e) => new LogStoreCreation(log, logStore, Some(s"Hadoop cannot open it ($e)"))
@@ -42,6 +42,29 @@ private[coordinator] object FileCreation {
     case _: HDFSLogStore | _: AzureLogStore | _: GCSLogStore =>
       !log.path.toUri.getScheme.startsWith("s3")
     case _ => false
+  }
+}
+
+/** By a rename, as Delta's LogStore for HDFS does it, of a file that DataNodes have synced to their
+  * disks. HDFS refuses a name that is taken.
+  */
+final private class SyncedCreation(log: TableLog) extends FileCreation {
+  override def fault: Option[String] = None
+
+  override def create(file: Path, in: InputStream): Unit = Using.resource(in) { in =>
+    val files = FileContext.getFileContext(file.toUri, log.conf)
+    val draft = new Path(file.getParent, s".${file.getName}.${UUID.randomUUID()}.tmp")
+    try {
+      Using.resource(files.create(draft, EnumSet.of(CreateFlag.CREATE))) { out =>
+        in.transferTo(out)
+        out.hsync()
+      }
+      files.rename(draft, file)
+    } catch {
+      case failed: Throwable =>
+        Try(files.delete(draft, false))
+        throw failed
+    }
   }
 }
 
