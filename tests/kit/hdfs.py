@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import json
 import os
-import socket
 import subprocess
 import time
 import urllib.request
@@ -22,7 +21,8 @@ from pathlib import Path
 from typing import Any
 from xml.sax.saxutils import escape
 
-from tests.kit.java import JARS, fetched_jar, java
+from tests.kit.java import JARS, fetched, java
+from tests.kit.ports import free_ports
 
 _SERVERS = "org.apache.hadoop.hdfs.server"
 _PATIENCE_SECONDS = 120
@@ -93,11 +93,12 @@ class Cluster:
         }
         for file in ("core-site.xml", "hdfs-site.xml"):
             (self.folder / file).write_text(_xml(settings), encoding="utf-8")
+        (self.folder / "hadoop-metrics2.properties").write_text("*.period=1", encoding="utf-8")
         self._start("format", "namenode.NameNode", "-format")
         assert self._processes.pop("format").wait(_PATIENCE_SECONDS) == 0, self.folder
 
     def _start(self, name: str, server: str, *arguments: str) -> None:
-        jar = fetched_jar("org.apache.hadoop", "hadoop-client-minicluster", hadoop_version())
+        (jar,) = fetched([f"org.apache.hadoop:hadoop-client-minicluster:{hadoop_version()}"])
         path = os.pathsep.join((str(self.folder), str(jar), f"{JARS}/*"))
         command = [*java("-Xmx256m", "-XX:+UseSerialGC"), "-cp", path, f"{_SERVERS}.{server}"]
         with (self.folder / f"{name}.log").open("ab") as log:
@@ -120,7 +121,7 @@ class Cluster:
 @contextmanager
 def start(folder: Path) -> Iterator[Cluster]:
     """Start a cluster with its data in `folder`, and end it."""
-    cluster = Cluster(folder, _free_ports(2 + _DATANODES))
+    cluster = Cluster(folder, free_ports(2 + _DATANODES))
     try:
         cluster.format()
         cluster.start_namenode()
@@ -147,15 +148,6 @@ def _beans(port: int, name: str) -> list[dict[str, Any]]:
     except OSError:
         return []
     return beans
-
-
-def _free_ports(number: int) -> tuple[int, ...]:
-    listeners = [socket.create_server(("127.0.0.1", 0)) for _ in range(number)]
-    try:
-        return tuple(listener.getsockname()[1] for listener in listeners)
-    finally:
-        for listener in listeners:
-            listener.close()
 
 
 def _xml(settings: Mapping[str, str]) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import fcntl
 import os
 import subprocess
+from collections.abc import Iterable
 from pathlib import Path
 
 import pyspark
@@ -21,19 +22,35 @@ def java(*options: str) -> list[str]:
     return [str(Path(home, "bin", "java")) if home else "java", *options]
 
 
-def fetched_jar(group: str, artifact: str, version: str) -> Path:
-    """Return a jar without what it depends on; the first call fetches it."""
-    jar = _FETCHED / f"{artifact}-{version}.jar"
+def fetched(modules: Iterable[str]) -> list[Path]:
+    """Return the jars of `group:artifact:version`, without what they depend on.
+
+    Those that were never asked for are fetched, by the Ivy that PySpark carries.
+    """
+    named = {_jar(*module.split(":")): module for module in modules}
     _FETCHED.mkdir(parents=True, exist_ok=True)
-    with (_FETCHED / f"{artifact}.lock").open("w") as lock:
+    with (_FETCHED / "lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
-        if not jar.exists():
+        missing = [module for jar, module in named.items() if not jar.exists()]
+        if missing:
+            file = _FETCHED / "ivy.xml"
+            file.write_text(_ivy(missing), encoding="utf-8")
             (ivy,) = JARS.glob("ivy-*.jar")
-            coordinates = ("-dependency", group, artifact, version, "-notransitive")
+            options = ["-ivy", str(file), "-confs", "default", "-warn"]
             target = str(_FETCHED / "[artifact]-[revision].[ext]")
-            subprocess.run(
-                [*java("-jar"), str(ivy), *coordinates, "-confs", "default", "-retrieve", target],
-                check=True,
-                stdout=subprocess.DEVNULL,
-            )
-    return jar
+            command = [*java("-jar"), str(ivy), *options, "-retrieve", target]
+            subprocess.run(command, check=True, stdout=subprocess.DEVNULL)
+    return list(named)
+
+
+def _jar(_: str, artifact: str, version: str) -> Path:
+    return _FETCHED / f"{artifact}-{version}.jar"
+
+
+def _ivy(modules: Iterable[str]) -> str:
+    lines = (
+        f'<dependency org="{group}" name="{artifact}" rev="{version}" conf="default->master"/>'
+        for group, artifact, version in (module.split(":") for module in modules)
+    )
+    head = '<ivy-module version="2.0"><info organisation="io.interlock" module="servers"/>'
+    return "\n".join([head, "<dependencies>", *lines, "</dependencies>", "</ivy-module>"])

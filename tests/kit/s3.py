@@ -21,10 +21,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from socket import create_connection
 
-import pyspark
-
+from tests.kit.java import fetched, java
 from tests.kit.ports import HOST, free_port
-from tests.kit.tree import ROOT
 
 BUCKET = "bucket"
 UNCONDITIONAL = "unconditional"
@@ -32,64 +30,67 @@ UNCONDITIONAL = "unconditional"
 
 KEY, SECRET = "key-of-tests", "secret-of-tests"
 
-_JARS = ROOT / ".build/s3"
-_SDK = "2.35.4"  # with which Hadoop 3.5.0 was built
-_S3A = {
-    "org.apache.hadoop": ["hadoop-aws:3.5.0"],
-    "software.amazon.awssdk": [
-        f"{module}:{_SDK}"
-        for module in (
-            "annotations",
-            "apache-client",
-            "arns",
-            "auth",
-            "aws-core",
-            "aws-query-protocol",
-            "aws-xml-protocol",
-            "checksums",
-            "checksums-spi",
-            "crt-core",
-            "endpoints-spi",
-            "http-auth",
-            "http-auth-aws",
-            "http-auth-aws-eventstream",
-            "http-auth-spi",
-            "http-client-spi",
-            "identity-spi",
-            "json-utils",
-            "metrics-spi",
-            "profiles",
-            "protocol-core",
-            "regions",
-            "retries",
-            "retries-spi",
-            "s3",
-            "s3-transfer-manager",
-            "sdk-core",
-            "third-party-jackson-core",
-            "utils",
-            "utils-lite",
-        )
-    ],
-    "software.amazon.eventstream": ["eventstream:1.0.1"],
-    "software.amazon.s3.analyticsaccelerator": ["analyticsaccelerator-s3:1.3.1"],
-    "org.apache.httpcomponents": ["httpclient:4.5.13", "httpcore:4.4.16"],
-    "commons-logging": ["commons-logging:1.2"],
-    "org.reactivestreams": ["reactive-streams:1.0.4"],
-}
-_SERVER = {
-    "org.gaul": ["s3proxy:4.0.0"],
-    "args4j": ["args4j:2.37"],
-    "ch.qos.logback": ["logback-classic:1.6.1", "logback-core:1.6.1"],
-    "com.fasterxml.jackson.core": ["jackson-annotations:2.22"],
-    "com.fasterxml.woodstox": ["woodstox-core:7.2.1"],
-    "com.google.guava": ["guava:33.6.0-jre"],
-    "jakarta.servlet": ["jakarta.servlet-api:6.0.0"],
-    "org.codehaus.woodstox": ["stax2-api:4.3.0"],
-    "org.slf4j": ["slf4j-api:2.0.18"],
-    "tools.jackson.core": ["jackson-core:3.2.1", "jackson-databind:3.2.1"],
-    "tools.jackson.dataformat": ["jackson-dataformat-xml:3.2.1"],
-}
+# The version with which Hadoop 3.5.0 was built.
+_SDK = [
+    f"software.amazon.awssdk:{module}:2.35.4"
+    for module in (
+        "annotations",
+        "apache-client",
+        "arns",
+        "auth",
+        "aws-core",
+        "aws-query-protocol",
+        "aws-xml-protocol",
+        "checksums",
+        "checksums-spi",
+        "crt-core",
+        "endpoints-spi",
+        "http-auth",
+        "http-auth-aws",
+        "http-auth-aws-eventstream",
+        "http-auth-spi",
+        "http-client-spi",
+        "identity-spi",
+        "json-utils",
+        "metrics-spi",
+        "profiles",
+        "protocol-core",
+        "regions",
+        "retries",
+        "retries-spi",
+        "s3",
+        "s3-transfer-manager",
+        "sdk-core",
+        "third-party-jackson-core",
+        "utils",
+        "utils-lite",
+    )
+]
+_S3A = [
+    *_SDK,
+    "commons-logging:commons-logging:1.2",
+    "org.apache.hadoop:hadoop-aws:3.5.0",
+    "org.apache.httpcomponents:httpclient:4.5.13",
+    "org.apache.httpcomponents:httpcore:4.4.16",
+    "org.reactivestreams:reactive-streams:1.0.4",
+    "software.amazon.eventstream:eventstream:1.0.1",
+    "software.amazon.s3.analyticsaccelerator:analyticsaccelerator-s3:1.3.1",
+]
+_SERVER = [
+    "args4j:args4j:2.37",
+    "ch.qos.logback:logback-classic:1.6.1",
+    "ch.qos.logback:logback-core:1.6.1",
+    "com.fasterxml.jackson.core:jackson-annotations:2.22",
+    "com.fasterxml.woodstox:woodstox-core:7.2.1",
+    "com.google.guava:guava:33.6.0-jre",
+    "jakarta.servlet:jakarta.servlet-api:6.0.0",
+    "org.codehaus.woodstox:stax2-api:4.3.0",
+    "org.gaul:s3proxy:4.0.0",
+    "org.slf4j:slf4j-api:2.0.18",
+    "tools.jackson.core:jackson-core:3.2.1",
+    "tools.jackson.core:jackson-databind:3.2.1",
+    "tools.jackson.dataformat:jackson-dataformat-xml:3.2.1",
+]
 _START_SECONDS = 30
 
 _REQUEST = re.compile(r"\{([A-Z]+)@\w+ http://[^/]+(\S+) HTTP/")
@@ -141,7 +142,7 @@ class Server:
             "secret.key": SECRET,
             f"bucket.{UNCONDITIONAL}.create.conditional.enabled": "false",
         }
-        jars = ",".join(str(jar) for jar in _fetched("s3a", _S3A))
+        jars = ",".join(str(jar) for jar in fetched(_S3A))
         return {
             "spark.jars": jars,
             **{f"spark.hadoop.fs.s3a.{key}": value for key, value in s3a.items()},
@@ -167,13 +168,13 @@ def start(folder: Path) -> Iterator[Server]:
     file, logging = folder / "s3proxy.conf", folder / "logback.xml"
     logging.write_text(_LOGGING, encoding="utf-8")
     file.write_text("".join(f"{key}={value}\n" for key, value in properties.items()))
-    classpath = os.pathsep.join(str(jar) for jar in _fetched("server", _SERVER))
-    java = ["java", "-Xmx256m", "-XX:TieredStopAtLevel=1"]
+    classpath = os.pathsep.join(str(jar) for jar in fetched(_SERVER))
+    command = java("-Xmx256m", "-XX:TieredStopAtLevel=1")
     logs = f"-Dlogback.configurationFile={logging}"
     main = ["org.gaul.s3proxy.Main", "--properties", str(file)]
     with (folder / "server.log").open("w") as log:
         process = subprocess.Popen(
-            [*java, logs, "-cp", classpath, *main], stdout=log, stderr=subprocess.STDOUT
+            [*command, logs, "-cp", classpath, *main], stdout=log, stderr=subprocess.STDOUT
         )
     try:
         _await_port(server, process)
@@ -193,31 +194,3 @@ def _await_port(server: Server, process: subprocess.Popen[bytes]) -> None:
         else:
             return
     raise RuntimeError((server.folder / "server.log").read_text())
-
-
-def _fetched(name: str, modules: dict[str, list[str]]) -> list[Path]:
-    """Fetch jars as the build fetches its parts: by the Ivy that PySpark carries."""
-    folder = _JARS / name
-    wanted = [module for group in modules.values() for module in group]
-    jars = [folder / f"{module.replace(':', '-')}.jar" for module in wanted]
-    if not all(jar.exists() for jar in jars):
-        folder.mkdir(parents=True, exist_ok=True)
-        (ivy,) = Path(pyspark.__file__).parent.glob("jars/ivy-*.jar")
-        file = folder / "ivy.xml"
-        file.write_text(_ivy(modules), encoding="utf-8")
-        options = ["-ivy", str(file), "-confs", "default", "-warn"]
-        pattern = f"{folder}/[artifact]-[revision].[ext]"
-        command = ["java", "-jar", str(ivy), *options, "-retrieve", pattern]
-        subprocess.run(command, check=True, capture_output=True)
-    return jars
-
-
-def _ivy(modules: dict[str, list[str]]) -> str:
-    """Just these jars, and nothing that they depend on."""
-    lines = [
-        f'<dependency org="{group}" name="{name}" rev="{version}" conf="default->master"/>'
-        for group, members in modules.items()
-        for name, version in (member.split(":") for member in members)
-    ]
-    head = '<ivy-module version="2.0"><info organisation="io.interlock" module="s3"/>'
-    return "\n".join([head, "<dependencies>", *lines, "</dependencies>", "</ivy-module>"])
