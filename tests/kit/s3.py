@@ -76,20 +76,22 @@ _S3A = [
     "software.amazon.eventstream:eventstream:1.0.1",
     "software.amazon.s3.analyticsaccelerator:analyticsaccelerator-s3:1.3.1",
 ]
+# S3Proxy 4.0.0 leaves objects out of a listing while another is made.
 _SERVER = [
+    *_SDK,
     "args4j:args4j:2.37",
-    "ch.qos.logback:logback-classic:1.6.1",
-    "ch.qos.logback:logback-core:1.6.1",
+    "ch.qos.logback:logback-classic:1.6.3",
+    "ch.qos.logback:logback-core:1.6.3",
     "com.fasterxml.jackson.core:jackson-annotations:2.22",
     "com.fasterxml.woodstox:woodstox-core:7.2.1",
-    "com.google.guava:guava:33.6.0-jre",
+    "com.google.guava:guava:33.7.1-jre",
     "jakarta.servlet:jakarta.servlet-api:6.0.0",
     "org.codehaus.woodstox:stax2-api:4.3.0",
-    "org.gaul:s3proxy:4.0.0",
+    "org.gaul:s3proxy:4.1.0",
     "org.slf4j:slf4j-api:2.0.18",
-    "tools.jackson.core:jackson-core:3.2.1",
-    "tools.jackson.core:jackson-databind:3.2.1",
-    "tools.jackson.dataformat:jackson-dataformat-xml:3.2.1",
+    "tools.jackson.core:jackson-core:3.2.2",
+    "tools.jackson.core:jackson-databind:3.2.2",
+    "tools.jackson.dataformat:jackson-dataformat-xml:3.2.2",
 ]
 _START_SECONDS = 30
 
