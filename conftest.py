@@ -4,16 +4,17 @@ from __future__ import annotations
 
 import os
 import signal
+import sys
+from pathlib import Path
 
 import pytest
 from xdist.remote import Producer
 from xdist.scheduler.loadfile import LoadFileScheduling
 
 from tests.kit import variants
-from tests.kit.tree import ROOT
 
 # Written by tools/first_session.py. A JVM that cannot use it starts without.
-_CLASSES = ROOT / ".build" / "classes.jsa"
+_CLASSES = Path(sys.prefix, "classes.jsa")
 _QUIET = "-Xlog:disable -Xlog:all=warning:stderr"  # stdout is for what a process answers
 
 if _CLASSES.exists():

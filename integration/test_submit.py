@@ -9,12 +9,14 @@ import sys
 from pathlib import Path
 
 import pytest
+from interlock._artifacts import delta_coordinates
 
 from tests.kit.support import Table, deltalake_rows, tags
 from tests.kit.tree import ROOT
 
 WAYS_IN = ROOT / "docs" / "ways-in.md"
-SCALA_PACKAGE = "--packages io.delta:delta-spark_4.2_2.13:4.4.0"
+PAGES_PACKAGE = "io.delta:delta-spark_4.2_2.13:4.4.0"
+SCALA_PACKAGE = f"--packages {delta_coordinates()}"
 TABLE = """
 CREATE TABLE t (id INT, v STRING) USING delta
 TBLPROPERTIES ('interlock.policy' = 'maxcompute_delta');
@@ -58,7 +60,8 @@ print("started")
 @pytest.fixture
 def commands() -> dict[str, str]:
     """The page's first command of each program, with the line that sets JAR."""
-    blocks = re.findall(r"```sh\n(.*?)```", WAYS_IN.read_text(encoding="utf-8"), re.DOTALL)
+    page = WAYS_IN.read_text(encoding="utf-8").replace(PAGES_PACKAGE, delta_coordinates())
+    blocks = re.findall(r"```sh\n(.*?)```", page, re.DOTALL)
     lines = "".join(blocks).replace("\\\n", " ").splitlines()
     jar = next(line for line in lines if line.startswith("JAR="))
     programs = ("spark-submit", "spark-sql")
@@ -154,8 +157,7 @@ def test_spark_sql_with_the_plugin(tmp_path: Path, commands: dict[str, str]) -> 
         ),
         pytest.param(
             (SCALA_PACKAGE, ""),
-            r"Interlock cannot start with no Delta jar: install "
-            r"io\.delta:delta-spark_4\.2_2\.13:4\.4\.0\.",
+            f"Interlock cannot start with no Delta jar: install {delta_coordinates()}.",
             id="no Delta jar",
         ),
     ],

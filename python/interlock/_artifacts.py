@@ -1,4 +1,4 @@
-"""The wheel's version and jar, and the versions of Spark and Delta that it needs."""
+"""The wheel's version and jars, and the versions of Spark and Delta that it needs."""
 
 from __future__ import annotations
 
@@ -9,30 +9,62 @@ from pathlib import Path
 from typing import Any
 from zipfile import ZipFile
 
+from interlock.errors import ConfigurationError, VersionMismatchError
+
 __version__ = version("spark-interlock")
 
-SPARK_MINOR = "4.2"
+SPARK_MINORS = ("4.0", "4.1", "4.2")
 SCALA = "2.13"
 DELTA_VERSION = "4.4.0"
-DELTA_ARTIFACT = f"delta-spark_{SPARK_MINOR}_{SCALA}"
-DELTA_COORDINATES = f"io.delta:{DELTA_ARTIFACT}:{DELTA_VERSION}"
 POSTGRES_VERSION = "42.7.10"
 POSTGRES_COORDINATES = f"org.postgresql:postgresql:{POSTGRES_VERSION}"
-ARTIFACT = f"interlock-spark_{SPARK_MINOR}_{SCALA}"
-JAR_NAME = f"{ARTIFACT}-{__version__}.jar"
+
+
+def spark_minor() -> str:
+    """Return the minor version of the PySpark that is installed; the newest if there is none.
+
+    If Interlock does not know it, a `VersionMismatchError` is raised.
+    """
+    newest = SPARK_MINORS[-1]
+    try:
+        import pyspark
+    except ImportError:
+        return newest
+    minor = ".".join(pyspark.__version__.split(".")[:2])
+    if minor not in SPARK_MINORS:
+        raise VersionMismatchError(
+            f"Interlock {__version__} works with PySpark {', '.join(SPARK_MINORS)}, and this is "
+            f"PySpark {pyspark.__version__}: pip install 'pyspark=={newest}.*'."
+        )
+    return minor
+
+
+def delta_artifact() -> str:
+    """Return the name of Delta's artifact for the installed PySpark."""
+    return f"delta-spark_{spark_minor()}_{SCALA}"
+
+
+def delta_coordinates() -> str:
+    """Return the Maven coordinates of Delta for the installed PySpark."""
+    return f"io.delta:{delta_artifact()}:{DELTA_VERSION}"
+
+
+def jar_name() -> str:
+    """Return the file name of the jar for the installed PySpark."""
+    return f"interlock-spark_{spark_minor()}_{SCALA}-{__version__}.jar"
 
 
 def jar_path() -> Path:
-    """Return the jar of the installed wheel, for `spark.jars` or `spark-submit --jars`.
+    """Return the jar for the installed PySpark, for `spark.jars` or `spark-submit --jars`.
 
-    If the installation has no jar of its own version, a `ConfigurationError` is raised.
+    Without PySpark, it is the jar for the newest Spark. If the installation has no such jar of its
+    own version, a `ConfigurationError` is raised; if Interlock does not work with this PySpark, a
+    `VersionMismatchError`.
     """
-    path = Path(__file__).resolve().parent / "jars" / JAR_NAME
+    path = Path(__file__).resolve().parent / "jars" / jar_name()
     if not path.is_file():
-        from interlock.errors import ConfigurationError
-
         raise ConfigurationError(
-            f"This installation of spark-interlock has no {JAR_NAME}: "
+            f"This installation of spark-interlock has no {path.name}: "
             f"install it again (pip install --force-reinstall spark-interlock=={__version__})."
         )
     return path
@@ -40,7 +72,7 @@ def jar_path() -> Path:
 
 def maven_coordinates() -> str:
     """Return the same jar's Maven coordinates, for `spark.jars.packages`."""
-    return f"io.interlock:{ARTIFACT}:{__version__}"
+    return f"io.interlock:interlock-spark_{spark_minor()}_{SCALA}:{__version__}"
 
 
 @cache

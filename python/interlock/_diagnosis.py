@@ -14,7 +14,7 @@ from zipfile import BadZipFile, ZipFile
 
 from interlock import _artifacts
 from interlock._session import CATALOG, DELTA_EXTENSION, EXTENSION, PROCEDURES
-from interlock.errors import ConfigurationError, UsageError
+from interlock.errors import ConfigurationError, UsageError, VersionMismatchError
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -63,13 +63,13 @@ def java() -> Check:
 
 def spark() -> Check:
     """Look for PySpark of the right version."""
-    fix = f"pip install 'pyspark=={_artifacts.SPARK_MINOR}.*'"
+    fix = f"pip install 'pyspark=={_artifacts.SPARK_MINORS[-1]}.*'"
     try:
         import pyspark
     except ImportError:
         return Check("Spark", False, "PySpark is not installed", fix)
-    found: str = pyspark.__version__
-    return Check("Spark", found.startswith(f"{_artifacts.SPARK_MINOR}."), f"PySpark {found}", fix)
+    minor = ".".join(pyspark.__version__.split(".")[:2])
+    return Check("Spark", minor in _artifacts.SPARK_MINORS, f"PySpark {pyspark.__version__}", fix)
 
 
 def jar() -> Check:
@@ -78,6 +78,8 @@ def jar() -> Check:
     try:
         with ZipFile(_artifacts.jar_path()) as opened:
             text = opened.read("io/interlock/version.properties").decode()
+    except VersionMismatchError:
+        return Check("Jar", False, "none for this PySpark", spark().fix)
     except (ConfigurationError, BadZipFile, KeyError) as error:
         return Check("Jar", False, str(error), fix)
     version = next(line for line in text.splitlines() if line.startswith("version="))
@@ -125,7 +127,7 @@ def extension(session: SparkSession) -> Check:
 
 
 def _delta(found: str) -> Check:
-    fix = f"use {_artifacts.DELTA_COORDINATES}"
+    fix = f"use {_artifacts.delta_coordinates()}"
     return Check("Delta", found == _artifacts.DELTA_VERSION, found, fix)
 
 

@@ -56,7 +56,7 @@ def configure(
             file system that the session knows (docs/policies.md)
 
     """
-    _check_pyspark()
+    _artifacts.spark_minor()  # refuses another PySpark, for sessions on a server as well
     if not hasattr(builder, "getOrCreate"):
         raise _arguments.refused("builder", "the builder of a SparkSession", builder)
     settings = Settings(builder)
@@ -82,28 +82,19 @@ def configure(
     return builder
 
 
-def _check_pyspark() -> None:
-    import pyspark
-
-    minor = _artifacts.SPARK_MINOR
-    if ".".join(pyspark.__version__.split(".")[:2]) != minor:
-        raise VersionMismatchError(
-            f"Interlock {_artifacts.__version__} works with PySpark {minor}, and this is PySpark "
-            f"{pyspark.__version__}: pip install 'pyspark=={minor}.*'."
-        )
-
-
 def _add_delta(settings: Settings) -> None:
     """Ask for Delta's package, unless the user, or the Spark installation, brings Delta."""
-    jar = f"{_artifacts.DELTA_ARTIFACT}-{_artifacts.DELTA_VERSION}.jar"
-    listed = _lists(settings, "delta-spark", _artifacts.DELTA_COORDINATES, jar)
+    jar = f"{_artifacts.delta_artifact()}-{_artifacts.DELTA_VERSION}.jar"
+    listed = _lists(settings, "delta-spark", _artifacts.delta_coordinates(), jar)
     if not listed and not spark_has_jar("delta-spark"):
-        settings.append(_PACKAGES, [_artifacts.DELTA_COORDINATES])
+        settings.append(_PACKAGES, [_artifacts.delta_coordinates()])
 
 
 def _add_interlock(settings: Settings) -> None:
     """Add this wheel's jar, unless the user lists the same artifact already."""
-    if not _lists(settings, "interlock-spark", _artifacts.maven_coordinates(), _artifacts.JAR_NAME):
+    if not _lists(
+        settings, "interlock-spark", _artifacts.maven_coordinates(), _artifacts.jar_name()
+    ):
         settings.append(_JARS, [str(_artifacts.jar_path())])
 
 
@@ -212,12 +203,12 @@ def _check_running_spark() -> None:
         raise ConfigurationError(
             "Spark runs in this process already, as under spark-submit, and takes no more jars: "
             f"start it with --jars {_artifacts.jar_path()} "
-            f"--packages {_artifacts.DELTA_COORDINATES}."
+            f"--packages {_artifacts.delta_coordinates()}."
         )
     if not loadable(DELTA_EXTENSION):
         raise VersionMismatchError(
             "Delta is not on the class path of the Spark that is running: "
-            f"start it with --packages {_artifacts.DELTA_COORDINATES}."
+            f"start it with --packages {_artifacts.delta_coordinates()}."
         )
 
 

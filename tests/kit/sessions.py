@@ -14,7 +14,7 @@ from tempfile import TemporaryDirectory
 from typing import Any, cast
 
 import interlock
-from interlock._artifacts import DELTA_COORDINATES
+from interlock._artifacts import delta_coordinates
 from interlock._session import DELTA_EXTENSION
 from interlock.lab.session import JVM_OPTIONS, SMALL_SESSION
 from pyspark.find_spark_home import _find_spark_home
@@ -43,7 +43,7 @@ _SERVER_SETTINGS = {
     "spark.sql.catalogImplementation": "in-memory",
     "spark.connect.grpc.binding.address": "127.0.0.1",
     "spark.connect.grpc.binding.port": "0",
-    "spark.jars.packages": DELTA_COORDINATES,
+    "spark.jars.packages": delta_coordinates(),
 }
 _CONNECT_SERVER = "org.apache.spark.sql.connect.service.SparkConnectServer"
 _CONNECT_STARTED = re.compile(r"Spark Connect server started at: \S+:(\d+)")

@@ -20,7 +20,7 @@ RULING = {f"{ADAPTER}.judging", f"{ADAPTER}.rebase"}
 
 def sources() -> Iterator[tuple[str, Path, str]]:
     """Yield package, path and code of each file, without its comments and its package clause."""
-    for path in sorted(ROOT.glob("jvm/*/src/main/scala/**/*.scala")):
+    for path in sorted(ROOT.glob("jvm/*/src/main/scala*/**/*.scala")):
         package, code = path.read_text().removeprefix("package ").split("\n", 1)
         yield package, path, re.sub(r"/\*.*?\*/|//[^\n]*", "", code, flags=re.DOTALL)
 

@@ -9,12 +9,14 @@ import warnings
 from pathlib import Path
 
 import interlock
+import pyspark
 import pytest
 from interlock import _session as interlock_session
 from interlock import _settings as interlock_settings
 from pyspark.sql import SparkSession
 
-DELTA = "io.delta:delta-spark_4.2_2.13:4.4.0"
+SPARK = ".".join(pyspark.__version__.split(".")[:2])
+DELTA = f"io.delta:delta-spark_{SPARK}_2.13:4.4.0"
 DELTA_EXTENSION = "io.delta.sql.DeltaSparkSessionExtension"
 EXTENSION = "io.interlock.spark.InterlockExtension"
 CATALOG = "io.interlock.spark.InterlockCatalog"
@@ -82,17 +84,18 @@ def test_the_extension_comes_after_deltas(before: str, after: str) -> None:
 
 def test_delta_is_not_asked_for_twice() -> None:
     assert options({"spark.jars.packages": DELTA})["spark.jars.packages"] == DELTA
-    by_jar = options({"spark.jars": "/lib/delta-spark_4.2_2.13-4.4.0.jar"})
+    by_jar = options({"spark.jars": f"/lib/delta-spark_{SPARK}_2.13-4.4.0.jar"})
     assert "spark.jars.packages" not in by_jar
 
 
 @pytest.mark.parametrize(
     ("key", "value"),
     [
-        ("spark.jars.packages", "io.delta:delta-spark_4.1_2.13:4.1.0"),
-        ("spark.jars", "/lib/delta-spark_4.2_2.13-4.4.1.jar"),
-        ("spark.jars", "/lib/interlock-spark_4.2_2.13-0.0.1.jar"),
-        ("spark.jars.packages", "io.interlock:interlock-spark_4.2_2.13:0.0.1"),
+        ("spark.jars.packages", f"io.delta:delta-spark_{SPARK}_2.13:4.1.0"),
+        ("spark.jars.packages", "io.delta:delta-spark_4.3_2.13:4.4.0"),
+        ("spark.jars", f"/lib/delta-spark_{SPARK}_2.13-4.4.1.jar"),
+        ("spark.jars", f"/lib/interlock-spark_{SPARK}_2.13-0.0.1.jar"),
+        ("spark.jars.packages", f"io.interlock:interlock-spark_{SPARK}_2.13:0.0.1"),
     ],
 )
 def test_another_version_is_refused_with_what_to_list(key: str, value: str) -> None:
@@ -134,9 +137,28 @@ def test_spark_defaults_count_as_set_by_the_user(tmp_path: Path) -> None:
 
 
 def test_another_pyspark_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("pyspark.__version__", "4.1.1")
-    with pytest.raises(interlock.VersionMismatchError, match=r"pip install 'pyspark==4\.2\.\*'"):
+    monkeypatch.setattr("pyspark.__version__", "4.3.0")
+    with pytest.raises(interlock.VersionMismatchError) as caught:
         options()
+    assert str(caught.value) == (
+        f"Interlock {interlock.__version__} works with PySpark 4.0, 4.1, 4.2, and this is "
+        "PySpark 4.3.0: pip install 'pyspark==4.2.*'."
+    )
+
+
+@pytest.mark.parametrize("minor", ["4.0", "4.1", "4.2"])
+def test_each_pyspark_has_its_jar_and_its_delta(
+    minor: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setattr("pyspark.__version__", f"{minor}.7")
+    jars = tmp_path / "jars"
+    jars.mkdir()
+    (jars / f"interlock-spark_{minor}_2.13-{interlock.__version__}.jar").touch()
+    monkeypatch.setattr("interlock._artifacts.__file__", str(tmp_path / "_artifacts.py"))
+    found = options()
+    assert found["spark.jars"] == str(interlock.jar_path())
+    assert f"interlock-spark_{minor}_2.13" in interlock.maven_coordinates()
+    assert found["spark.jars.packages"] == f"io.delta:delta-spark_{minor}_2.13:4.4.0"
 
 
 def test_a_builder_of_a_remote_session_stays_as_it_is() -> None:
@@ -148,9 +170,9 @@ def test_a_builder_of_a_remote_session_stays_as_it_is() -> None:
 
 
 def test_the_jar_is_the_one_of_this_version() -> None:
-    assert interlock.jar_path().name == f"interlock-spark_4.2_2.13-{interlock.__version__}.jar"
+    assert interlock.jar_path().name == f"interlock-spark_{SPARK}_2.13-{interlock.__version__}.jar"
     assert interlock.maven_coordinates() == (
-        f"io.interlock:interlock-spark_4.2_2.13:{interlock.__version__}"
+        f"io.interlock:interlock-spark_{SPARK}_2.13:{interlock.__version__}"
     )
 
 

@@ -105,7 +105,7 @@ def test_the_jar(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_no_jar(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(_artifacts, "JAR_NAME", "none.jar")
+    monkeypatch.setattr(_artifacts, "jar_name", lambda: "none.jar")
     check = _diagnosis.jar()
     assert not check.ok
     assert "has no none.jar" in check.found
@@ -183,15 +183,16 @@ def test_no_session_is_started_where_parts_are_missing(
     capsys: pytest.CaptureFixture[str],
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr("pyspark.__version__", "4.1.1")
+    monkeypatch.setattr("pyspark.__version__", "4.3.0")
     assert doctor("--json") == 1
     checks = json.loads(capsys.readouterr().out)
     assert [(check["name"], check["ok"]) for check in checks] == [
         ("Java", True),
         ("Spark", False),
-        ("Jar", True),
+        ("Jar", False),
     ]
-    assert [check.get("fix") for check in checks] == [None, "pip install 'pyspark==4.2.*'", None]
+    fix = "pip install 'pyspark==4.2.*'"
+    assert [check.get("fix") for check in checks] == [None, fix, fix]
 
 
 def test_a_setting_without_value_is_refused(doctor: Callable[..., int]) -> None:

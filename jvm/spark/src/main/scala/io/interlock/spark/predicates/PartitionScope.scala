@@ -74,7 +74,7 @@ object PartitionScope {
   /** A value as its column stores it: in a CHAR(n) with trailing spaces. */
   def padded(value: Expression, column: StructField): Expression =
     CharVarcharUtils.getRawType(column.metadata) match {
-      case Some(CharType(length, _)) => StringRPad(value, Literal(length), Literal(" "))
+      case Some(char: CharType) => StringRPad(value, Literal(char.length), Literal(" "))
       case _ => value
     }
 }

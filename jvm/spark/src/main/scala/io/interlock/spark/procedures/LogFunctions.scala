@@ -10,7 +10,6 @@ import org.apache.spark.sql.catalyst.{FunctionIdentifier, InternalRow}
 import org.apache.spark.sql.connector.catalog.{SupportsRead, Table, TableCapability}
 import org.apache.spark.sql.connector.read.{Scan, ScanBuilder, SupportsPushDownLimit}
 import org.apache.spark.sql.execution.datasources.v2.DataSourceV2Relation
-import org.apache.spark.sql.internal.SQLConf
 import org.apache.spark.sql.types.StructType
 import org.apache.spark.sql.util.CaseInsensitiveStringMap
 import org.apache.spark.sql.{Row, SparkSession, SparkSessionExtensions}
@@ -40,8 +39,7 @@ object LogFunctions {
     val signature = FunctionSignature(parameters.map { parameter =>
       InputParameter(parameter.name, Option(parameter.defaultValue).map(_ => Literal(null)))
     })
-    val bound = NamedParametersSupport
-      .defaultRearrange(signature, values, name, SQLConf.get.resolver)
+    val bound = NamedArguments.inOrder(signature, values, name)
       .zip(parameters).map { case (value, parameter) =>
         FunctionArguments.of(s"the ${parameter.name}", value, parameter.dataType)
       }

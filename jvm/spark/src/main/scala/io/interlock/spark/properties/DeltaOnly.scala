@@ -26,8 +26,8 @@ object DeltaOnly extends (LogicalPlan => Unit) {
     case CreateTableLikeCommand(target, source, _, provider, properties, _)
         if !provider.exists(isDeltaDataSourceName) =>
       refuse(target.unquotedString, like(provider, source.unquotedString), properties)
-    case like: CreateTableLike if !copiesToDelta(like) =>
-      refuse(named(like.name), this.like(like.provider, "another table"), like.properties)
+    case CopyOfDefinition(name, source, provider, properties) if !isDelta(provider, source) =>
+      refuse(named(name), like(provider, "another table"), properties)
     case AlterTableSetPropertiesCommand(table, properties, isView) =>
       refuse(table.unquotedString, if (isView) AView else NoDelta, properties)
     case SetTableProperties(ResolvedTable(_, name, table, _), properties)
@@ -41,8 +41,8 @@ object DeltaOnly extends (LogicalPlan => Unit) {
     case _ =>
   }
 
-  private def copiesToDelta(like: CreateTableLike): Boolean =
-    like.provider.fold(like.source match {
+  private def isDelta(provider: Option[String], source: LogicalPlan): Boolean =
+    provider.fold(source match {
       case ResolvedTable(_, _, table, _) => table.isInstanceOf[DeltaTableV2]
       case _ => false
     })(isDeltaDataSourceName)

@@ -12,7 +12,7 @@ import org.apache.spark.sql.types.{DataType, StructType}
   * @param delegate
   *   Delta's parser
   */
-final class InterlockParser(delegate: ParserInterface) extends ParserInterface {
+final class InterlockParser(delegate: ParserInterface) extends BindingParser {
 
   override def parsePlan(sql: String): LogicalPlan =
     try delegate.parsePlan(sql)
@@ -24,10 +24,6 @@ final class InterlockParser(delegate: ParserInterface) extends ParserInterface {
           .orElse(new TemporalText(text, delegate).plan)
           .getOrElse(throw refused)
     }
-
-  /** Delta's parser leaves parameters unbound, so they are put into the text before it sees it. */
-  override def parsePlanWithParameters(sql: String, parameters: ParameterContext): LogicalPlan =
-    parsePlan(BoundParameters.in(sql, parameters))
 
   override def parseExpression(sql: String): Expression = delegate.parseExpression(sql)
   override def parseTableIdentifier(sql: String): TableIdentifier =

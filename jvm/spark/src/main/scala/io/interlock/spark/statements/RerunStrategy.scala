@@ -17,7 +17,6 @@ import org.apache.spark.sql.delta.{DeltaDynamicPartitionOverwriteCommand, DeltaL
 import org.apache.spark.sql.execution.command.RunnableCommand
 import org.apache.spark.sql.execution.datasources.SaveIntoDataSourceCommand
 import org.apache.spark.sql.execution.datasources.v2.DataSourceV2Relation
-import org.apache.spark.sql.execution.streaming.runtime.StreamExecution
 import org.apache.spark.sql.execution.{SparkPlan, SparkStrategy}
 import org.apache.spark.sql.types.StructType
 
@@ -65,9 +64,12 @@ private[spark] class RerunStrategy(session: SparkSession) extends SparkStrategy 
 
   private def again(write: Option[Write], insert: V2WriteCommand): Option[Write] =
     (write, insert.table) match {
-      case (Some(write: V1Write), DataSourceV2Relation(table: DeltaTableV2, _, _, _, _, _))
+      case (Some(write: V1Write), relation: DataSourceV2Relation)
           if !write.isInstanceOf[RerunWrite] && isDeterministic(insert.query) =>
-        Some(runsOf(table.deltaLog)).filter(_.most > 1).map(new RerunWrite(write, _))
+        Some(relation.table)
+          .collect { case table: DeltaTableV2 => runsOf(table.deltaLog) }
+          .filter(_.most > 1)
+          .map(new RerunWrite(write, _))
       case _ => None
     }
 
@@ -96,5 +98,10 @@ private[spark] class RerunStrategy(session: SparkSession) extends SparkStrategy 
   }
 
   private def isStreaming: Boolean =
-    session.sparkContext.getLocalProperty(StreamExecution.QUERY_ID_KEY) != null
+    session.sparkContext.getLocalProperty(RerunStrategy.StreamingQueryId) != null
+}
+
+private object RerunStrategy {
+  // The value of StreamExecution.QUERY_ID_KEY, which has moved to another package in Spark 4.1.
+  val StreamingQueryId = "sql.streaming.queryId"
 }

@@ -41,7 +41,7 @@ final class ResolveTableRange(session: SparkSession) extends Rule[LogicalPlan] {
 
   private def name(relation: LogicalPlan): String = relation match {
     case SubqueryAlias(identifier, _) => identifier.toString
-    case DataSourceV2Relation(table, _, _, _, _, _) => table.name()
+    case relation: DataSourceV2Relation => relation.table.name()
     case other =>
       other.collectFirst {
         case LogicalRelation(HadoopFsRelation(files, _, _, _, _, _), _, _, _, _) =>
@@ -86,8 +86,9 @@ private object ResolveTableRange {
   */
 private object WholeTable {
   def unapply(plan: LogicalPlan): Option[(LogicalRelation, TahoeLogFileIndex)] = plan match {
-    case DataSourceV2Relation(table: DeltaTableV2, _, _, _, _, _) =>
-      unapply(table.toLogicalRelation)
+    case relation: DataSourceV2Relation =>
+      Some(relation.table).collect { case table: DeltaTableV2 => table.toLogicalRelation }
+        .flatMap(unapply)
     case relation: LogicalRelation =>
       Some(relation.relation).collect {
         case HadoopFsRelation(index: TahoeLogFileIndex, _, _, _, _, _) =>

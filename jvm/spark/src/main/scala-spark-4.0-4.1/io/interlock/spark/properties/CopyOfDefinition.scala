@@ -1,0 +1,12 @@
+package io.interlock.spark.properties
+
+import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan
+
+/** CREATE TABLE ... LIKE as Spark 4.2 has it for other catalogs than Hive's. Here, `DeltaOnly` meets
+  * every one of these statements as a `CreateTableLikeCommand`.
+  */
+private[properties] object CopyOfDefinition {
+  def unapply(
+      plan: LogicalPlan
+  ): Option[(LogicalPlan, LogicalPlan, Option[String], Map[String, String])] = None
+}

@@ -1,0 +1,23 @@
+/** One minor version of Spark: the patch that its jar is compiled against, and what that brings. */
+case class BuiltFor(
+    minor: String,
+    patch: String,
+    hadoop: String,
+    jackson: String,
+    roaringBitmap: String
+)
+
+object BuiltFor {
+  private val all = Seq(
+    BuiltFor("4.0", "4.0.1", "3.4.1", "2.18.2", "1.3.0"),
+    BuiltFor("4.1", "4.1.0", "3.4.2", "2.20.0", "1.3.0"),
+    BuiltFor("4.2", "4.2.0", "3.5.0", "2.21.2", "1.6.10")
+  )
+
+  /** The one that `-Dspark=4.1` names; the newest if nothing is named. */
+  val spark: BuiltFor = sys.props.get("spark").fold(all.last) { minor =>
+    all
+      .find(_.minor == minor)
+      .getOrElse(sys.error(s"-Dspark=$minor is none of ${all.map(_.minor).mkString(", ")}"))
+  }
+}
