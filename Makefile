@@ -24,6 +24,8 @@ SBT = $(JAVA) -Xmx1500m -Xss4m -Dspark=$(SPARK) -Dsbt.ci=true -Dsbt.server.autos
 RUN := PYTHONUNBUFFERED=1 $(BIN)/python
 PYTEST := $(RUN) -m pytest --numprocesses 2 --dist loadfile --no-loadscope-reorder
 SITE := NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build --strict -f tools/docs/mkdocs.yml
+SMOKE := tests/policies/test_lab.py tests/policies/test_entry_points.py tests/api \
+	tests/tables/test_configure.py tests/tables/test_doctor.py integration/test_submit.py
 MUTANTS = $(RUN) -m tools.mutants --sbt "$(SBT)"
 
 # Folders are listed too: their time changes when a file goes away.
@@ -114,6 +116,9 @@ test: setup ## checks, all tests but variants and soak, a dozen mutations
 	$(SITE)
 	$(MUTANTS) --quick --some 12
 	$(PYTEST) integration tests
+
+smoke: setup ## the cells, the Python API, the ways in; SPARK=4.1 for another version of Spark
+	$(PYTEST) $(SMOKE)
 
 variants: setup ## the further forms of cases that tests/variants.txt names
 	$(PYTEST) -m variant integration tests

@@ -105,7 +105,7 @@ lazy val spark = project
     Test / javaOptions ++= sparkAddOpens
   )
 
-lazy val copyJar = taskKey[File]("Puts the jar into the Python package, in place of any other for the same Spark.")
+lazy val copyJar = taskKey[File]("Puts the jar into the Python package.")
 
 lazy val versionResource = Def.task {
   val file = (Compile / resourceManaged).value / "io" / "interlock" / "version.properties"
@@ -120,7 +120,8 @@ lazy val copyIntoPythonPackage = Def.task {
   val jar = (Compile / packageBin).value
   val jars = (ThisBuild / baseDirectory).value / "python" / "interlock" / "jars"
   val target = jars / jar.getName
-  IO.delete((jars * s"interlock-spark_${builtFor.minor}_*.jar").get()) // never overwritten in place: a running JVM may have it open
+  // Never overwritten in place: a running JVM may have it open.
+  IO.delete((jars * s"interlock-spark_${builtFor.minor}_*.jar").get())
   IO.copyFile(jar, target, preserveLastModified = true)
   target
 }

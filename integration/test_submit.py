@@ -125,7 +125,7 @@ def check_reads(printed: str) -> None:
 def test_spark_submit(tmp_path: Path, commands: dict[str, str]) -> None:
     (tmp_path / "job.py").write_text(JOB, encoding="utf-8")
     done = run(tmp_path, commands["spark-submit"])
-    assert done.returncode == 0, done.stderr
+    assert done.returncode == 0, done.stdout + done.stderr
     assert "refused: INTERLOCK_UNKNOWN_POLICY" in done.stdout
     check_reads(done.stdout)
     assert "between: [Row(id=3, v='c')]" in done.stdout

@@ -9,8 +9,6 @@ from pathlib import Path
 from typing import Any
 from zipfile import ZipFile
 
-from interlock.errors import ConfigurationError, VersionMismatchError
-
 __version__ = version("spark-interlock")
 
 SPARK_MINORS = ("4.0", "4.1", "4.2")
@@ -32,6 +30,8 @@ def spark_minor() -> str:
         return newest
     minor = ".".join(pyspark.__version__.split(".")[:2])
     if minor not in SPARK_MINORS:
+        from interlock.errors import VersionMismatchError
+
         raise VersionMismatchError(
             f"Interlock {__version__} works with PySpark {', '.join(SPARK_MINORS)}, and this is "
             f"PySpark {pyspark.__version__}: pip install 'pyspark=={newest}.*'."
@@ -63,6 +63,8 @@ def jar_path() -> Path:
     """
     path = Path(__file__).resolve().parent / "jars" / jar_name()
     if not path.is_file():
+        from interlock.errors import ConfigurationError
+
         raise ConfigurationError(
             f"This installation of spark-interlock has no {path.name}: "
             f"install it again (pip install --force-reinstall spark-interlock=={__version__})."

@@ -137,11 +137,13 @@ def test_a_server_that_tells_no_details() -> None:
 
 def test_the_servers_stack_trace_is_kept_apart() -> None:
     names = conflict("ConcurrentAppend")
-    error = core.convert_exception(
-        header(names), "cut off", answer((names, "[C] text", "C", JUDGED)), True
+    told = answer((names, "[C] text", "C", JUDGED))
+    told.errors[0].stack_trace.add(
+        declaring_class="C", method_name="m", file_name="C.scala", line_number=1
     )
+    error = core.convert_exception(header(names), "cut off", told, True)
     assert str(error) == error.getMessage() == "[C] text"
-    assert error.getStackTrace() == names[0]
+    assert error.getStackTrace() == f"{names[0]}\n\tat C.m(C.scala:1)"
 
 
 def test_other_errors_stay_what_they_are() -> None:

@@ -13,6 +13,7 @@ from interlock._sql_text import literal
 from pyspark.sql import SparkSession
 
 from tests.kit.entry_points import set_for_now
+from tests.kit.spark_version import SPARK
 from tests.kit.support import (
     Table,
     commit_info,
@@ -183,8 +184,10 @@ def test_nothing_is_put_in_place_of_what_looks_like_a_variable(
     named.set_policy("row_level")
     assert named.policy == "row_level"
     assert (named.latest_version(), len(named.conflicts())) == (4, 0)
-    assert named.as_of(version=1).count() == named.between(versions=(1, None)).count() == 2
-    assert named.diff(from_version=1, to_version=3).added.count() == 2
+    assert named.between(versions=(1, None)).count() == 2
+    if SPARK >= (4, 2):
+        assert named.as_of(version=1).count() == 2
+        assert named.diff(from_version=1, to_version=3).added.count() == 2
     with pytest.raises(ValueError, match="would replace a part of the table's name"):
         named.restore(version=1)
     with pytest.raises(ValueError, match="would replace a part of the column's name"):

@@ -10,6 +10,7 @@ from interlock.errors import InterlockError
 from pyspark.errors import PySparkException
 from pyspark.sql import Row, SparkSession
 
+from tests.kit.spark_version import since_4_1
 from tests.kit.support import (
     Table,
     commit,
@@ -134,6 +135,7 @@ def test_explain_compacts_nothing(spark: SparkSession, example: Table) -> None:
     assert versions(example) == [0, 1, 2]
 
 
+@since_4_1
 def test_parameters_are_bound(spark: SparkSession, table_path: Path) -> None:
     assert spark.sql("SELECT :a + 1 AS b", args={"a": 1}).collect() == [Row(b=2)]
     assert spark.sql("SELECT ? AS b", args=["it's"]).collect() == [Row(b="it's")]

@@ -15,6 +15,7 @@ from pyspark.errors import PySparkException
 from pyspark.sql import Row, SparkSession
 
 from tests.kit.foreign import commit_by_hand
+from tests.kit.spark_version import since_4_1
 from tests.kit.support import (
     Table,
     commit,
@@ -187,6 +188,7 @@ def test_forms(spark: SparkSession, plain: Table, statement: str, expected: list
     assert {row["foreign"] for row in found} <= {None}
 
 
+@since_4_1
 def test_parameters_types_and_names(spark: SparkSession, plain: Table) -> None:
     by_name = f"SHOW HISTORY FOR TABLE {plain} PARTITION (p = :p) LIMIT :n"
     assert numbers(spark.sql(by_name, args={"p": 1, "n": 1}).collect()) == [2]

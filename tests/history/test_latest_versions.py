@@ -10,6 +10,7 @@ from pyspark.errors import AnalysisException, PySparkException
 from pyspark.sql import SparkSession
 from pyspark.sql.types import LongType, TimestampType
 
+from tests.kit.spark_version import since_4_2
 from tests.kit.support import Table, commit_info, make_table
 
 
@@ -77,6 +78,7 @@ def test_places(spark: SparkSession, t: Table, query: str, expected: list[int]) 
     assert sorted(row["id"] for row in found) == expected
 
 
+@since_4_2
 def test_in_views_they_look_anew_and_where_the_view_looks(spark: SparkSession, t: Table) -> None:
     spark.sql("CREATE DATABASE elsewhere")
     spark.sql("CREATE TABLE grows (id INT) USING delta")

@@ -10,6 +10,7 @@ from interlock.errors import InterlockError
 from pyspark.sql import SparkSession
 
 from tests.kit.entry_points import set_for_now
+from tests.kit.spark_version import since_4_2
 from tests.kit.support import Table, log_of, make_table
 
 PROPERTY = "'interlock.policy' = 'maxcompute_delta'"
@@ -19,7 +20,9 @@ OTHERS = (
     "CREATE TABLE {new} (id INT) TBLPROPERTIES ({p})",
     "CREATE TABLE {new} (id INT) USING csv OPTIONS ({p})",
     "CREATE TABLE {new} LIKE parquet_table TBLPROPERTIES ({p})",
-    "CREATE TABLE {new} LIKE delta_table USING parquet TBLPROPERTIES ({p})",
+    pytest.param(
+        "CREATE TABLE {new} LIKE delta_table USING parquet TBLPROPERTIES ({p})", marks=since_4_2
+    ),
     "ALTER TABLE parquet_table SET TBLPROPERTIES ({p})",
     "CREATE VIEW {new} TBLPROPERTIES ({p}) AS SELECT 1 AS id",
     "ALTER VIEW a_view SET TBLPROPERTIES ({p})",

@@ -8,6 +8,7 @@ import pytest
 from pyspark.errors import PySparkException
 from pyspark.sql import Row, SparkSession
 
+from tests.kit.spark_version import since_4_1
 from tests.kit.support import Table, commit, live_files, make_table, versions
 
 POLICY_COUNT = {"maxcompute_delta": 25, "maxcompute_transactional": 16}
@@ -36,6 +37,7 @@ def call(spark: SparkSession, text: str) -> list[Row]:
     return spark.sql(f"CALL interlock.{text}").collect()
 
 
+@since_4_1
 def test_they_are_listed_and_described(spark: SparkSession) -> None:
     listed = {row["procedure_name"] for row in spark.sql("SHOW PROCEDURES IN interlock").collect()}
     assert listed == {
@@ -142,8 +144,8 @@ def test_compact(spark: SparkSession, table_path: Path) -> None:
         table_path,
         columns="(id INT, p STRING) USING delta PARTITIONED BY (p)",
         statements=(
-            "INSERT INTO {t} VALUES (1, 'it''s'), (2, NULL)",
-            "INSERT INTO {t} VALUES (3, 'it''s'), (4, NULL)",
+            'INSERT INTO {t} VALUES (1, "it\'s"), (2, NULL)',
+            'INSERT INTO {t} VALUES (3, "it\'s"), (4, NULL)',
         ),
     )
     one = spark.sql(f"CALL interlock.compact('{table}', partition => map('p', \"it's\"))")

@@ -76,7 +76,8 @@ private[spark] object FunctionArguments {
       wanted: DataType,
       accepts: DataType => Boolean
   ): Any = {
-    val evaluable = expression.transform { case r: RuntimeReplaceable => r.replacement }
+    val replaced = expression.transform { case r: RuntimeReplaceable => r.replacement }
+    val evaluable = CurrentTimes.evaluable(replaced)
     if (!evaluable.foldable || !accepts(evaluable.dataType))
       throw InterlockException.invalidArgument(what, expression.sql, expected)
     val zone = Some(SQLConf.get.sessionLocalTimeZone)
