@@ -8,7 +8,6 @@ import java.util.{EnumSet, UUID}
 import scala.util.{Failure, Success, Try, Using}
 
 import io.delta.storage.{AzureLogStore, GCSLogStore, HDFSLogStore, LogStore}
-import org.apache.hadoop.fs.Options.CreateFileOptionKeys.FS_OPTION_CREATE_CONDITIONAL_OVERWRITE
 import org.apache.hadoop.fs.{CreateFlag, FileContext, FileSystem, Path}
 
 /** How a file of a log is made that is not on a local disk. */
@@ -31,8 +30,8 @@ private[coordinator] object FileCreation {
       Try(log.path.getFileSystem(log.conf)) match {
         case Failure(e) => new LogStoreCreation(log, logStore, Some(s"Hadoop cannot open it ($e)"))
         case Success(fs)
-            if !fs.hasPathCapability(log.path, FS_OPTION_CREATE_CONDITIONAL_OVERWRITE) =>
-          val missing = s"${fs.getClass.getName} has no $FS_OPTION_CREATE_CONDITIONAL_OVERWRITE"
+            if !fs.hasPathCapability(log.path, ConditionalCreation.ConditionalOverwrite) =>
+          val missing = s"${fs.getClass.getName} has no ${ConditionalCreation.ConditionalOverwrite}"
           new LogStoreCreation(log, logStore, Some(missing))
         case Success(fs) => new ConditionalCreation(log, fs)
       }
@@ -87,7 +86,7 @@ final private class ConditionalCreation(log: TableLog, fs: FileSystem) extends F
 
   override def create(file: Path, in: InputStream): Unit = Using.resource(in) { in =>
     val out = fs.createFile(file).create().overwrite(true)
-      .must(FS_OPTION_CREATE_CONDITIONAL_OVERWRITE, true)
+      .must(ConditionalOverwrite, true)
       .build()
     try in.transferTo(out)
     catch {
@@ -127,5 +126,8 @@ final private class ConditionalCreation(log: TableLog, fs: FileSystem) extends F
 }
 
 private object ConditionalCreation {
+
+  /** Hadoop's name for it since 3.4.2; Spark 4.0 carries 3.4.1. */
+  val ConditionalOverwrite = "fs.option.create.conditional.overwrite"
   private val passed = ConcurrentHashMap.newKeySet[(String, String)]()
 }

@@ -6,7 +6,6 @@ import java.net.URI
 import io.delta.storage.S3SingleDriverLogStore
 import org.apache.hadoop.conf.Configuration
 import org.apache.hadoop.fs.Abortable.AbortableResult
-import org.apache.hadoop.fs.Options.CreateFileOptionKeys.FS_OPTION_CREATE_CONDITIONAL_OVERWRITE
 import org.apache.hadoop.fs._
 
 /** Commits by Hadoop's conditional create, on local disks that behave like S3A. */
@@ -62,7 +61,7 @@ class ConditionalFileSystem extends RawLocalFileSystem {
   override def getUri: URI = URI.create(s"${getClass.getSimpleName.toLowerCase}:///")
 
   override def hasPathCapability(path: Path, capability: String): Boolean =
-    capability == FS_OPTION_CREATE_CONDITIONAL_OVERWRITE
+    capability == ConditionalCreation.ConditionalOverwrite
 
   override def createFile(path: Path): ConditionalBuilder = new ConditionalBuilder(this, path)
 
@@ -82,7 +81,7 @@ final class ConditionalBuilder(fs: ConditionalFileSystem, path: Path)
   override def getThisBuilder: ConditionalBuilder = this
 
   override def build(): FSDataOutputStream = {
-    require(getMandatoryKeys.contains(FS_OPTION_CREATE_CONDITIONAL_OVERWRITE))
+    require(getMandatoryKeys.contains(ConditionalCreation.ConditionalOverwrite))
     new FSDataOutputStream(new MadeAtTheEnd(fs.make(path, _)), null)
   }
 }
