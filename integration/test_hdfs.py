@@ -7,7 +7,6 @@ HDFS.
 from __future__ import annotations
 
 import threading
-import time
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -24,7 +23,6 @@ from tests.kit.driver_process import DriverProcess, driver_processes
 from tests.kit.sessions import classic_session
 from tests.kit.support import Job, Table, deltalake_rows, race, unknown_files, versions
 
-METRICS_SECONDS = 10
 START = ((1, "a"), (2, "b"), (3, "c"))
 # Clients wait for a NameNode that is started again.
 SETTINGS = {
@@ -146,10 +144,7 @@ def test_two_processes_lose_and_double_nothing(
 def test_a_commit_is_synced(spark: SparkSession, cluster: hdfs.Cluster, table: RemoteTable) -> None:
     before = cluster.syncs()
     spark.sql(f"ALTER TABLE {table} SET TBLPROPERTIES ('a' = 'b')")
-    end = time.monotonic() + METRICS_SECONDS
-    while cluster.syncs() == before:
-        assert time.monotonic() < end, "nothing was synced"
-        time.sleep(0.2)
+    assert cluster.syncs() > before
 
 
 def test_a_datanode_dies(

@@ -27,6 +27,7 @@ from tests.kit.ports import free_ports
 _SERVERS = "org.apache.hadoop.hdfs.server"
 _PATIENCE_SECONDS = 120
 _DATANODES = 2
+_METRICS_SECONDS = 1
 
 
 @dataclass
@@ -70,7 +71,8 @@ class Cluster:
             time.sleep(0.2)
 
     def syncs(self) -> int:
-        """Count what DataNodes have synced to their disks."""
+        """Count what DataNodes have synced to their disks, once their metrics are up to date."""
+        time.sleep(1.1 * _METRICS_SECONDS)
         return sum(
             bean.get("FsyncCount", 0)
             for number in range(_DATANODES)
@@ -93,7 +95,9 @@ class Cluster:
         }
         for file in ("core-site.xml", "hdfs-site.xml"):
             (self.folder / file).write_text(_xml(settings), encoding="utf-8")
-        (self.folder / "hadoop-metrics2.properties").write_text("*.period=1", encoding="utf-8")
+        (self.folder / "hadoop-metrics2.properties").write_text(
+            f"*.period={_METRICS_SECONDS}", encoding="utf-8"
+        )
         self._start("format", "namenode.NameNode", "-format")
         assert self._processes.pop("format").wait(_PATIENCE_SECONDS) == 0, self.folder
 

@@ -54,10 +54,8 @@ final private class SyncedCreation(log: TableLog) extends FileCreation {
     val files = FileContext.getFileContext(file.toUri, log.conf)
     val draft = new Path(file.getParent, s".${file.getName}.${UUID.randomUUID()}.tmp")
     try {
-      Using.resource(files.create(draft, EnumSet.of(CreateFlag.CREATE))) { out =>
-        in.transferTo(out)
-        out.hsync()
-      }
+      val synced = EnumSet.of(CreateFlag.CREATE, CreateFlag.SYNC_BLOCK)
+      Using.resource(files.create(draft, synced))(in.transferTo(_))
       files.rename(draft, file)
     } catch {
       case failed: Throwable =>

@@ -10,9 +10,9 @@ import scala.util.{Failure, Success, Try}
 import io.delta.storage.LogStore
 import org.apache.hadoop.security.AccessControlException
 
-/** Publishes one version on a storage that is not a local disk, by Hadoop's conditional create or by
-  * Delta's LogStore. After a failure the file is read back and compared; if there is none, the write
-  * is tried again a few times.
+/** Publishes one version on a storage that is not a local disk, in the way that `FileCreation` finds
+  * for it. After a failure the file is read back and compared; if there is none, the write is tried
+  * again a few times.
   */
 final private[coordinator] class LogStorePublication(
     log: TableLog,
