@@ -4,18 +4,16 @@ import java.util.Collections
 
 import io.interlock.spark.errors.InterlockException
 import org.apache.spark.sql.catalyst.{CatalystTypeConverters, InternalRow}
-import org.apache.spark.sql.connector.catalog.procedures._
+import org.apache.spark.sql.connector.catalog.procedures.ProcedureParameter
 import org.apache.spark.sql.connector.read.{LocalScan, Scan}
 import org.apache.spark.sql.types._
 import org.apache.spark.sql.{Row, SparkSession}
 
 /** A procedure that returns one set of rows. */
-abstract private[procedures] class InterlockProcedure extends UnboundProcedure with BoundProcedure {
+abstract private[procedures] class InterlockProcedure extends ProcedureOfOneForm {
   def outputType: StructType
 
   protected def run(session: SparkSession, arguments: Arguments): Iterator[Row]
-
-  final override def bind(inputType: StructType): BoundProcedure = this
 
   final override def isDeterministic: Boolean = false
 
