@@ -277,6 +277,20 @@ def test_what_is_refused(
     assert latest(old).policy is None
 
 
+def test_a_property_that_another_writer_has_set(
+    spark: SparkSession, stock: DriverProcess, table_path: Path
+) -> None:
+    """It keeps nobody out of a table without a policy, and no statement of ours fails for it."""
+    table = make_table(spark, table_path, policy=None)
+    assert stock.run(f"ALTER TABLE {table} SET TBLPROPERTIES ('{KEY}' = 'true')").error is None
+    spark.sql(f"ALTER TABLE {table} SET TBLPROPERTIES ('a' = 'b')")
+    assert stock.run(f"INSERT INTO {table} VALUES (9, 'x')").error is None
+    spark.sql(f"ALTER TABLE {table} UNSET TBLPROPERTIES ('{KEY}')")
+    assert all(FEATURE not in definition.features for definition in definitions(table))
+    assert KEY not in latest(table).properties
+    assert rows(spark, table) == deltalake_rows(table) == (*EXAMPLE, (9, "x"))
+
+
 def test_the_default_of_new_tables(spark: SparkSession, tmp_path: Path, example: Table) -> None:
     new = [Table(tmp_path / str(number)) for number in range(3)]
     policy = "'interlock.policy' = 'serializable'"

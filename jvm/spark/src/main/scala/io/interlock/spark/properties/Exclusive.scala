@@ -9,13 +9,20 @@ object Exclusive {
   val Key = "interlock.exclusive"
   val Conf = "spark.interlock.exclusive"
 
-  def of(properties: Map[String, String]): Boolean = properties.get(Key).exists(parse(Key, _))
+  /** Whether a table with these properties does so: only one with a policy can, whoever has set the
+    * property.
+    */
+  def of(properties: Map[String, String]): Boolean =
+    isSet(properties) && TableProperties.named(properties).nonEmpty
+
+  private def isSet(properties: Map[String, String]): Boolean =
+    properties.get(Key).exists(parse(Key, _))
 
   /** @throws InterlockException
     *   INTERLOCK_INVALID_PROPERTY
     */
   def check(properties: Map[String, String]): Unit = {
-    val _ = of(properties)
+    val _ = isSet(properties)
   }
 
   /** The property that a new table with a policy gets.
@@ -26,9 +33,13 @@ object Exclusive {
   def default(conf: String => Option[String]): Option[(String, String)] =
     conf(Conf).filter(parse(Conf, _)).map(_ => Key -> "true")
 
-  /** Refuses to keep others out of a table without a policy. */
-  def refuseWithoutPolicy(properties: Map[String, String]): Unit =
-    if (of(properties))
+  /** Refuses to keep others out of a table without a policy.
+    *
+    * @param before
+    *   the table's properties before the statement; writers without Interlock can set any
+    */
+  def refuseWithoutPolicy(before: Map[String, String], properties: Map[String, String]): Unit =
+    if (isSet(properties) && (of(before) || before.get(Key) != properties.get(Key)))
       throw InterlockException.invalidProperty(
         Key,
         properties(Key),

@@ -133,7 +133,7 @@ object TableProperties {
     if (table.exists) PolicyDigest.checkChange(table.name, table.properties, proposed)
     check(named)
     policyOf(named).fold {
-      Exclusive.refuseWithoutPolicy(named)
+      Exclusive.refuseWithoutPolicy(table.properties, named)
       named - PolicyDigest.Key
     }(policy => withRequired(table, named + PolicyDigest.of(policy), policy))
   }
