@@ -10,7 +10,6 @@ import os
 import random
 import shutil
 from collections.abc import Callable, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import NamedTuple
 
@@ -29,7 +28,7 @@ from interlock.lab.model import Rows
 from pyspark.sql import SparkSession
 
 from tests.kit.foreign import added, commit_by_hand, remove
-from tests.kit.gates import StartGate
+from tests.kit.gates import StartGate, end_behind
 from tests.kit.histories.run import Runner
 from tests.kit.isolation.generate import History, history
 from tests.kit.one_file import register_is_even
@@ -46,7 +45,6 @@ from tests.kit.support import (
 
 HISTORIES = int(os.environ.get("INTERLOCK_HISTORIES", "200"))
 BEFORE_WRITING = "before writing"
-POLL_MILLIS = 20
 READ = 2
 
 X1, X3 = (f"UPDATE {{t}} SET v = 'X' WHERE id = {i}" for i in (1, 3))
@@ -73,25 +71,12 @@ def lost(
     spark: SparkSession, table: Table, job: str, *winners: str | Callable[[], object]
 ) -> Exception | None:
     """Run the winners when a job has begun, and let it go on; return its error."""
-    gate = StartGate(spark)
 
-    def run() -> None:
-        gate.install()
-        try:
-            spark.sql(job.format(t=table))
-        finally:
-            gate.uninstall()
+    def win() -> None:
+        for winner in winners:
+            spark.sql(winner.format(t=table)) if isinstance(winner, str) else winner()
 
-    with ThreadPoolExecutor(1) as thread:
-        end = thread.submit(run)
-        try:
-            while not gate.awaitArrival(POLL_MILLIS):
-                assert not end.done(), "it ended before it began a transaction"
-            for winner in winners:
-                spark.sql(winner.format(t=table)) if isinstance(winner, str) else winner()
-        finally:
-            gate.open()
-        error = end.exception()
+    error = end_behind(spark, lambda: spark.sql(job.format(t=table)), win)
     assert error is None or isinstance(error, Exception)
     return error
 

@@ -22,7 +22,7 @@ from pyspark.sql import SparkSession
 from tests.kit import own_policy
 from tests.kit.driver_process import driver_processes
 from tests.kit.entry_points import set_for_now
-from tests.kit.gates import Keeper, StartGate
+from tests.kit.gates import Keeper, end_behind
 from tests.kit.support import (
     Table,
     deltalake_rows,
@@ -227,23 +227,9 @@ def test_a_job_behind_a_compaction_is_judged_by_files(
     spark: SparkSession, table: Table, partition: int, *, lost: bool
 ) -> None:
     """The UPDATE has begun, but has read nothing when the compaction commits."""
-    gate = StartGate(spark)
-
-    def update() -> None:
-        gate.install()
-        try:
-            spark.sql(X1.format(t=table))
-        finally:
-            gate.uninstall()
-
-    with ThreadPoolExecutor(1) as thread:
-        end = thread.submit(update)
-        try:
-            assert gate.awaitArrival(60_000)
-            spark.sql(f"ALTER TABLE {table} PARTITION (p = {partition}) COMPACT MINOR")
-        finally:
-            gate.open()
-        error = end.exception()
+    compact = f"ALTER TABLE {table} PARTITION (p = {partition}) COMPACT MINOR"
+    update = X1.format(t=table)
+    error = end_behind(spark, lambda: spark.sql(update), lambda: spark.sql(compact))
     if lost:
         assert isinstance(error, ConcurrentDeleteReadError)
         assert (error.rule, error.winner_version) == ("COMPACT_MINOR -> MUTATE", READ + 1)

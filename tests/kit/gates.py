@@ -5,12 +5,15 @@ has written its data, before its commit.
 from __future__ import annotations
 
 import threading
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 from pyspark.java_gateway import ensure_callback_server_started
 from pyspark.sql import SparkSession
 
 WAIT_SECONDS = 60
+_POLL_MILLIS = 20
 
 
 class _Gate:
@@ -101,6 +104,30 @@ class StartGate(_Gate):
         if not self._arrived.is_set():
             self._hold()
         return begun
+
+
+def end_behind(
+    spark: SparkSession, job: Callable[[], object], winners: Callable[[], object]
+) -> BaseException | None:
+    """Run the winners when a job has begun, and let it go on; return its error."""
+    gate = StartGate(spark)
+
+    def run() -> None:
+        gate.install()
+        try:
+            job()
+        finally:
+            gate.uninstall()
+
+    with ThreadPoolExecutor(1) as thread:
+        end = thread.submit(run)
+        try:
+            while not gate.awaitArrival(_POLL_MILLIS):
+                assert not end.done(), "it ended before it began a transaction"
+            winners()
+        finally:
+            gate.open()
+        return end.exception()
 
 
 class Keeper(_Gate):

@@ -39,7 +39,7 @@ object Exclusive {
     *   the table's properties before the statement; writers without Interlock can set any
     */
   def refuseWithoutPolicy(before: Map[String, String], properties: Map[String, String]): Unit =
-    if (isSet(properties) && (of(before) || before.get(Key) != properties.get(Key)))
+    if (isSet(properties) && before.get(Key) != properties.get(Key))
       throw InterlockException.invalidProperty(
         Key,
         properties(Key),

@@ -239,14 +239,14 @@ private[interlock] object Checksums extends PostCommitHook with Logging {
           () => put(text)
         }
 
-    private def directly(file: Path): Option[String => Unit] = {
-      val conf = deltaLog.newDeltaHadoopConf()
+    private def directly(file: Path): Option[String => Unit] =
       if (file.toUri.getScheme == "file") Some(put(Paths.get(file.toUri), _))
-      else
+      else {
+        val conf = deltaLog.newDeltaHadoopConf()
         Option.when(!deltaLog.store.isPartialWriteVisible(file, conf))(
           put(file, file.getFileSystem(conf), _)
         )
-    }
+      }
 
     private def put(file: Path, fs: FileSystem, text: String): Unit = {
       val out = fs.createFile(file).overwrite(true).recursive()

@@ -41,7 +41,6 @@ object PolicedCommands {
 
   private def policyOf(table: Metadata): Option[Policy] =
     Try(TableProperties.policyOf(table.configuration)).toOption.flatten
-
 }
 
 /** A command that tells its transactions that they change rows. Those that it has given up end with
