@@ -1,7 +1,7 @@
 """Draws what `benchmarks.busy_table` measured, for a light and for a dark page.
 
     pip install 'spark-interlock[figures]'
-    python -m benchmarks.busy_table --hours 8 --results results.json
+    python -m benchmarks.busy_table --hours 24 --results results.json
     python -m benchmarks.busy_figure results.json docs
 
 Writes `busy-table-light.svg` and `busy-table-dark.svg` into the folder.

@@ -110,6 +110,41 @@ def of_session(session: SparkSession, folder: Path | None) -> Iterator[Check]:
             yield _links(jvm, folder.resolve())
 
 
+_OTHER_STORE = (
+    "set 'interlock.coordinator' of tables there to a Postgres coordinator (docs/coordinator.md), "
+    "or move to a store that obeys If-None-Match when requests come at once"
+)
+
+
+def store(session: SparkSession, url: str) -> Check:
+    """Let writers race for files in a folder of any file system; the result is kept there."""
+    name = f"Races in {url}"
+    jvm: Any = getattr(session, "_jvm", None)
+    if jvm is None:
+        found = "not run over Spark Connect"
+        return Check(name, False, found, "run it without spark.remote", mark="LOOK")
+    classic: Any = session
+    try:
+        passed, found, lost = jvm.io.interlock.spark.Inspect.storeTrial(classic._jsparkSession, url)
+    except Exception as error:  # of the file system, as without credentials
+        fix = "set up Spark for this storage, and name a folder where tables may be written"
+        return Check(name, False, str(error).strip().partition("\n\tat ")[0], fix)
+    return Check(name, passed, f"{found}{f'; not kept: {lost}' if lost else ''}", _OTHER_STORE)
+
+
+def kept_trial(session: SparkSession, location: str) -> Check | None:
+    """Tell what `store` has found, for a table whose storage has no proof but that."""
+    jvm: Any = getattr(session, "_jvm", None)
+    if jvm is None or location.partition(":")[0] in ("file", "hdfs"):
+        return None
+    classic: Any = session
+    kept = jvm.io.interlock.spark.Inspect.keptTrial(classic._jsparkSession, location)
+    if kept is None:
+        return Check("Races", False, "never run", f"interlock doctor {location}", mark="LOOK")
+    passed, found = kept
+    return Check("Races", passed, found, _OTHER_STORE)
+
+
 def extension(session: SparkSession) -> Check:
     """Try a statement that only Interlock knows, and check the order of the extensions."""
     fix = f"set spark.sql.extensions to {DELTA_EXTENSION},{EXTENSION}, in this order"

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
-from interlock._diagnosis import Check
+from interlock._diagnosis import Check, kept_trial
 from interlock._sql_text import literal, reference, run
 from interlock._tables import table as named
 
@@ -38,6 +38,10 @@ def of_table(spark: SparkSession, name: str) -> Iterator[Check]:
         yield _features(sql_name, properties, detail["tableFeatures"])
     yield _foreign(spark, sql_name)
     yield _coordinator(spark, sql_name, properties, policy)
+    if policy is not None and properties.get("interlock.coordinator", "filesystem") == "filesystem":
+        races = kept_trial(spark, detail["location"])
+        if races is not None:
+            yield races
     yield _checkpoints(spark, sql_name, detail)
     yield from _sizes(spark, sql_name, policy)
 

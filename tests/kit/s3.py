@@ -136,19 +136,24 @@ class Server:
             port: of a proxy in front of the server
 
         """
-        s3a = {
-            "endpoint": f"http://{HOST}:{port or self.port}",
-            "endpoint.region": "us-east-1",
-            "path.style.access": "true",
-            "access.key": KEY,
-            "secret.key": SECRET,
-            f"bucket.{UNCONDITIONAL}.create.conditional.enabled": "false",
-        }
-        jars = ",".join(str(jar) for jar in fetched(_S3A))
-        return {
-            "spark.jars": jars,
-            **{f"spark.hadoop.fs.s3a.{key}": value for key, value in s3a.items()},
-        }
+        return settings(port or self.port)
+
+
+def settings(port: int) -> dict[str, str]:
+    """Spark's settings for S3A and a server at a port."""
+    s3a = {
+        "endpoint": f"http://{HOST}:{port}",
+        "endpoint.region": "us-east-1",
+        "path.style.access": "true",
+        "access.key": KEY,
+        "secret.key": SECRET,
+        f"bucket.{UNCONDITIONAL}.create.conditional.enabled": "false",
+    }
+    jars = ",".join(str(jar) for jar in fetched(_S3A))
+    return {
+        "spark.jars": jars,
+        **{f"spark.hadoop.fs.s3a.{key}": value for key, value in s3a.items()},
+    }
 
 
 @contextmanager

@@ -20,18 +20,20 @@ def add_to(commands: Any) -> None:
     """Declare the command."""
     parser: argparse.ArgumentParser = commands.add_parser(
         "doctor",
-        help="check Java, Spark, Delta, the jar and the session; and the disk, or a table",
+        help="check Java, Spark, Delta, the jar and the session; and a storage, or a table",
         description="Checks what Interlock needs and says what to fix. With a table, looks at the "
-        "table too: policy, features, foreign commits, coordinator, checkpoint and files. Exit "
-        "status 1 if anything fails or is worth a look.",
+        "table too: policy, features, foreign commits, coordinator, checkpoint and files. At a URL "
+        "32 writers race for each of 100 files, which takes about 3,200 requests. Exit status 1 if "
+        "anything fails or is worth a look.",
     )
     parser.add_argument(
         "target",
         nargs="?",
         default=".",
-        metavar="FOLDER|TABLE",
-        help="a folder of this machine where tables are, or will be; anything else is a table, by "
-        "its name or path. By default the current folder",
+        metavar="FOLDER|URL|TABLE",
+        help="a folder of this machine where tables are, or will be; or one of another storage, as "
+        "s3a://bucket/path; anything else is a table, by its name or path. By default the current "
+        "folder",
     )
     add_conf(parser)
     parser.add_argument("--json", action="store_true", help="print JSON")
@@ -60,6 +62,11 @@ def _checks(arguments: argparse.Namespace) -> Iterator[Check]:
         with user_session(arguments.conf) as spark:
             folder = _folder(arguments.target)
             yield from _diagnosis.of_session(spark, folder)
+            if _is_url(arguments.target):
+                with unlogged():
+                    yield _diagnosis.store(spark, arguments.target)
+                    if not _has_table(spark, arguments.target):
+                        return
             if folder is None:
                 yield from _table(spark, arguments.target)
     except Exception as error:  # whatever Spark or Ivy may raise
@@ -70,6 +77,21 @@ def _folder(target: str) -> Path | None:
     """Take it for a folder if it is one, and no Delta table."""
     path = Path(target)
     return path if path.is_dir() and not (path / "_delta_log").is_dir() else None
+
+
+def _is_url(target: str) -> bool:
+    """Take a URL of this machine's disk for a table, whose checks include the disk."""
+    return "://" in target and not target.startswith("file:")
+
+
+def _has_table(spark: SparkSession, url: str) -> bool:
+    from delta.tables import DeltaTable
+    from pyspark.errors import PySparkException
+
+    try:
+        return bool(DeltaTable.isDeltaTable(spark, url))
+    except PySparkException:  # of the storage, which has been told
+        return False
 
 
 def _table(spark: SparkSession, target: str) -> Iterator[Check]:

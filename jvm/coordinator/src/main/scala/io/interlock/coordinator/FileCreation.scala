@@ -96,16 +96,20 @@ final private class ConditionalCreation(log: TableLog, fs: FileSystem) extends F
   }
 
   /** A server that does not know the condition may ignore it, so each bucket is tested once per
-    * process.
+    * process. What the test cannot find out, a [[StoreTrial]] of before may have.
     */
   override def fault: Option[String] = {
     val uri = log.path.toUri
     val bucket = (uri.getScheme, uri.getAuthority)
     if (passed.contains(bucket)) None
-    else if (replaces()) Some("its server ignores If-None-Match")
     else {
-      passed.add(bucket)
-      None
+      val found =
+        if (replaces()) Some("its server ignores If-None-Match")
+        else StoreTrial.kept(log.conf, log.path).filterNot(_.passed).map { trial =>
+          s"interlock doctor found at ${trial.at} that ${trial.found}"
+        }
+      if (found.isEmpty) passed.add(bucket)
+      found
     }
   }
 

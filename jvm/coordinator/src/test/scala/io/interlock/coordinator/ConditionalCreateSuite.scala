@@ -1,7 +1,11 @@
 package io.interlock.coordinator
 
-import java.io.{ByteArrayInputStream, ByteArrayOutputStream, IOException, InputStream}
+import java.io.{ByteArrayInputStream, ByteArrayOutputStream, File, IOException, InputStream}
 import java.net.URI
+import java.nio.file.StandardOpenOption.{CREATE, CREATE_NEW, WRITE}
+import java.nio.file.{FileAlreadyExistsException => JFileAlreadyExistsException, Files}
+import java.time.Instant
+import java.util.concurrent.CyclicBarrier
 
 import io.delta.storage.S3SingleDriverLogStore
 import org.apache.hadoop.conf.Configuration
@@ -43,6 +47,49 @@ class ConditionalCreateSuite extends Tables {
     assertEquals(table.names, Set.empty[String])
   }
 
+  table.test("of writers that race, one makes the file") { table =>
+    val trial = tried(logOf(table, classOf[ConditionalFileSystem]), races = 20)
+    assertEquals(trial.found, "each of 20 races of 8 writers had one winner")
+    assert(trial.passed)
+    assertEquals(table.names, Set.empty[String])
+  }
+
+  table.test("a server that looks first and writes later is found out by a race") { table =>
+    val log = logOf(table, classOf[HastyFileSystem])
+    val trial = tried(log, races = 3)
+    assertEquals(trial.found, "3 of 3 races of 8 writers had more than one winner")
+    assert(!trial.passed)
+    assertEquals(table.names, Set.empty[String])
+  }
+
+  table.test("a server that refuses all is no proof") { table =>
+    val log = logOf(table, classOf[ReadOnlyFileSystem])
+    val trial = tried(log, races = 1)
+    assertEquals(
+      trial.found,
+      "1 of 1 races of 8 writers had no winner (java.io.IOException: read only)"
+    )
+    assert(!trial.passed)
+  }
+
+  table.test("a bucket that has failed a race takes no commits until it passes one") { table =>
+    val log = logOf(table, classOf[RootedFileSystem])
+    log.conf.set("root", table.folder.toString)
+    val failed = StoreTrial(Instant.now(), passed = false, "12 of 100 races had two winners")
+    StoreTrial.keep(failed, log.conf, log.path)
+    assertEquals(StoreTrial.kept(log.conf, log.path), Some(failed))
+    committed(log, table.request(0, "t0")) match {
+      case Failed(refused: CoordinatorException) =>
+        assert(refused.parameters("found").endsWith(failed.found), refused.parameters)
+      case other => fail(s"$other")
+    }
+    StoreTrial.keep(failed.copy(passed = true), log.conf, log.path)
+    assertCommitted(committed(log, table.request(0, "t0")), 0)
+  }
+
+  private def tried(log: TableLog, races: Int): StoreTrial =
+    StoreTrial.run(log, FileCreation.of(log, new S3SingleDriverLogStore(log.conf)), races, 8)
+
   private def logOf(table: TestTable, fileSystem: Class[_ <: ConditionalFileSystem]): TableLog = {
     val conf = new Configuration(false)
     val scheme = fileSystem.getSimpleName.toLowerCase
@@ -66,14 +113,46 @@ class ConditionalFileSystem extends RawLocalFileSystem {
   override def createFile(path: Path): ConditionalBuilder = new ConditionalBuilder(this, path)
 
   def make(path: Path, bytes: Array[Byte]): Unit = {
-    val out = create(path, !obeys)
-    out.write(bytes)
-    out.close()
+    mkdirs(path.getParent)
+    val option = if (obeys) CREATE_NEW else CREATE
+    try Files.write(pathToFile(path).toPath, bytes, option, WRITE): Unit
+    catch {
+      case _: JFileAlreadyExistsException => throw new FileAlreadyExistsException(path.toString)
+    }
   }
 }
 
 class LawlessFileSystem extends ConditionalFileSystem {
   override protected def obeys: Boolean = false
+}
+
+/** It looks for the file when all writers of a race have come, and writes behind that. */
+class HastyFileSystem extends ConditionalFileSystem {
+  override def make(path: Path, bytes: Array[Byte]): Unit = {
+    val isTaken = exists(path)
+    HastyFileSystem.haveLooked.await()
+    if (isTaken) throw new FileAlreadyExistsException(path.toString)
+    val out = create(path, true)
+    out.write(bytes)
+    out.close()
+  }
+}
+
+object HastyFileSystem {
+  private val haveLooked = new CyclicBarrier(8)
+}
+
+class ReadOnlyFileSystem extends ConditionalFileSystem {
+  override def make(path: Path, bytes: Array[Byte]): Unit = throw new IOException("read only")
+}
+
+/** Its root is a folder of the disk, so that a file can be kept there. */
+class RootedFileSystem extends ConditionalFileSystem {
+  override def pathToFile(path: Path): File = {
+    val root = getConf.get("root")
+    val asked = path.toUri.getPath
+    if (asked.startsWith(root)) new File(asked) else new File(root, asked)
+  }
 }
 
 final class ConditionalBuilder(fs: ConditionalFileSystem, path: Path)

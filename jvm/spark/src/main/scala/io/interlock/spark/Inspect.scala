@@ -1,20 +1,39 @@
 package io.interlock.spark
 
-import java.nio.file.Path
+import java.nio.file.{Path => LocalPath}
 
 import scala.util.Try
 
-import io.interlock.coordinator.LinkProbe
+import io.interlock.coordinator.{LinkProbe, StoreTrial}
 import io.interlock.spark.commits.Coordinators
 import io.interlock.spark.history.NamedTable
 import io.interlock.spark.properties.TableProperties
+import org.apache.hadoop.fs.Path
 import org.apache.spark.sql.SparkSession
 
-/** What Interlock knows about the machine and a table's coordinator: for the Python package. */
+/** What Interlock knows about the machine, a storage and a table's coordinator: for the Python package. */
 object Inspect {
 
   /** What is wrong with hard links in a folder of this machine; null if they work. */
-  def linkFault(folder: String): String = LinkProbe.fault(Path.of(folder)).orNull
+  def linkFault(folder: String): String = LinkProbe.fault(LocalPath.of(folder)).orNull
+
+  /** Lets writers race for files in a folder of any file system, and keeps the result.
+    *
+    * @return
+    *   whether the default coordinator can commit there, what was found, and why the result could
+    *   not be kept, null if it could
+    */
+  def storeTrial(session: SparkSession, folder: String): Array[Any] = {
+    val (trial, kept) = Coordinators.trial(session, new Path(folder))
+    Array(trial.passed, trial.found, kept.failed.map(_.toString).getOrElse(null))
+  }
+
+  /** What the last [[storeTrial]] found about the storage of a path, with its time: null if none was
+    * kept.
+    */
+  def keptTrial(session: SparkSession, path: String): Array[Any] =
+    StoreTrial.kept(session.sessionState.newHadoopConf(), new Path(path))
+      .map(trial => Array[Any](trial.passed, s"${trial.found} (${trial.at})")).orNull
 
   /** Why the coordinator of a table takes no commits of this session, null if it does. */
   def coordinatorFault(session: SparkSession, table: String): String = {

@@ -2,6 +2,8 @@ package io.interlock.spark.commits
 
 import java.util.concurrent.ConcurrentHashMap
 
+import scala.util.Try
+
 import com.google.common.cache.CacheBuilder
 import io.interlock.coordinator._
 import io.interlock.coordinator.postgres.{PostgresSettings, PostgresStore}
@@ -56,6 +58,17 @@ object Coordinators {
   def check(spark: SparkSession, deltaLog: DeltaLog, name: String): Unit = refusing(
     store(spark, name).check(TableLog(deltaLog.logPath, deltaLog.newDeltaHadoopConf()))
   )
+
+  /** Lets writers race for files in a folder, in the way that the default coordinator commits there.
+    *
+    * @return
+    *   the result, and whether it could be kept for other processes
+    */
+  def trial(spark: SparkSession, folder: Path): (StoreTrial, Try[Unit]) = {
+    val log = TableLog(folder, spark.sessionState.newHadoopConf())
+    val trial = StoreTrial.run(log, logStore(log))
+    (trial, Try(StoreTrial.keep(trial, log.conf, folder)))
+  }
 
   private def store(spark: SparkSession, name: String): CommitStore =
     stores.computeIfAbsent(CoordinatorSettings.of(spark, name), open)

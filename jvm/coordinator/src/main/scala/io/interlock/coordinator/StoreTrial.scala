@@ -1,0 +1,109 @@
+package io.interlock.coordinator
+
+import java.io.{ByteArrayInputStream, IOException}
+import java.nio.charset.StandardCharsets.UTF_8
+import java.time.Instant
+import java.util.concurrent.{Callable, CyclicBarrier, Executors}
+import java.util.{Properties, UUID}
+
+import scala.jdk.CollectionConverters._
+import scala.util.{Failure, Success, Try, Using}
+
+import io.delta.storage.LogStore
+import org.apache.hadoop.conf.Configuration
+import org.apache.hadoop.fs.Path
+
+/** What many writers that make one file at the same moment have shown of a storage. A server that
+  * looks for the file first and writes it later obeys one request after the other, and fails here.
+  *
+  * @param passed
+  *   whether in each race one writer was told that it had made the file, and the file was its own
+  */
+final private[interlock] case class StoreTrial(at: Instant, passed: Boolean, found: String)
+
+private[interlock] object StoreTrial {
+  val Races = 100
+  val Writers = 32
+
+  /** In the root of a bucket or file system: the server is the same for all its folders. */
+  private val KeptAt = new Path("/_interlock_store.properties")
+
+  private type Ending = Either[String, Unit]
+  private val Several: Ending = Left("more than one winner")
+  private val Replaced: Ending = Left("a file that was not the winner's")
+
+  /** Tries the way in which commits to a log would be made, in a folder that it removes. */
+  def run(log: TableLog, logStore: LogStore): StoreTrial = FileCreation.of(log, logStore) match {
+    case creation: LogStoreCreation if creation.fault.nonEmpty =>
+      StoreTrial(Instant.now(), passed = false, creation.fault.get)
+    case creation => run(log, creation, Races, Writers)
+  }
+
+  private[coordinator] def run(
+      log: TableLog,
+      creation: FileCreation,
+      races: Int,
+      writers: Int
+  ): StoreTrial = {
+    val folder = new Path(log.path, s".race.${UUID.randomUUID()}")
+    val fs = folder.getFileSystem(log.conf)
+    val pool = Executors.newFixedThreadPool(writers)
+    val start = new CyclicBarrier(writers)
+
+    def race(number: Int): Ending = {
+      val file = new Path(folder, s"$number.json")
+      def write(writer: Int): Callable[Try[Unit]] = { () =>
+        start.await()
+        Try(creation.create(file, new ByteArrayInputStream(text(writer).getBytes(UTF_8))))
+      }
+      val told = pool.invokeAll((0 until writers).map(write).asJava).asScala.map(_.get).toVector
+      told.indices.filter(told(_).isSuccess) match {
+        case Seq(winner) =>
+          val kept = LogFolder.reading(fs.open(file))(_.readLine())
+          if (kept == text(winner)) Right(()) else Replaced
+        case Seq() => Left(s"no winner (${told.collectFirst { case Failure(e) => e }.mkString})")
+        case _ => Several
+      }
+    }
+
+    try {
+      fs.mkdirs(folder)
+      val faults = (0 until races).map(race).collect { case Left(fault) => fault }
+      val found =
+        if (faults.isEmpty) s"each of $races races of $writers writers had one winner"
+        else s"${faults.size} of $races races of $writers writers had ${faults.head}"
+      StoreTrial(Instant.now(), faults.isEmpty, found)
+    } finally {
+      pool.shutdownNow()
+      Try(fs.delete(folder, true)): Unit
+    }
+  }
+
+  private def text(writer: Int) = s"writer $writer"
+
+  /** Keeps a result for all processes that use the same bucket or file system. */
+  def keep(trial: StoreTrial, conf: Configuration, path: Path): Unit = {
+    val text = new Properties
+    text.setProperty("at", trial.at.toString)
+    text.setProperty("passed", trial.passed.toString)
+    text.setProperty("found", trial.found)
+    Using.resource(path.getFileSystem(conf).create(KeptAt, true)) {
+      text.store(_, "interlock doctor")
+    }
+  }
+
+  /** The last result that was kept; none if it cannot be read. */
+  def kept(conf: Configuration, path: Path): Option[StoreTrial] = {
+    val text = new Properties
+    Try(Using.resource(path.getFileSystem(conf).open(KeptAt))(text.load(_))) match {
+      case Failure(_: IOException) => None
+      case Failure(other) => throw other
+      case Success(()) =>
+        Try(StoreTrial(
+          Instant.parse(text.getProperty("at")),
+          text.getProperty("passed").toBoolean,
+          text.getProperty("found")
+        )).toOption
+    }
+  }
+}

@@ -1,0 +1,66 @@
+"""An S3 server that looks whether an object is there and makes it later: moto, on 127.0.0.1.
+
+It obeys `If-None-Match` for one request after the other. Of several at once, more than one can
+succeed. Run as a program, it is the server, at the port that is its argument.
+"""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from socket import create_connection
+
+from tests.kit.ports import HOST, free_port
+from tests.kit.tree import ROOT
+
+BUCKET = "bucket"
+_START_SECONDS = 30
+_SWITCH_SECONDS = 1e-5
+
+
+@contextmanager
+def start(log: Path) -> Iterator[int]:
+    """Start it with an empty bucket, write its output to `log`, yield its port, and end it."""
+    port = free_port()
+    command = [sys.executable, "-m", "tests.kit.hasty_s3", str(port)]
+    with log.open("w") as output:
+        process = subprocess.Popen(command, cwd=ROOT, stdout=output, stderr=subprocess.STDOUT)
+    try:
+        until = time.monotonic() + _START_SECONDS
+        while not _answers(port):
+            assert process.poll() is None, log.read_text()
+            assert time.monotonic() < until, log.read_text()
+            time.sleep(0.1)
+        yield port
+    finally:
+        process.terminate()
+        process.wait(_START_SECONDS)
+
+
+def _answers(port: int) -> bool:
+    try:
+        create_connection((HOST, port)).close()
+    except ConnectionRefusedError:
+        return False
+    return True
+
+
+def _serve(port: int) -> None:
+    from moto.moto_server.werkzeug_app import DomainDispatcherApplication, create_backend_app
+    from moto.s3.models import s3_backends
+    from werkzeug.serving import run_simple
+
+    sys.setswitchinterval(_SWITCH_SECONDS)  # so that its threads meet as those of a busy server do
+    s3_backends["123456789012"]["aws"].create_bucket(BUCKET, "us-east-1")
+    application = DomainDispatcherApplication(create_backend_app)
+    run_simple(HOST, port, application, threaded=True)
+
+
+if __name__ == "__main__":
+    os.environ.setdefault("AWS_DEFAULT_REGION", "us-east-1")
+    _serve(int(sys.argv[1]))
