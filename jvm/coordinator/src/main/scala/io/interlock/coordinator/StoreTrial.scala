@@ -28,11 +28,11 @@ private[interlock] object StoreTrial {
   /** In the root of a bucket or file system: the server is the same for all its folders. */
   private val KeptAt = new Path("/_interlock_store.properties")
 
-  private type Ending = Either[String, Unit]
-  private val Several: Ending = Left("more than one winner")
-  private val Replaced: Ending = Left("a file that was not the winner's")
-
-  /** Tries the way in which commits to a log would be made, in a folder that it removes. */
+  /** Tries the way in which commits to a log would be made, in a folder that it removes.
+    *
+    * @throws IOException
+    *   if nobody can make a file there
+    */
   def run(log: TableLog, logStore: LogStore): StoreTrial = FileCreation.of(log, logStore) match {
     case creation: LogStoreCreation if creation.fault.nonEmpty =>
       StoreTrial(Instant.now(), passed = false, creation.fault.get)
@@ -50,28 +50,32 @@ private[interlock] object StoreTrial {
     val pool = Executors.newFixedThreadPool(writers)
     val start = new CyclicBarrier(writers)
 
-    def race(number: Int): Ending = {
+    def race(number: Int): Option[String] = {
       val file = new Path(folder, s"$number.json")
       def write(writer: Int): Callable[Try[Unit]] = { () =>
         start.await()
         Try(creation.create(file, new ByteArrayInputStream(text(writer).getBytes(UTF_8))))
       }
       val told = pool.invokeAll((0 until writers).map(write).asJava).asScala.map(_.get).toVector
-      told.indices.filter(told(_).isSuccess) match {
-        case Seq(winner) =>
-          val kept = LogFolder.reading(fs.open(file))(_.readLine())
-          if (kept == text(winner)) Right(()) else Replaced
-        case Seq() => Left(s"no winner (${told.collectFirst { case Failure(e) => e }.mkString})")
-        case _ => Several
+      val winners = told.indices.filter(told(_).isSuccess)
+      if (winners.size > 1) Some("more than one winner")
+      else {
+        val kept = Try(LogFolder.reading(fs.open(file))(_.readLine()))
+        winners.headOption match {
+          case Some(winner) => Option.when(kept.get != text(winner))("a file of another writer")
+          case None if kept.isSuccess => None // the reply to the winner was lost
+          case None => throw told.collectFirst { case Failure(e) => e }.get
+        }
       }
     }
 
     try {
       fs.mkdirs(folder)
-      val faults = (0 until races).map(race).collect { case Left(fault) => fault }
-      val found =
-        if (faults.isEmpty) s"each of $races races of $writers writers had one winner"
-        else s"${faults.size} of $races races of $writers writers had ${faults.head}"
+      val faults = (0 until races).flatMap(race)
+      val found = faults.headOption match {
+        case None => s"each of $races races of $writers writers had one winner"
+        case Some(fault) => s"${faults.size} of $races races of $writers writers had $fault"
+      }
       StoreTrial(Instant.now(), faults.isEmpty, found)
     } finally {
       pool.shutdownNow()

@@ -62,14 +62,19 @@ class ConditionalCreateSuite extends Tables {
     assertEquals(table.names, Set.empty[String])
   }
 
-  table.test("a server that refuses all is no proof") { table =>
-    val log = logOf(table, classOf[ReadOnlyFileSystem])
-    val trial = tried(log, races = 1)
-    assertEquals(
-      trial.found,
-      "1 of 1 races of 8 writers had no winner (java.io.IOException: read only)"
-    )
-    assert(!trial.passed)
+  table.test("a server that refuses all shows nothing") { table =>
+    val refused =
+      intercept[IOException](tried(logOf(table, classOf[ReadOnlyFileSystem]), races = 1))
+    assertEquals(refused.getMessage, "read only")
+  }
+
+  table.test("a race whose winner got no reply shows nothing against a server") { table =>
+    assert(tried(logOf(table, classOf[SilentFileSystem]), races = 2).passed)
+  }
+
+  table.test("a server that keeps the file of another writer is found out") { table =>
+    val trial = tried(logOf(table, classOf[ForgetfulFileSystem]), races = 2)
+    assertEquals(trial.found, "2 of 2 races of 8 writers had a file of another writer")
   }
 
   table.test("a bucket that has failed a race takes no commits until it passes one") { table =>
@@ -144,6 +149,19 @@ object HastyFileSystem {
 
 class ReadOnlyFileSystem extends ConditionalFileSystem {
   override def make(path: Path, bytes: Array[Byte]): Unit = throw new IOException("read only")
+}
+
+/** It makes a file once, and tells nobody. */
+class SilentFileSystem extends ConditionalFileSystem {
+  override def make(path: Path, bytes: Array[Byte]): Unit = {
+    super.make(path, bytes)
+    throw new IOException("no reply")
+  }
+}
+
+/** It makes a file once, of something else. */
+class ForgetfulFileSystem extends ConditionalFileSystem {
+  override def make(path: Path, bytes: Array[Byte]): Unit = super.make(path, "?".getBytes)
 }
 
 /** Its root is a folder of the disk, so that a file can be kept there. */
