@@ -20,6 +20,7 @@ _CHECKPOINTS_MISSED = 3
 _MANY_FILES = 100
 _SMALL = 16 * 1024 * 1024
 _MANY_DEAD = 0.2
+_EXCLUSIVE = "interlock.exclusive"
 _NEEDED = {
     "delta.enableRowTracking": "rowTracking",
     "delta.enableInCommitTimestamps": "inCommitTimestamp",
@@ -36,6 +37,8 @@ def of_table(spark: SparkSession, name: str) -> Iterator[Check]:
     yield _policy(spark, sql_name, policy, properties.get("interlock.policy.digest"))
     if policy is not None:
         yield _features(sql_name, properties, detail["tableFeatures"])
+        if properties.get(_EXCLUSIVE) == "true":
+            yield _exclusive(sql_name, detail["tableFeatures"])
     yield _foreign(spark, sql_name)
     yield _coordinator(spark, sql_name, properties, policy)
     if policy is not None and properties.get("interlock.coordinator", "filesystem") == "filesystem":
@@ -76,6 +79,13 @@ def _features(name: str, properties: Mapping[str, str], features: list[str]) -> 
     fix = f"ALTER TABLE {name} SET TBLPROPERTIES ({switches}), as the policy needs it"
     found = f"{', '.join(missing.values())} off" if missing else ", ".join(sorted(features))
     return _look("Table features", not missing, found, fix)
+
+
+def _exclusive(name: str, features: list[str]) -> Check:
+    """Look for the feature that keeps others out; copies that others make lack it."""
+    found = "other writers are kept out" if "interlock" in features else "keeps nobody out"
+    fix = f"ALTER TABLE {name} SET TBLPROPERTIES ('{_EXCLUSIVE}' = 'true'), from this session"
+    return _look("Exclusive", "interlock" in features, found, fix)
 
 
 def _foreign(spark: SparkSession, name: str) -> Check:

@@ -16,6 +16,8 @@ import pyarrow.parquet as pq
 import pytest
 from deltalake import DeltaTable, write_deltalake
 from deltalake.exceptions import DeltaError
+from interlock._diagnosis import Check
+from interlock._table_diagnosis import of_table
 from interlock.errors import InterlockError, MetadataChangedError
 from interlock.lab.example import PLAIN, Tables
 from interlock.lab.model import Rows
@@ -353,3 +355,21 @@ def test_jobs_that_run_when_it_is_set(
     assert [job.error for job in race(spark, inserted, opened)] == [None, None]
     assert not is_exclusive(example)
     assert rows(spark, example) == deltalake_rows(example) == (*EXAMPLE, (4, "d"))
+
+
+def test_the_doctor_tells_of_a_copy_that_is_not(
+    spark: SparkSession, stock: DriverProcess, exclusive: Table, tmp_path: Path
+) -> None:
+    """A copy by stock Delta has the property without the feature."""
+    copy = Table(tmp_path / "copy")
+    assert stock.run(f"CREATE TABLE {copy} SHALLOW CLONE {exclusive}").error is None
+    assert not found_by_doctor(spark, copy).ok
+    spark.sql(found_by_doctor(spark, copy).fix.partition(", from")[0])
+    for table in (copy, exclusive):
+        assert found_by_doctor(spark, table).ok
+        assert REFUSED.search(stock.run(f"INSERT INTO {table} VALUES (9, 'x')").message)
+        assert rows(spark, table) == EXAMPLE
+
+
+def found_by_doctor(spark: SparkSession, table: Table) -> Check:
+    return next(check for check in of_table(spark, str(table)) if check.name == "Exclusive")
