@@ -15,7 +15,7 @@ import org.apache.spark.sql.SparkSession
 import org.apache.spark.sql.catalyst.catalog.CatalogTable
 import org.apache.spark.sql.delta.hooks.PostCommitHook
 import org.apache.spark.sql.delta.util.FileNames
-import org.apache.spark.sql.delta.{CommittedTransaction, Snapshot}
+import org.apache.spark.sql.delta.{CommittedTransaction, LastCheckpointInfo, Snapshot}
 import org.apache.spark.util.{ShutdownHookManager, ThreadUtils}
 
 /** Writes checkpoints after the commits, on a thread of its own, so that no commit waits for one.
@@ -73,8 +73,7 @@ object BackgroundCheckpoints extends PostCommitHook with Logging {
           catalogTableOpt = committed.catalogTable,
           enforceTimeTravelWithinDeletedFileRetention = false
         )
-        log.checkpointAndCleanUpDeltaLog(exact, committed.catalogTable)
-        AuditTrail.sweep(log, exact.metadata)
+        checkpoint(session, exact, committed.catalogTable)
       }
   }
 
@@ -88,10 +87,22 @@ object BackgroundCheckpoints extends PostCommitHook with Logging {
 
   /** A checkpoint of a snapshot, whatever the interval. */
   def write(session: SparkSession, snapshot: Snapshot, table: Option[CatalogTable]): Unit =
-    add(session, snapshot, snapshot.version) { () =>
-      snapshot.deltaLog.checkpointAndCleanUpDeltaLog(snapshot, table)
-      AuditTrail.sweep(snapshot.deltaLog, snapshot.metadata)
+    add(session, snapshot, snapshot.version)(() => checkpoint(session, snapshot, table))
+
+  private def checkpoint(
+      session: SparkSession,
+      snapshot: Snapshot,
+      table: Option[CatalogTable]
+  ): Unit = {
+    val log = snapshot.deltaLog
+    SmallCheckpoints.write(session, snapshot) match {
+      case Some(written) =>
+        log.writeLastCheckpointFile(log, written, LastCheckpointInfo.checksumEnabled(session))
+        log.doLogCleanup(snapshot, table)
+      case None => log.checkpointAndCleanUpDeltaLog(snapshot, table)
     }
+    AuditTrail.sweep(log, snapshot.metadata)
+  }
 
   private def add(session: SparkSession, table: Snapshot, version: Long)(
       write: () => Unit

@@ -1,0 +1,217 @@
+package org.apache.spark.sql.delta.interlock.log
+
+import java.io.FileNotFoundException
+import java.util.UUID
+
+import scala.util.Try
+
+import com.google.common.cache.CacheBuilder
+import org.apache.hadoop.fs.{FileStatus, Path}
+import org.apache.hadoop.mapreduce.Job
+import org.apache.spark.sql.SparkSession
+import org.apache.spark.sql.catalyst.InternalRow
+import org.apache.spark.sql.catalyst.expressions.InterpretedProjection
+import org.apache.spark.sql.catalyst.plans.logical.{LocalRelation, Project}
+import org.apache.spark.sql.delta._
+import org.apache.spark.sql.delta.actions._
+import org.apache.spark.sql.delta.implicits._
+import org.apache.spark.sql.delta.shims.VariantShreddingShims
+import org.apache.spark.sql.delta.sources.DeltaSQLConf
+import org.apache.spark.sql.delta.util.FileNames
+import org.apache.spark.sql.execution.datasources.parquet.ParquetFileFormat
+import org.apache.spark.sql.functions.col
+import org.apache.spark.sql.types.StructType
+
+/** Checkpoints of small tables, written without a Spark job.
+  *
+  * For each checkpoint Delta replays the log from the last one, by several Spark jobs, which take
+  * their time even for a table of a few files. Here the state of a table at its last checkpoint is
+  * kept in memory, and the commits since are replayed by Delta's `InMemoryLogReplay`. Columns and
+  * format are Delta's. A state that does not agree with the version's checksum is not used.
+  */
+private[interlock] object SmallCheckpoints {
+
+  /** The most files, live or removed, of a table whose state is kept, and of all these tables. */
+  private val MostActions = 5000
+  private val MostActionsOfAll = 50000
+
+  /** The most commits, and bytes of them, that are replayed. */
+  private val MostCommits = 200
+  private val MostBytes = 16L << 20
+
+  /** @param file
+    *   of the version's commit; none for the state before version 0
+    */
+  final private case class State(version: Long, file: Option[FileStatus], actions: Vector[Action])
+
+  private val beforeAll = State(-1, None, Vector.empty)
+
+  private val states = CacheBuilder.newBuilder().softValues().maximumWeight(MostActionsOfAll.toLong)
+    .weigher((_: (Path, String), state: State) => state.actions.size.max(1))
+    .build[(Path, String), State]()
+
+  /** Writes the checkpoint file of a snapshot.
+    *
+    * @return
+    *   the content of `_last_checkpoint`; none if nothing was written, and Delta has to write the
+    *   checkpoint
+    */
+  def write(session: SparkSession, snapshot: Snapshot): Option[LastCheckpointInfo] = for {
+    checksum <- Checksums.of(snapshot)
+    if checksum.numFiles <= MostActions && isOneFile(session, snapshot)
+    actions <- stateOf(snapshot).filter(agrees(_, checksum))
+  } yield written(session, snapshot, actions)
+
+  private def isOneFile(session: SparkSession, snapshot: Snapshot): Boolean =
+    Checkpoints.getV2CheckpointFormatOpt(session, snapshot).isEmpty &&
+      session.sessionState.conf.getConf(DeltaSQLConf.DELTA_CHECKPOINT_PART_SIZE).isEmpty
+
+  private def stateOf(snapshot: Snapshot): Option[Vector[Action]] = {
+    val key = snapshot.deltaLog.logPath -> snapshot.metadata.id
+    val known = Option(states.getIfPresent(key)).filter(isStillThere(_, snapshot.deltaLog))
+    val actions = replayed(known.getOrElse(beforeAll), snapshot).orElse(collected(snapshot))
+      .filter(_.size <= MostActions)
+    states.invalidate(key)
+    for (kept <- actions; file <- snapshot.logSegment.deltas.lastOption if file.getLen > 0)
+      states.put(key, State(snapshot.version, Some(file), kept))
+    actions
+  }
+
+  private def isStillThere(state: State, log: DeltaLog): Boolean = {
+    val fs = log.logPath.getFileSystem(log.newDeltaHadoopConf())
+    def isSame(file: FileStatus) = {
+      val now = fs.getFileStatus(file.getPath)
+      now.getLen == file.getLen && now.getModificationTime == file.getModificationTime
+    }
+    Try(state.file.forall(isSame)).getOrElse(false)
+  }
+
+  /** The state after the commits since an earlier one; none if there are too many, or they are not
+    * in the log any more.
+    */
+  private def replayed(before: State, snapshot: Snapshot): Option[Vector[Action]] = {
+    val log = snapshot.deltaLog
+    val fs = log.logPath.getFileSystem(log.newDeltaHadoopConf())
+    val listed = snapshot.logSegment.deltas.map(file => FileNames.deltaVersion(file) -> file).toMap
+    def files =
+      try
+        Some((before.version + 1 to snapshot.version).map(version =>
+          listed.getOrElse(
+            version,
+            fs.getFileStatus(FileNames.unsafeDeltaFile(log.logPath, version))
+          )
+        ))
+      catch { case _: FileNotFoundException => None }
+    val isNear =
+      before.version <= snapshot.version && snapshot.version - before.version <= MostCommits
+    Option.when(isNear)(files).flatten.filter(_.map(_.getLen).sum <= MostBytes).map { since =>
+      val canonical = log.getCanonicalPathFunction(runsOnExecutors = false)
+      val replay = new InMemoryLogReplay(
+        Some(snapshot.minFileRetentionTimestamp),
+        snapshot.minSetTransactionRetentionTimestamp
+      )
+      replay.append(before.version, before.actions.iterator)
+      CommitReader.read(log, since).map(CommitReader.summary).foreach { commit =>
+        replay.append(
+          commit.commitVersion,
+          commit.actions.iterator.map {
+            case add: AddFile => add.copy(path = canonical(add.path), tags = orNull(add.tags))
+            case remove: RemoveFile => remove.copy(
+                path = canonical(remove.path),
+                partitionValues =
+                  if (remove.extendedFileMetadata.contains(true)) remove.partitionValues
+                  else orNull(remove.partitionValues)
+              )
+            case other => other
+          }
+        )
+      }
+      replay.checkpoint.toVector
+    }
+  }
+
+  /** Jackson reads a map that is not there as an empty one, and Delta's replay as NULL. */
+  private def orNull(map: Map[String, String]): Map[String, String] =
+    Option(map).filter(_.nonEmpty).orNull
+
+  /** The state by Delta's replay of the log, with at most one action too many. */
+  private def collected(snapshot: Snapshot): Option[Vector[Action]] =
+    Some(snapshot.stateDS.limit(MostActions + 1).collect().map(_.unwrap).toVector)
+
+  private def agrees(actions: Vector[Action], checksum: VersionChecksum): Boolean = {
+    val adds = actions.collect { case add: AddFile => add }
+    adds.size == checksum.numFiles && adds.map(_.size).sum == checksum.tableSizeBytes &&
+    actions.collect { case metadata: Metadata => metadata } == Seq(checksum.metadata) &&
+    actions.collect { case protocol: Protocol => protocol } == Seq(checksum.protocol)
+  }
+
+  private def written(
+      session: SparkSession,
+      snapshot: Snapshot,
+      actions: Vector[Action]
+  ): LastCheckpointInfo = {
+    val state = session.createDataset(actions.map(_.wrap)).toDF()
+      .drop("commitInfo", "cdc", "checkpointMetadata", "sidecar", "checkpoint")
+      .withColumn("remove", col("remove").dropFields("tags", "stats"))
+    val plan = Checkpoints.buildCheckpoint(state, snapshot).queryExecution
+    val schema = plan.analyzed.schema.asNullable
+    val rows = plan.optimizedPlan match {
+      case Project(columns, local: LocalRelation) =>
+        val project = new InterpretedProjection(columns, local.output)
+        local.data.map(project)
+      case _ => plan.executedPlan.executeCollect().toSeq
+    }
+    val length = put(session, snapshot, schema, rows)
+    LastCheckpointInfo(
+      version = snapshot.version,
+      size = rows.length.toLong,
+      parts = None,
+      sizeInBytes = Some(length),
+      numOfAddFiles = Some(actions.count(_.isInstanceOf[AddFile]).toLong),
+      checkpointSchema = Checkpoints.checkpointSchemaToWriteInLastCheckpointFile(session, schema)
+    )
+  }
+
+  /** Writes the rows, and returns the file's length. */
+  private def put(
+      session: SparkSession,
+      snapshot: Snapshot,
+      schema: StructType,
+      rows: Seq[InternalRow]
+  ): Long = {
+    val log = snapshot.deltaLog
+    val job = Job.getInstance(log.newDeltaHadoopConf())
+    val options = VariantShreddingShims.getVariantInferShreddingSchemaOptions(false)
+    val factory =
+      new ParquetFileFormat().prepareWrite(
+        session,
+        job,
+        Map.empty[String, String] ++ options,
+        schema
+      )
+    val conf = job.getConfiguration
+    val file = FileNames.checkpointFileSingular(log.logPath, snapshot.version)
+    val isRenamed = log.store.isPartialWriteVisible(log.logPath, conf)
+    val target =
+      if (isRenamed) new Path(file.getParent, s".${file.getName}.${UUID.randomUUID()}.tmp")
+      else file
+    try
+      Checkpoints.writeSingleFileOnExecutor(
+        conf,
+        factory,
+        schema,
+        target,
+        file,
+        isRenamed,
+        partition = 0,
+        expectedNumParts = 1,
+        rows.iterator,
+        runWriteInNewThreadOnGCS = true
+      ).length
+    catch {
+      case failed: Throwable =>
+        if (isRenamed) Try(target.getFileSystem(conf).delete(target, false)): Unit
+        throw failed
+    }
+  }
+}

@@ -1,0 +1,186 @@
+"""Checkpoints of small tables: written without a Spark job, with the content of Delta's own."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import pyarrow.parquet
+import pytest
+from pyspark.sql import SparkSession
+
+from tests.kit.support import Table, await_checkpoints, deltalake_rows, log_of, make_table
+
+INTERVAL = {"delta.checkpointInterval": "3"}
+CHANGES = (
+    "INSERT INTO {t} VALUES (4, 'd'), (5, NULL)",
+    "DELETE FROM {t} WHERE id = 1",
+    "UPDATE {t} SET v = '' WHERE id = 2",
+    "OPTIMIZE {t}",
+    "INSERT INTO {t} VALUES (6, 'x/y %41 ü')",
+    "DELETE FROM {t} WHERE id = 6",
+    "INSERT INTO {t} VALUES (7, 'g')",
+    "ALTER TABLE {t} SET TBLPROPERTIES ('x' = 'y')",
+)
+PARTITIONED = "(id INT, v STRING) USING delta PARTITIONED BY (v)"
+KINDS: dict[str, dict[str, Any]] = {
+    "plain": {},
+    "partitioned": {"columns": PARTITIONED},
+    "vectors": {"properties": {"delta.enableDeletionVectors": "true"}},
+    "structs": {
+        "properties": {
+            "delta.checkpoint.writeStatsAsStruct": "true",
+            "delta.checkpoint.writeStatsAsJson": "false",
+        },
+        "columns": PARTITIONED,
+    },
+    "columns by name": {"properties": {"delta.columnMapping.mode": "name"}},
+}
+
+
+def checkpoint(table: Table, version: int) -> Path:
+    return table.path / "_delta_log" / f"{version:020}.checkpoint.parquet"
+
+
+def content(file: Path) -> tuple[Any, list[str]]:
+    """Return the schema and the rows of a checkpoint, in one order."""
+    read = pyarrow.parquet.read_table(file)
+    return read.schema, sorted(json.dumps(row, default=str) for row in read.to_pylist())
+
+
+def check_content(spark: SparkSession, table: Table, version: int) -> list[str]:
+    schema, rows = content(checkpoint(table, version))
+    wanted, theirs = content(of_delta(spark, table, version))
+    assert schema == wanted
+    assert set(rows) - set(theirs) == set(theirs) - set(rows) == set()
+    assert len(rows) == len(theirs)
+    return rows
+
+
+def of_delta(spark: SparkSession, table: Table, version: int) -> Path:
+    """Let Delta write the checkpoint of a version, beside the one that is there."""
+    own = checkpoint(table, version).rename(table.path.with_name(f"own-{version}"))
+    jvm: Any = spark._jvm
+    jvm.org.apache.spark.sql.delta.DeltaLog.clearCache()
+    log = jvm.org.apache.spark.sql.delta.DeltaLog.forTable(spark._jsparkSession, str(table.path))
+    log.createCheckpointAtVersion(version)
+    theirs = checkpoint(table, version).rename(table.path.with_name(f"delta-{version}"))
+    own.rename(checkpoint(table, version))
+    return theirs
+
+
+def run(spark: SparkSession, table: Table, statements: Sequence[str]) -> None:
+    for statement in statements:
+        spark.sql(statement.format(t=table))
+        await_checkpoints(spark)
+
+
+def jobs_without_group(spark: SparkSession) -> set[int]:
+    return set(spark.sparkContext.statusTracker().getJobIdsForGroup(None))
+
+
+def run_in_group(spark: SparkSession, table: Table, statements: Sequence[str]) -> int:
+    """Run statements; count the Spark jobs that are not theirs, but of checkpoints behind them."""
+    before = jobs_without_group(spark)
+    spark.sparkContext.setJobGroup("statements", "")
+    try:
+        run(spark, table, statements)
+    finally:
+        spark.sparkContext._jsc.clearJobGroup()
+    return len(jobs_without_group(spark) - before)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_the_content_is_that_of_deltas(spark: SparkSession, table_path: Path, kind: str) -> None:
+    options = KINDS[kind]
+    properties = {**INTERVAL, **options.get("properties", {})}
+    table = make_table(spark, table_path, **{**options, "properties": properties})
+    written = spark.createDataFrame([(8, "h")], "id INT, v STRING").write.format("delta")
+    run(spark, table, CHANGES)
+    (
+        written.mode("append").option("txnAppId", "job").option("txnVersion", 7)
+        .save(str(table.path))
+    )  # fmt: skip
+    run(spark, table, CHANGES)
+    versions = [version for version in range(20) if checkpoint(table, version).exists()]
+    assert versions[:5] == [3, 6, 9, 12, 15]
+    for version in versions:
+        rows = check_content(spark, table, version)
+    last = json.loads((table.path / "_delta_log" / "_last_checkpoint").read_text())
+    assert (last["version"], last["size"]) == (versions[-1], len(rows))
+    assert last["sizeInBytes"] == checkpoint(table, versions[-1]).stat().st_size
+    assert last["numOfAddFiles"] == sum(json.loads(row)["add"] is not None for row in rows)
+
+
+def test_no_spark_job(spark: SparkSession, table_path: Path) -> None:
+    table = make_table(spark, table_path, properties=INTERVAL)
+    assert run_in_group(spark, table, CHANGES) == 0
+    assert checkpoint(table, 6).exists()
+
+
+def test_of_a_table_whose_first_versions_are_gone(spark: SparkSession, table_path: Path) -> None:
+    """Delta replays its log once in each process, by Spark jobs."""
+    made = make_table(spark, table_path, properties=INTERVAL)
+    run(spark, made, CHANGES)
+    table = Table(Path(shutil.copytree(made.path, made.path.with_name("copy"))))
+    for version in range(5):
+        (table.path / "_delta_log" / f"{version:020}.json").unlink()
+    assert run_in_group(spark, table, CHANGES[:4]) > 0
+    assert run_in_group(spark, table, CHANGES[4:]) == 0
+    for version in (9, 12, 15):
+        check_content(spark, table, version)
+
+
+@pytest.mark.parametrize("setting", ["part size", "v2"])
+def test_what_delta_writes_itself(spark: SparkSession, table_path: Path, setting: str) -> None:
+    key = "spark.databricks.delta.checkpoint.partSize"
+    policy = {"delta.checkpointPolicy": "v2"} if setting == "v2" else {}
+    table = make_table(spark, table_path, properties={**INTERVAL, **policy})
+    if setting == "part size":
+        spark.conf.set(key, "2")
+    try:
+        assert run_in_group(spark, table, CHANGES[:3]) > 0
+    finally:
+        spark.conf.unset(key)
+    assert len(list((table_path / "_delta_log").glob("*.checkpoint.*"))) + len(
+        list((table_path / "_delta_log" / "_sidecars").glob("*"))
+    ) > 1  # fmt: skip
+
+
+def test_a_state_of_a_log_that_was_put_back_is_not_used(
+    spark: SparkSession, table_path: Path, tmp_path: Path
+) -> None:
+    table = make_table(spark, table_path, properties=INTERVAL)
+    run(spark, table, CHANGES[:1])
+    backup = shutil.copytree(table_path, tmp_path / "backup")
+    run(spark, table, ["INSERT INTO {t} VALUES (4{n}, 'kept')".replace("{n}", n) for n in "012"])
+    assert checkpoint(table, 6).exists()
+    shutil.rmtree(table_path)
+    shutil.copytree(backup, table_path)
+    spark.sql(f"CALL interlock.repair('{table_path}')")
+    run(spark, table, ["INSERT INTO {t} VALUES (4{n}, 'kept')".replace("{n}", n) for n in "345678"])
+    check_content(spark, table, 9)
+    for version in range(9):
+        (table.path / "_delta_log" / f"{version:020}.json").unlink()
+    assert {(n, "kept") for n in range(43, 49)} < set(deltalake_rows(table))
+    assert (40, "kept") not in deltalake_rows(table)
+
+
+def test_a_state_that_does_not_agree_with_the_checksum_is_not_used(
+    spark: SparkSession, table_path: Path
+) -> None:
+    """Delta says what is wrong when it writes the checkpoint itself."""
+    made = make_table(spark, table_path, properties=INTERVAL)
+    table = Table(Path(shutil.copytree(made.path, made.path.with_name("copy"))))
+    checksum = table.path / "_delta_log" / f"{2:020}.crc"
+    claimed = json.loads(checksum.read_text())
+    checksum.write_text(json.dumps(claimed | {"numFiles": 99}))
+    with log_of(
+        spark, "org.apache.spark.sql.delta.interlock.log.BackgroundCheckpoints"
+    ) as warnings:
+        run(spark, table, ["INSERT INTO {t} VALUES (4, 'd')"] * 3)
+    assert "No checkpoint of version 3 " in warnings.toString()
+    assert not checkpoint(table, 3).exists()
