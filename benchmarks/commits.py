@@ -7,7 +7,8 @@
 
 `commit` commits files that are there already: what the log costs, end to end through Delta and the
 coordinator, without the query. `insert` runs INSERT statements. A commit counts as kept if it was
-acknowledged and is in the log exactly once.
+acknowledged and is in the log exactly once. "behind" is the largest number of versions between
+`_last_checkpoint` and the newest version, looked at ten times a second.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ import os
 import statistics
 import sys
 import tempfile
+import threading
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -30,7 +32,7 @@ from integration.database import opened
 from integration.stores import STOCK, STOCK_SAME_PROPERTIES, STORES, Store
 from integration.writers import Writer, acknowledged, answers, make_files, order, run
 from tests.kit.driver_process import DriverProcess, driver_processes
-from tests.kit.support import Table, commit, versions
+from tests.kit.support import Table, commit, commit_file, versions
 
 STOCKS = {store.name: store for store in (STOCK, STOCK_SAME_PROPERTIES)}
 CONTENDERS = (*STOCKS, *STORES)
@@ -86,6 +88,7 @@ class Row:
     median: float
     p99: float
     longest: float
+    behind: int
 
 
 class Bench:
@@ -112,7 +115,8 @@ class Bench:
             Writer(str(made[n % tables].path), n * most, most, self._how, self._lines(n), seconds)
             for n in range(writers)
         ]
-        took = run(self._drivers, planned, seconds + PATIENCE_SECONDS)
+        with watched(made) as behind:
+            took = run(self._drivers, planned, seconds + PATIENCE_SECONDS)
         told = answers(planned)
         there = Counter(i for table in made for i in ids(table))
         for error in {answer.error for answer in told if answer.error}:
@@ -129,6 +133,7 @@ class Bench:
             median=statistics.median(times),
             p99=times[int(len(times) * 0.99)],
             longest=times[-1],
+            behind=max(behind),
         )
 
     def missed(self, versions_missed: int, repetitions: int) -> float:
@@ -169,6 +174,38 @@ def ids(table: Table) -> list[int]:
 
 
 @contextmanager
+def watched(tables: Sequence[Table]) -> Iterator[list[int]]:
+    """Look ten times a second how far the tables' last checkpoints are behind their versions."""
+    ended = threading.Event()
+    behind = [0]
+
+    def watch() -> None:
+        newest = [0] * len(tables)
+        while not ended.wait(0.1):
+            for n, table in enumerate(tables):
+                while commit_file(table, newest[n] + 1).exists():
+                    newest[n] += 1
+                behind.append(newest[n] - last_checkpoint(table))
+
+    watcher = threading.Thread(target=watch)
+    watcher.start()
+    try:
+        yield behind
+    finally:
+        ended.set()
+        watcher.join()
+
+
+def last_checkpoint(table: Table) -> int:
+    """Return the version that `_last_checkpoint` names, 0 if there is none."""
+    try:
+        text = (table.path / "_delta_log" / "_last_checkpoint").read_text(encoding="utf-8")
+    except FileNotFoundError:
+        return 0
+    return int(json.loads(text)["version"])
+
+
+@contextmanager
 def contender(name: str, folder: Path) -> Iterator[Store]:
     """Start what the sessions of a contender need."""
     if name in STOCKS:
@@ -199,11 +236,14 @@ def main() -> None:
     parser.add_argument("--quick", action="store_true", help="less of each, in three minutes")
     parser.add_argument("--how", choices=("commit", "insert"), default="commit")
     parser.add_argument("--store", action="append", choices=CONTENDERS)
+    parser.add_argument("--writers", type=int, action="append", help="of one table")
     parser.add_argument("--seconds", type=float, help="of one measurement")
     arguments = parser.parse_args()
     scale = QUICK if arguments.quick else Scale()
     if arguments.seconds is not None:
         scale = replace(scale, seconds=arguments.seconds)
+    if arguments.writers:
+        scale = replace(scale, writers=tuple(arguments.writers), tables=(), missed=())
     rows: list[Row] = []
     missed = [["missed versions", *(str(number) for number in scale.missed)]]
     for name in arguments.store or scale.contenders:
@@ -221,7 +261,7 @@ def main() -> None:
 
 HEADS = [
     *("store", "writers", "tables", "kept/s", "lost", "refused"),
-    *("median", "p99", "longest wait"),
+    *("median", "p99", "longest wait", "behind"),
 ]
 
 
@@ -231,6 +271,7 @@ def cells(row: Row) -> list[str]:
     return [
         *(row.store, *counts, f"{row.kept_per_second:.1f}", str(row.lost), str(row.refused)),
         *times,
+        str(row.behind),
     ]
 
 

@@ -3,6 +3,7 @@ package io.interlock.spark
 import java.util
 
 import scala.jdk.CollectionConverters._
+import scala.util.Try
 
 import io.interlock.spark.errors.{InterlockException, StorageFault}
 import io.interlock.spark.properties.{
@@ -17,6 +18,7 @@ import org.apache.spark.sql.connector.catalog.TableChange.SetProperty
 import org.apache.spark.sql.connector.catalog.{Identifier, StagedTable, Table, TableChange}
 import org.apache.spark.sql.connector.expressions.Transform
 import org.apache.spark.sql.delta.catalog.{DeltaCatalog, DeltaTableV2}
+import org.apache.spark.sql.delta.interlock.log.LogListing
 import org.apache.spark.sql.delta.interlock.transaction.ExclusiveFeature
 import org.apache.spark.sql.delta.sources.DeltaSourceUtils
 import org.apache.spark.sql.delta.tablefeatures.DropFeature
@@ -85,6 +87,17 @@ class InterlockCatalog extends DeltaCatalog {
       TableProperties.check(own)
       PolicyDigest.check(Map.empty, own)
     }
+
+  /** The snapshot is read here, as Delta would list the log only once for it. */
+  override def loadTable(ident: Identifier): Table = {
+    val loaded = super.loadTable(ident)
+    loaded match {
+      // If it cannot be read, those who need it are told so.
+      case table: DeltaTableV2 => Try(LogListing.complete(table.initialSnapshot)): Unit
+      case _ =>
+    }
+    loaded
+  }
 
   /** @param micros
     *   since 1970 UTC; a time after the last commit means the latest version if the table has a

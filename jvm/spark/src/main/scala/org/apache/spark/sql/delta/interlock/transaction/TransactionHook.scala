@@ -2,7 +2,7 @@ package org.apache.spark.sql.delta.interlock.transaction
 
 import io.interlock.spark.compaction.FailedCompaction
 import io.interlock.spark.properties.TableProperties
-import org.apache.spark.sql.delta.interlock.log.ChecksummedSnapshot
+import org.apache.spark.sql.delta.interlock.log.{ChecksummedSnapshot, LogListing}
 import org.apache.spark.sql.delta.{OptimisticTransaction, TransactionExecutionObserver}
 
 /** Replaces every Delta transaction of this JVM by an [[InterlockTransaction]].
@@ -57,7 +57,7 @@ final private class WrappingObserver(inner: TransactionExecutionObserver)
   override def startingTransaction(f: => OptimisticTransaction): OptimisticTransaction = {
     FailedCompaction.refuseRetry()
     inner.startingTransaction {
-      val created = f
+      val created = LogListing.complete(f)
       if (created.getClass != classOf[OptimisticTransaction]) created
       else {
         val ours = new InterlockTransaction(

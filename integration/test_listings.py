@@ -1,0 +1,97 @@
+"""A log to which others commit while it is listed: the listing may show a version without the one
+before it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pyspark.errors import PySparkException
+from pyspark.sql import SparkSession
+
+from integration.compiled import compiled
+from integration.writers import begin, end, make_files
+from tests.kit.foreign import commit_by_hand
+from tests.kit.sessions import classic_session
+from tests.kit.support import Table, commit_file, deltalake_rows, latest_version, make_table, rows
+
+START = ((1, "a"), (2, "b"), (3, "c"))
+
+
+def insert(spark: SparkSession, table: Table) -> None:
+    spark.sql(f"INSERT INTO {table} VALUES (4, 'd')")
+
+
+def append(spark: SparkSession, table: Table) -> None:
+    row = spark.createDataFrame([(4, "d")], "id INT, v STRING")
+    row.write.format("delta").mode("append").save(str(table.path))
+
+
+def select(spark: SparkSession, table: Table) -> None:
+    assert rows(spark, table) == START
+
+
+@pytest.fixture(scope="module")
+def spark() -> Iterator[SparkSession]:
+    with classic_session() as session:
+        compiled(session, "Gaps")
+        session.conf.set("fs.file.impl", "integration.Gaps")
+        session.conf.set("fs.file.impl.disable.cache", "true")
+        yield session
+
+
+def hide(spark: SparkSession, table: Table, version: int, listings: int = 1) -> Any:
+    gaps = compiled(spark, "Gaps")
+    gaps.hide(str(commit_file(table, version)), listings)
+    return gaps
+
+
+def forget(spark: SparkSession) -> None:
+    jvm: Any = spark._jvm
+    jvm.org.apache.spark.sql.delta.DeltaLog.clearCache()
+
+
+@pytest.mark.parametrize("version", [0, 1])
+@pytest.mark.parametrize("statement", [insert, append, select])
+def test_a_statement_lists_again(
+    spark: SparkSession,
+    tmp_path: Path,
+    statement: Callable[[SparkSession, Table], None],
+    version: int,
+) -> None:
+    table = make_table(spark, tmp_path / "table")
+    forget(spark)
+    gaps = hide(spark, table, version)
+    statement(spark, table)
+    assert gaps.left() == 0
+    after = START if statement is select else (*START, (4, "d"))
+    assert rows(spark, table) == deltalake_rows(table) == after
+    assert rows(spark, table, version=2) == START
+    assert latest_version(table) == (2 if statement is select else 3)
+
+
+def test_a_commit_lists_the_versions_that_it_missed_again(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    table = make_table(spark, tmp_path / "table", columns="(id LONG) USING delta", statements=())
+    make_files(table, [1])
+    begin(spark, str(table.path))
+    commit_by_hand(table, "WRITE")
+    commit_by_hand(table, "WRITE")
+    gaps = hide(spark, table, 1)
+    end(spark, 1, str(tmp_path / "seconds"))
+    assert gaps.left() == 0
+    assert rows(spark, table) == deltalake_rows(table) == ((1,),)
+    assert rows(spark, table, version=2) == ()
+    assert latest_version(table) == 3
+
+
+def test_a_version_that_is_gone_is_an_error(spark: SparkSession, tmp_path: Path) -> None:
+    table = make_table(spark, tmp_path / "table")
+    forget(spark)
+    commit_file(table, 1).unlink()
+    with pytest.raises(PySparkException, match="DELTA_VERSIONS_NOT_CONTIGUOUS"):
+        insert(spark, table)
+    assert latest_version(table) == 2
