@@ -104,8 +104,11 @@ class Bench:
         self._made = 0
 
     def warm_up(self) -> None:
-        """Let each process commit until its code is compiled and its classes are there."""
+        """Let each process commit, and write a checkpoint, until its classes are there."""
         self.throughput(2 * len(self._drivers), len(self._drivers), 6)
+        for n, driver in enumerate(self._drivers):
+            table = self._table(range(20))
+            run([driver], [Writer(str(table.path), 0, 20, self._how, self._lines(n))], 120)
 
     def throughput(self, writers: int, tables: int, seconds: float) -> Row:
         """Let writers commit for some seconds, dealt out to the tables."""
@@ -180,12 +183,13 @@ def watched(tables: Sequence[Table]) -> Iterator[list[int]]:
     behind = [0]
 
     def watch() -> None:
-        newest = [0] * len(tables)
+        newest, last = [0] * len(tables), [0] * len(tables)
         while not ended.wait(0.1):
             for n, table in enumerate(tables):
                 while commit_file(table, newest[n] + 1).exists():
                     newest[n] += 1
-                behind.append(newest[n] - last_checkpoint(table))
+                last[n] = last_checkpoint(table) or last[n]
+                behind.append(newest[n] - last[n])
 
     watcher = threading.Thread(target=watch)
     watcher.start()
@@ -197,12 +201,12 @@ def watched(tables: Sequence[Table]) -> Iterator[list[int]]:
 
 
 def last_checkpoint(table: Table) -> int:
-    """Return the version that `_last_checkpoint` names, 0 if there is none."""
+    """Return the version that `_last_checkpoint` names, 0 if it is just being replaced."""
     try:
         text = (table.path / "_delta_log" / "_last_checkpoint").read_text(encoding="utf-8")
-    except FileNotFoundError:
+        return int(json.loads(text)["version"])
+    except (FileNotFoundError, json.JSONDecodeError):
         return 0
-    return int(json.loads(text)["version"])
 
 
 @contextmanager

@@ -60,13 +60,22 @@ def check_content(spark: SparkSession, table: Table, version: int) -> list[str]:
     return rows
 
 
+def delta_log(spark: SparkSession, table: Table) -> Any:
+    jvm: Any = spark._jvm
+    return jvm.org.apache.spark.sql.delta.DeltaLog.forTable(spark._jsparkSession, str(table.path))
+
+
+def last_checkpoint(table: Table) -> dict[str, Any]:
+    named: dict[str, Any] = json.loads((table.path / "_delta_log/_last_checkpoint").read_text())
+    return named
+
+
 def of_delta(spark: SparkSession, table: Table, version: int) -> Path:
     """Let Delta write the checkpoint of a version, beside the one that is there."""
     own = checkpoint(table, version).rename(table.path.with_name(f"own-{version}"))
     jvm: Any = spark._jvm
     jvm.org.apache.spark.sql.delta.DeltaLog.clearCache()
-    log = jvm.org.apache.spark.sql.delta.DeltaLog.forTable(spark._jsparkSession, str(table.path))
-    log.createCheckpointAtVersion(version)
+    delta_log(spark, table).createCheckpointAtVersion(version)
     theirs = checkpoint(table, version).rename(table.path.with_name(f"delta-{version}"))
     own.rename(checkpoint(table, version))
     return theirs
@@ -107,9 +116,9 @@ def test_the_content_is_that_of_deltas(spark: SparkSession, table_path: Path, ki
     run(spark, table, CHANGES)
     versions = [version for version in range(20) if checkpoint(table, version).exists()]
     assert versions[:5] == [3, 6, 9, 12, 15]
-    for version in versions:
+    for version in (versions[1], versions[-1]):
         rows = check_content(spark, table, version)
-    last = json.loads((table.path / "_delta_log" / "_last_checkpoint").read_text())
+    last = last_checkpoint(table)
     assert (last["version"], last["size"]) == (versions[-1], len(rows))
     assert last["sizeInBytes"] == checkpoint(table, versions[-1]).stat().st_size
     assert last["numOfAddFiles"] == sum(json.loads(row)["add"] is not None for row in rows)
@@ -119,6 +128,43 @@ def test_no_spark_job(spark: SparkSession, table_path: Path) -> None:
     table = make_table(spark, table_path, properties=INTERVAL)
     assert run_in_group(spark, table, CHANGES) == 0
     assert checkpoint(table, 6).exists()
+
+
+def test_the_last_checkpoint_stays_the_newest(spark: SparkSession, table_path: Path) -> None:
+    """A process that took long has written the checkpoint of an earlier version."""
+    table = make_table(spark, table_path, properties=INTERVAL)
+    run(spark, table, CHANGES[:5])
+    assert last_checkpoint(table)["version"] == 6
+    log = delta_log(spark, table)
+    jvm: Any = spark._jvm
+    early = log.getSnapshotAt(4, jvm.scala.Option.empty(), jvm.scala.Option.empty(), False)
+    checkpoints = jvm.org.apache.spark.sql.delta.interlock.log.BackgroundCheckpoints
+    checkpoints.write(spark._jsparkSession, early, jvm.scala.Option.empty())
+    await_checkpoints(spark)
+    check_content(spark, table, 4)
+    assert last_checkpoint(table)["version"] == 6
+    # A log that was put back has a name of a checkpoint that is not there.
+    checkpoint(table, 6).unlink()
+    checkpoints.write(spark._jsparkSession, early, jvm.scala.Option.empty())
+    await_checkpoints(spark)
+    assert last_checkpoint(table)["version"] == 4
+
+
+def test_another_setting_makes_another_plan(spark: SparkSession, table_path: Path) -> None:
+    kind = KINDS["structs"]
+    table = make_table(
+        spark, table_path, columns=kind["columns"], properties={**INTERVAL, **kind["properties"]}
+    )
+    key = "spark.databricks.delta.statsAsStructInCheckpoint.forcedDisabled"
+    run(spark, table, CHANGES[:2])
+    spark.conf.set(key, "true")
+    try:
+        run(spark, table, CHANGES[2:5])
+        with_structs, without = (content(checkpoint(table, v))[0].field("add").type for v in (3, 6))
+    finally:
+        spark.conf.unset(key)
+    assert "stats_parsed" in str(with_structs)
+    assert "stats_parsed" not in str(without)
 
 
 def test_of_a_table_whose_first_versions_are_gone(spark: SparkSession, table_path: Path) -> None:

@@ -1,21 +1,30 @@
 package org.apache.spark.sql.delta.interlock.log
 
-import java.util.Properties
+import java.nio.charset.StandardCharsets.UTF_8
 import java.util.concurrent.TimeUnit
+import java.util.{Properties, UUID}
 
 import scala.collection.mutable
+import scala.util.Using
 import scala.util.control.NonFatal
 
 import com.google.common.cache.CacheBuilder
-import io.interlock.coordinator.{OrphanFiles, TableLog}
+import io.interlock.coordinator.{OrphanFiles, QuickLocalFileSystem, TableLog}
 import io.interlock.spark.audit.AuditTrail
 import org.apache.hadoop.fs.Path
 import org.apache.spark.internal.Logging
 import org.apache.spark.sql.SparkSession
 import org.apache.spark.sql.catalyst.catalog.CatalogTable
 import org.apache.spark.sql.delta.hooks.PostCommitHook
+import org.apache.spark.sql.delta.sources.DeltaSQLConf
 import org.apache.spark.sql.delta.util.FileNames
-import org.apache.spark.sql.delta.{CommittedTransaction, LastCheckpointInfo, Snapshot}
+import org.apache.spark.sql.delta.{
+  Checkpoints,
+  CommittedTransaction,
+  DeltaLog,
+  LastCheckpointInfo,
+  Snapshot
+}
 import org.apache.spark.util.{ShutdownHookManager, ThreadUtils}
 
 /** Writes checkpoints after the commits, on a thread of its own, so that no commit waits for one.
@@ -23,7 +32,7 @@ import org.apache.spark.util.{ShutdownHookManager, ThreadUtils}
   * deleted as well.
   *
   * In a process, a table has at most one checkpoint that is being written and one that waits, of
-  * the newest version that is due. A checkpoint is due at each multiple of the interval, as in
+  * the newest version that is due. The next one does not wait for the cleaning behind the last. A checkpoint is due at each multiple of the interval, as in
   * Delta. If none is there a minute after it was due, its writer may have been killed: then every
   * version is due until a checkpoint is begun. A checkpoint that failed is tried again when the
   * next is due.
@@ -31,14 +40,15 @@ import org.apache.spark.util.{ShutdownHookManager, ThreadUtils}
 object BackgroundCheckpoints extends PostCommitHook with Logging {
   private val ShutdownMillis = 10000L
   private val MissingAfterMillis = 60000L
-  private val threads = ThreadUtils.newDaemonCachedThreadPool("interlock-checkpoint", 2)
+  private val threads = ThreadUtils.newDaemonCachedThreadPool("interlock-checkpoint", 4)
 
   /** The checkpoint that waits; a newer one replaces it. */
   final private case class Due(
       session: SparkSession,
       tableId: String,
       version: Long,
-      write: () => Unit
+      write: () => Unit,
+      clean: () => Unit
   )
 
   /** The last version whose checkpoint this process began. */
@@ -50,6 +60,8 @@ object BackgroundCheckpoints extends PostCommitHook with Logging {
   // Guarded by `this`.
   private val running = mutable.Map.empty[Path, Long]
   private val waiting = mutable.Map.empty[Path, Due]
+  private val cleaning = mutable.Set.empty[Path]
+  private var busyThreads = 0
 
   override val name: String = "Interlock checkpoint"
 
@@ -64,17 +76,18 @@ object BackgroundCheckpoints extends PostCommitHook with Logging {
       .max(synchronized(running.getOrElse(log.logPath, 0L)))
       .max(after.checkpointProvider.version)
     val next = last - last % interval + interval
-    if (version >= next && (version % interval == 0 || isMissing(after, next)))
-      add(session, after, version) { () =>
-        val exact = log.getSnapshotAt(
+    def exact =
+      if (after.version == version) after
+      else
+        log.getSnapshotAt(
           version,
           lastCheckpointProvider = Some(after.checkpointProvider),
           lastCheckpointHint = None,
           catalogTableOpt = committed.catalogTable,
           enforceTimeTravelWithinDeletedFileRetention = false
         )
-        checkpoint(session, exact, committed.catalogTable)
-      }
+    if (version >= next && (version % interval == 0 || isMissing(after, next)))
+      add(session, after, version, exact, committed.catalogTable)
   }
 
   /** Whether a checkpoint of an earlier version was due, and it seems that no process writes it. */
@@ -87,7 +100,30 @@ object BackgroundCheckpoints extends PostCommitHook with Logging {
 
   /** A checkpoint of a snapshot, whatever the interval. */
   def write(session: SparkSession, snapshot: Snapshot, table: Option[CatalogTable]): Unit =
-    add(session, snapshot, snapshot.version)(() => checkpoint(session, snapshot, table))
+    add(session, snapshot, snapshot.version, snapshot, table)
+
+  /** @param after
+    *   the version, or a later one
+    */
+  private def add(
+      session: SparkSession,
+      after: Snapshot,
+      version: Long,
+      exact: => Snapshot,
+      table: Option[CatalogTable]
+  ): Unit = {
+    val log = after.deltaLog
+    def write(): Unit = checkpoint(session, exact, table)
+    def clean(): Unit = {
+      log.doLogCleanup(after, table)
+      AuditTrail.sweep(log, after.metadata)
+    }
+    synchronized {
+      if (waiting.get(log.logPath).forall(_.version < version))
+        waiting += log.logPath -> Due(session, after.metadata.id, version, write _, clean _)
+      if (!running.contains(log.logPath)) start(log.logPath)
+    }
+  }
 
   private def checkpoint(
       session: SparkSession,
@@ -95,61 +131,87 @@ object BackgroundCheckpoints extends PostCommitHook with Logging {
       table: Option[CatalogTable]
   ): Unit = {
     val log = snapshot.deltaLog
-    SmallCheckpoints.write(session, snapshot) match {
-      case Some(written) =>
-        log.writeLastCheckpointFile(log, written, LastCheckpointInfo.checksumEnabled(session))
-        log.doLogCleanup(snapshot, table)
-      case None => log.checkpointAndCleanUpDeltaLog(snapshot, table)
-    }
-    AuditTrail.sweep(log, snapshot.metadata)
+    val written = SmallCheckpoints.write(session, snapshot)
+      .getOrElse(Checkpoints.writeCheckpoint(session, log, snapshot, table))
+    if (!isNewerThere(log, written.version)) tell(session, log, written)
   }
 
-  private def add(session: SparkSession, table: Snapshot, version: Long)(
-      write: () => Unit
-  ): Unit = {
-    val log = table.deltaLog.logPath
-    synchronized {
-      if (waiting.get(log).forall(_.version < version))
-        waiting += log -> Due(session, table.metadata.id, version, write)
-      if (!running.contains(log)) start(log)
+  /** Writes `_last_checkpoint`, on a local disk without the processes that Hadoop starts for it. */
+  private def tell(session: SparkSession, log: DeltaLog, last: LastCheckpointInfo): Unit = {
+    val file = log.LAST_CHECKPOINT
+    val hasChecksum = LastCheckpointInfo.checksumEnabled(session)
+    if (file.toUri.getScheme != "file") log.writeLastCheckpointFile(log, last, hasChecksum)
+    else {
+      val isShort =
+        session.sessionState.conf.getConf(DeltaSQLConf.SUPPRESS_OPTIONAL_LAST_CHECKPOINT_FIELDS)
+      val json = LastCheckpointInfo.serializeToJson(last, hasChecksum, isShort)
+      val conf = log.newDeltaHadoopConf()
+      QuickLocalFileSystem.use(conf)
+      val fs = file.getFileSystem(conf)
+      val written = new Path(file.getParent, s".${file.getName}.${UUID.randomUUID()}.tmp")
+      Using.resource(fs.create(written))(_.write(s"$json\n".getBytes(UTF_8)))
+      val _ = fs.rename(written, file)
     }
   }
+
+  /** Whether another process has written a checkpoint of a later version meanwhile. */
+  private def isNewerThere(log: DeltaLog, version: Long): Boolean =
+    log.readLastCheckpointFile().exists { last =>
+      val file = FileNames.checkpointFileSingular(log.logPath, last.version)
+      last.version > version && file.getFileSystem(log.newDeltaHadoopConf()).exists(file)
+    }
 
   private def start(log: Path): Unit = waiting.remove(log).foreach { due =>
     running += log -> due.version
+    busyThreads += 1
     threads.execute { () =>
       try {
         SparkSession.setActiveSession(due.session)
         // The thread inherited the statement's local properties.
         due.session.sparkContext.setLocalProperties(new Properties)
-        if (!due.session.sparkContext.isStopped) write(log, due)
-        val conf = due.session.sessionState.newHadoopConf()
-        val _ = OrphanFiles.sweep(TableLog(log, conf), OrphanFiles.LongestTransaction)
-      } catch {
-        case NonFatal(error) => logWarning(s"The log at $log was not swept.", error)
+        val isWritten =
+          try !due.session.sparkContext.isStopped && write(log, due)
+          finally synchronized {
+              running -= log
+              start(log)
+            }
+        if (synchronized(cleaning.add(log))) clean(log, due, isWritten)
       } finally {
         SparkSession.clearActiveSession()
         synchronized {
-          running -= log
-          start(log)
-          if (running.isEmpty) notifyAll()
+          busyThreads -= 1
+          if (busyThreads == 0) notifyAll()
         }
       }
     }
   }
 
-  private def write(log: Path, due: Due): Unit = {
+  /** Returns whether the checkpoint is written. */
+  private def write(log: Path, due: Due): Boolean = {
     val table = log -> due.tableId
     val before = Option(begun.put(table, Begun(due.version, hasFailed = false)))
-    try due.write()
-    catch {
+    try {
+      due.write()
+      true
+    } catch {
       case NonFatal(error) =>
         begun.put(table, Begun(due.version, hasFailed = true))
         val what =
           s"No checkpoint of version ${due.version} of $log; the next is tried when it is due."
         if (before.exists(_.hasFailed)) logInfo(what, error) else logWarning(what, error)
+        false
     }
   }
+
+  /** Cleans up behind a checkpoint; while it does so, no other thread cleans up this log. */
+  private def clean(log: Path, due: Due, isWritten: Boolean): Unit =
+    try {
+      if (isWritten) due.clean()
+      val conf = due.session.sessionState.newHadoopConf()
+      val _ = OrphanFiles.sweep(TableLog(log, conf), OrphanFiles.LongestTransaction)
+    } catch {
+      case NonFatal(error) => logWarning(s"The log at $log was not swept.", error)
+    } finally synchronized { val _ = cleaning.remove(log) }
 
   // A daemon thread, as a JVM may end without stopping its session; the next writer then writes the
   // checkpoint.
@@ -157,13 +219,13 @@ object BackgroundCheckpoints extends PostCommitHook with Logging {
     () => SessionEnd.finish(ShutdownMillis)
   }
 
-  /** Waits until no checkpoint is running or waiting, at most `millis` milliseconds; returns
+  /** Waits until no checkpoint is running or waiting and all is cleaned up, at most `millis` milliseconds; returns
     * whether that is so.
     */
   def awaitIdle(millis: Long): Boolean = synchronized {
     val end = System.nanoTime() + TimeUnit.MILLISECONDS.toNanos(millis)
     def left = TimeUnit.NANOSECONDS.toMillis(end - System.nanoTime())
-    while (running.nonEmpty && left > 0) wait(left.max(1))
-    running.isEmpty
+    while (busyThreads > 0 && left > 0) wait(left.max(1))
+    busyThreads == 0
   }
 }

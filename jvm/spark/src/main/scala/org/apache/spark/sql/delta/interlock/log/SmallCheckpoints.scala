@@ -6,18 +6,22 @@ import java.util.UUID
 import scala.util.Try
 
 import com.google.common.cache.CacheBuilder
+import io.interlock.coordinator.QuickLocalFileSystem
 import org.apache.hadoop.fs.{FileStatus, Path}
 import org.apache.hadoop.mapreduce.Job
 import org.apache.spark.sql.SparkSession
 import org.apache.spark.sql.catalyst.InternalRow
-import org.apache.spark.sql.catalyst.expressions.InterpretedProjection
-import org.apache.spark.sql.catalyst.plans.logical.{LocalRelation, Project}
+import org.apache.spark.sql.catalyst.encoders.encoderFor
+import org.apache.spark.sql.catalyst.expressions.{InterpretedProjection, Projection}
+import org.apache.spark.sql.catalyst.plans.logical.{LogicalPlan, Project}
+import org.apache.spark.sql.classic.ClassicConversions.castToImpl
 import org.apache.spark.sql.delta._
 import org.apache.spark.sql.delta.actions._
 import org.apache.spark.sql.delta.implicits._
 import org.apache.spark.sql.delta.shims.VariantShreddingShims
 import org.apache.spark.sql.delta.sources.DeltaSQLConf
 import org.apache.spark.sql.delta.util.FileNames
+import org.apache.spark.sql.execution.LogicalRDD
 import org.apache.spark.sql.execution.datasources.parquet.ParquetFileFormat
 import org.apache.spark.sql.functions.col
 import org.apache.spark.sql.types.StructType
@@ -50,6 +54,9 @@ private[interlock] object SmallCheckpoints {
     .weigher((_: (Path, String), state: State) => state.actions.size.max(1))
     .build[(Path, String), State]()
 
+  private val layouts = CacheBuilder.newBuilder().softValues().maximumSize(1000)
+    .build[(Metadata, Protocol, Seq[Any]), Layout]()
+
   /** Writes the checkpoint file of a snapshot.
     *
     * @return
@@ -60,7 +67,8 @@ private[interlock] object SmallCheckpoints {
     checksum <- Checksums.of(snapshot)
     if checksum.numFiles <= MostActions && isOneFile(session, snapshot)
     actions <- stateOf(snapshot).filter(agrees(_, checksum))
-  } yield written(session, snapshot, actions)
+    written <- written(session, snapshot, actions)
+  } yield written
 
   private def isOneFile(session: SparkSession, snapshot: Snapshot): Boolean =
     Checkpoints.getV2CheckpointFormatOpt(session, snapshot).isEmpty &&
@@ -149,27 +157,61 @@ private[interlock] object SmallCheckpoints {
       session: SparkSession,
       snapshot: Snapshot,
       actions: Vector[Action]
-  ): LastCheckpointInfo = {
-    val state = session.createDataset(actions.map(_.wrap)).toDF()
-      .drop("commitInfo", "cdc", "checkpointMetadata", "sidecar", "checkpoint")
-      .withColumn("remove", col("remove").dropFields("tags", "stats"))
-    val plan = Checkpoints.buildCheckpoint(state, snapshot).queryExecution
-    val schema = plan.analyzed.schema.asNullable
-    val rows = plan.optimizedPlan match {
-      case Project(columns, local: LocalRelation) =>
-        val project = new InterpretedProjection(columns, local.output)
-        local.data.map(project)
-      case _ => plan.executedPlan.executeCollect().toSeq
+  ): Option[LastCheckpointInfo] = layoutOf(session, snapshot).map { layout =>
+    val length = layout.synchronized {
+      put(session, snapshot, layout.schema, layout.rows(actions))
     }
-    val length = put(session, snapshot, schema, rows)
     LastCheckpointInfo(
       version = snapshot.version,
-      size = rows.length.toLong,
+      size = actions.size.toLong,
       parts = None,
       sizeInBytes = Some(length),
       numOfAddFiles = Some(actions.count(_.isInstanceOf[AddFile]).toLong),
-      checkpointSchema = Checkpoints.checkpointSchemaToWriteInLastCheckpointFile(session, schema)
+      checkpointSchema =
+        Checkpoints.checkpointSchemaToWriteInLastCheckpointFile(session, layout.schema)
     )
+  }
+
+  /** How the rows of a table's checkpoints are made from actions: Delta's plan for them, which takes
+    * longer to make than a small checkpoint to write.
+    *
+    * @param projections
+    *   of a row that holds a `SingleAction`, one after the other
+    */
+  final private class Layout(val schema: StructType, projections: Seq[Projection]) {
+    def rows(actions: Seq[Action]): Iterator[InternalRow] = actions.iterator.map { action =>
+      projections.foldLeft(InternalRow(action.wrap))((row, projection) => projection(row))
+    }
+  }
+
+  private def layoutOf(session: SparkSession, snapshot: Snapshot): Option[Layout] = {
+    val conf = session.sessionState.conf
+    val settings = Seq[Any](
+      conf.getConf(DeltaSQLConf.CHECKPOINT_DROP_BACK_REFERENCE_ENABLED),
+      Checkpoints.shouldWriteStatsAsStruct(conf, snapshot),
+      conf.sessionLocalTimeZone,
+      conf.ansiEnabled,
+      conf.caseSensitiveAnalysis
+    )
+    val key = (snapshot.metadata, snapshot.protocol, settings)
+    val known = Option(layouts.getIfPresent(key))
+    known.orElse(planned(session, snapshot).map { made => layouts.put(key, made); made })
+  }
+
+  private def planned(session: SparkSession, snapshot: Snapshot): Option[Layout] = {
+    val encoder = encoderFor(singleActionEncoder)
+    val nothing = session.sparkContext.emptyRDD[InternalRow]
+    val state = castToImpl(session).internalCreateDataFrame(nothing, encoder.schema)
+      .drop("commitInfo", "cdc", "checkpointMetadata", "sidecar", "checkpoint")
+      .withColumn("remove", col("remove").dropFields("tags", "stats"))
+    val plan = Checkpoints.buildCheckpoint(state, snapshot).queryExecution
+    def projections(plan: LogicalPlan): Option[Seq[Projection]] = plan match {
+      case Project(columns, from) =>
+        projections(from).map(_ :+ new InterpretedProjection(columns, from.output))
+      case _: LogicalRDD => Some(Seq(new InterpretedProjection(encoder.serializer)))
+      case _ => None
+    }
+    projections(plan.optimizedPlan).map(new Layout(plan.analyzed.schema.asNullable, _))
   }
 
   /** Writes the rows, and returns the file's length. */
@@ -177,7 +219,7 @@ private[interlock] object SmallCheckpoints {
       session: SparkSession,
       snapshot: Snapshot,
       schema: StructType,
-      rows: Seq[InternalRow]
+      rows: Iterator[InternalRow]
   ): Long = {
     val log = snapshot.deltaLog
     val job = Job.getInstance(log.newDeltaHadoopConf())
@@ -190,6 +232,7 @@ private[interlock] object SmallCheckpoints {
         schema
       )
     val conf = job.getConfiguration
+    QuickLocalFileSystem.use(conf)
     val file = FileNames.checkpointFileSingular(log.logPath, snapshot.version)
     val isRenamed = log.store.isPartialWriteVisible(log.logPath, conf)
     val target =
@@ -205,7 +248,7 @@ private[interlock] object SmallCheckpoints {
         isRenamed,
         partition = 0,
         expectedNumParts = 1,
-        rows.iterator,
+        rows,
         runWriteInNewThreadOnGCS = true
       ).length
     catch {

@@ -1,0 +1,36 @@
+package io.interlock.coordinator
+
+import java.nio.file.Files
+import java.nio.file.attribute.PosixFilePermissions
+
+import org.apache.hadoop.conf.Configuration
+import org.apache.hadoop.fs.permission.FsPermission
+import org.apache.hadoop.fs.{FileSystem, LocalFileSystem, Path, RawLocalFileSystem}
+
+/** Hadoop's local file system, without the process that it starts for each file it creates: that
+  * one only sets the file's permissions.
+  */
+final class QuickLocalFileSystem
+    extends LocalFileSystem(new RawLocalFileSystem {
+      override def setPermission(file: Path, permission: FsPermission): Unit = {
+        // Without the type and the sticky bit, which symbols of a file do not have.
+        val symbols = new FsPermission(permission.toShort).toString.take(9)
+        val _ =
+          Files.setPosixFilePermissions(
+            pathToFile(file).toPath,
+            PosixFilePermissions.fromString(symbols)
+          )
+      }
+    })
+
+object QuickLocalFileSystem {
+  private val Key = "fs.file.impl"
+
+  /** Lets a configuration use it for local files, unless it names another file system for them. */
+  def use(conf: Configuration): Unit =
+    if (conf.get(Key, classOf[LocalFileSystem].getName) == classOf[LocalFileSystem].getName) {
+      conf.setClassLoader(getClass.getClassLoader)
+      conf.setClass(Key, classOf[QuickLocalFileSystem], classOf[FileSystem])
+      conf.setBoolean(s"$Key.disable.cache", true)
+    }
+}
