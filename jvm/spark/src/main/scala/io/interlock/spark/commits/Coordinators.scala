@@ -43,8 +43,8 @@ object Coordinators {
   ): Option[CommitQueue] =
     TableProperties.coordinatorOf(properties).map { name =>
       val store = refusing(this.store(spark, name))
-      val log = TableLog(deltaLog.logPath, deltaLog.newDeltaHadoopConf())
-      val key = Key(store, log.path, tableId)
+      val key = Key(store, deltaLog.logPath, tableId)
+      def log = TableLog(deltaLog.logPath, deltaLog.newDeltaHadoopConf())
       val queue = queues.get(key, () => new CommitQueue(log, store))
       used.get(deltaLog, () => new ConcurrentHashMap).put(key, queue)
       queue

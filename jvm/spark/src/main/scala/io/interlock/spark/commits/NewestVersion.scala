@@ -23,6 +23,7 @@ final class NewestVersion(
   import NewestVersion._
 
   private val log = snapshot.deltaLog
+  private lazy val conf = log.newDeltaHadoopConf()
 
   /** @throws java.io.IOException
     *   if the log cannot be read
@@ -70,7 +71,7 @@ final class NewestVersion(
     lines(file)(lines => read(lines.map(Action.fromJson)))
 
   private def lines[A](file: Path)(read: Iterator[String] => A): A = {
-    val lines = log.store.readAsIterator(file, log.newDeltaHadoopConf())
+    val lines = log.store.readAsIterator(file, conf)
     try read(lines)
     finally lines.close()
   }

@@ -40,7 +40,7 @@ private[interlock] object SmallCheckpoints {
   private val MostActionsOfAll = 50000
 
   /** The most commits, and bytes of them, that are replayed. */
-  private val MostCommits = 200
+  private val MostCommits = 1000
   private val MostBytes = 16L << 20
 
   /** @param file

@@ -23,7 +23,7 @@ final private[transaction] class ClaimGate(
 ) extends Claimable
     with Logging {
   private val table = transaction.table
-  private val tableLog = TableLog(table.log.logPath, table.log.newDeltaHadoopConf())
+  private val tableLog = TableLog(table.log.logPath, table.conf)
   private val claims = new Claims(tableLog, table.snapshot.metadata.id, table.name)
   private lazy val by = Committer.of(transaction.session).asClaimant(transaction.session)
   private lazy val asCommit = commit.asCommit(info)

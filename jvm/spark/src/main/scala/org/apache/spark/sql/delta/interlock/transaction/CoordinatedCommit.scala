@@ -37,7 +37,7 @@ final private[transaction] class CoordinatedCommit(
         TransactionExecutionObserver.getObserver.beginBackfill()
       }
     )
-    TableCommitCoordinatorClient(own, table.log, Map.empty[String, String])
+    new TableCommitCoordinatorClient(own, table.log.logPath, Map.empty, table.conf, table.log.store)
   }
 
   /** The generation of the queue's view that the commit was judged against; none if it is sent

@@ -7,6 +7,7 @@ import scala.util.Try
 import io.interlock.coordinator.CommitLines
 import io.interlock.spark.commits.Coordinators
 import io.interlock.spark.errors.GoneTable
+import org.apache.hadoop.conf.Configuration
 import org.apache.hadoop.fs.{FileStatus, FileSystem, Path}
 import org.apache.spark.sql.SparkSession
 import org.apache.spark.sql.catalyst.catalog.CatalogTable
@@ -23,7 +24,10 @@ final private[transaction] class ReadTable(
     val snapshot: Snapshot
 ) {
   private val timesForgotten = Coordinators.timesForgotten(log)
-  private def fs: FileSystem = log.logPath.getFileSystem(log.newDeltaHadoopConf())
+
+  /** Made once for a transaction, since it is a copy of some thousand settings. */
+  lazy val conf: Configuration = log.newDeltaHadoopConf()
+  private def fs: FileSystem = log.logPath.getFileSystem(conf)
 
   /** The table's name in messages. */
   val name: String =
@@ -77,7 +81,7 @@ final private[transaction] class ReadTable(
   /** Whether the log has later versions than the one that was read, but not that one. */
   def isCleanedUp: Boolean = !isNew && Try {
     val from = FileNames.listingPrefix(log.logPath, snapshot.version)
-    log.store.listFrom(from, log.newDeltaHadoopConf()).map(_.getPath)
+    log.store.listFrom(from, conf).map(_.getPath)
       .find(FileNames.isDeltaFile).exists(FileNames.deltaVersion(_) > snapshot.version)
   }.getOrElse(false)
 
@@ -100,7 +104,7 @@ final private[transaction] class ReadTable(
 
   private def firstLine(version: Long): Option[String] =
     try {
-      val lines = log.store.readAsIterator(commitFile(version), log.newDeltaHadoopConf())
+      val lines = log.store.readAsIterator(commitFile(version), conf)
       try lines.nextOption().orElse(Some(""))
       finally lines.close()
     } catch { case _: FileNotFoundException => None }
