@@ -44,11 +44,17 @@ final class CommitQueue private[coordinator] (
     *
     * @param meanwhile
     *   a part of the work that can be done while waiting; returns whether there was any
+    * @param isHeldBack
+    *   whether no transaction of the process may commit yet; asked by the first in line, again and
+    *   again
     */
-  def takeTurn(meanwhile: () => Boolean = () => false): Unit = if (!hasTurn) {
+  def takeTurn(
+      meanwhile: () => Boolean = () => false,
+      isHeldBack: () => Boolean = () => false
+  ): Unit = if (!hasTurn) {
     line.join()
     try {
-      while (!isReady(meanwhile)) line.await(if (line.isFirst) AskNanos else LookNanos)
+      while (!isReady(meanwhile, isHeldBack)) line.await(if (line.isFirst) AskNanos else LookNanos)
       Line.throwIfInterrupted()
       holder = Some(Thread.currentThread())
     } catch {
@@ -62,22 +68,22 @@ final class CommitQueue private[coordinator] (
     * turn, so that others can have it meanwhile. Commits that others have made until now are judged
     * first.
     */
-  @tailrec private def isReady(meanwhile: () => Boolean): Boolean = {
+  @tailrec private def isReady(meanwhile: () => Boolean, isHeldBack: () => Boolean): Boolean = {
     while (meanwhile()) {}
     line.isFirst && {
-      val mayCommit = hasProcessTurn
-      if (handOver.isInForce && readOn()) isReady(meanwhile) else mayCommit
+      val mayCommit = hasProcessTurn(isHeldBack())
+      if (handOver.isInForce && readOn()) isReady(meanwhile, isHeldBack) else mayCommit
     }
   }
 
-  private def hasProcessTurn: Boolean = {
-    if (handOver.isOver) {
+  private def hasProcessTurn(isHeldBack: Boolean): Boolean = {
+    if (handOver.isOver || isHeldBack) {
       sending.lockInterruptibly()
       try sendAll()
       finally sending.unlock()
       handOver.pass()
     }
-    handOver.mayCommit()
+    !isHeldBack && handOver.mayCommit()
   }
 
   /** Looks for the next commit of another process; returns whether there is one. */

@@ -9,7 +9,7 @@ import org.slf4j.LoggerFactory
 /** Deletes the temporary and staged files that killed writers left in `_delta_log`. */
 object OrphanFiles {
   private val logger = LoggerFactory.getLogger(getClass)
-  private val Orphan: Regex = """\.(probe|\d{20})\..+\.(tmp|staged)""".r
+  private val Orphan: Regex = """\.(probe|_last_checkpoint|\d{20})\..+\.(tmp|staged)""".r
 
   /** The assumed maximum duration of a transaction in milliseconds: seven days. */
   val LongestTransaction: Long = 7L * 24 * 60 * 60 * 1000

@@ -82,6 +82,34 @@ class CommitQueueSuite extends Tables {
       assertEquals(log.names, (0L to 60L).map(LogFolder.commitName).toSet)
   }
 
+  table.test("who is held back waits, first in line, without the turn of the process") { log =>
+    val own = queue(log)
+    val other = new FileProcessLock(log.folder)
+    // Another process has version 0, so that processes take turns.
+    Files.writeString(log.file(0), """{"commitInfo":{"txnId":"foreign"}}""")
+    own.takeTurn()
+    assert(own.submit(request(0), own.view(0).generation).exists(_.isInstanceOf[Taken]))
+    own.takeTurn()
+    assert(other.ask().isInstanceOf[ProcessLock.Theirs])
+    val isInLine = new CountDownLatch(1)
+    val answers = Iterator(
+      () => true,
+      () => {
+        assertEquals(other.ask(), ProcessLock.Mine)
+        other.release()
+        false
+      }
+    )
+    val heldBack = Future {
+      own.takeTurn(() => { isInLine.countDown(); false }, () => answers.next()())
+      own.passTurn()
+    }
+    isInLine.await()
+    own.passTurn()
+    committed(heldBack): Unit
+    assert(answers.isEmpty)
+  }
+
   table.test("what is handed in while the store works goes to it as one batch, and is in view") {
     log =>
       val own = queue(log)

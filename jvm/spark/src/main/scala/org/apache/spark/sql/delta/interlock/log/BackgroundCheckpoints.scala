@@ -1,33 +1,25 @@
 package org.apache.spark.sql.delta.interlock.log
 
-import java.nio.charset.StandardCharsets.UTF_8
+import java.util.Properties
 import java.util.concurrent.TimeUnit
-import java.util.{Properties, UUID}
 
 import scala.collection.mutable
-import scala.util.Using
 import scala.util.control.NonFatal
 
 import com.google.common.cache.CacheBuilder
-import io.interlock.coordinator.{OrphanFiles, QuickLocalFileSystem, TableLog}
+import io.interlock.coordinator.{OrphanFiles, TableLog}
 import io.interlock.spark.audit.AuditTrail
 import org.apache.hadoop.fs.Path
 import org.apache.spark.internal.Logging
 import org.apache.spark.sql.SparkSession
 import org.apache.spark.sql.catalyst.catalog.CatalogTable
 import org.apache.spark.sql.delta.hooks.PostCommitHook
-import org.apache.spark.sql.delta.sources.DeltaSQLConf
 import org.apache.spark.sql.delta.util.FileNames
-import org.apache.spark.sql.delta.{
-  Checkpoints,
-  CommittedTransaction,
-  DeltaLog,
-  LastCheckpointInfo,
-  Snapshot
-}
+import org.apache.spark.sql.delta.{Checkpoints, CommittedTransaction, Snapshot}
 import org.apache.spark.util.{ShutdownHookManager, ThreadUtils}
 
-/** Writes checkpoints after the commits, on a thread of its own, so that no commit waits for one.
+/** Writes checkpoints after the commits, on a thread of its own, so that no commit waits for one but
+  * as [[CheckpointLag]] says.
   * After a checkpoint Delta cleans up the log; files that killed writers left there are then
   * deleted as well.
   *
@@ -133,33 +125,8 @@ object BackgroundCheckpoints extends PostCommitHook with Logging {
     val log = snapshot.deltaLog
     val written = SmallCheckpoints.write(session, snapshot)
       .getOrElse(Checkpoints.writeCheckpoint(session, log, snapshot, table))
-    if (!isNewerThere(log, written.version)) tell(session, log, written)
+    LastCheckpointFile.write(session, log, written)
   }
-
-  /** Writes `_last_checkpoint`, on a local disk without the processes that Hadoop starts for it. */
-  private def tell(session: SparkSession, log: DeltaLog, last: LastCheckpointInfo): Unit = {
-    val file = log.LAST_CHECKPOINT
-    val hasChecksum = LastCheckpointInfo.checksumEnabled(session)
-    if (file.toUri.getScheme != "file") log.writeLastCheckpointFile(log, last, hasChecksum)
-    else {
-      val isShort =
-        session.sessionState.conf.getConf(DeltaSQLConf.SUPPRESS_OPTIONAL_LAST_CHECKPOINT_FIELDS)
-      val json = LastCheckpointInfo.serializeToJson(last, hasChecksum, isShort)
-      val conf = log.newDeltaHadoopConf()
-      QuickLocalFileSystem.use(conf)
-      val fs = file.getFileSystem(conf)
-      val written = new Path(file.getParent, s".${file.getName}.${UUID.randomUUID()}.tmp")
-      Using.resource(fs.create(written))(_.write(s"$json\n".getBytes(UTF_8)))
-      val _ = fs.rename(written, file)
-    }
-  }
-
-  /** Whether another process has written a checkpoint of a later version meanwhile. */
-  private def isNewerThere(log: DeltaLog, version: Long): Boolean =
-    log.readLastCheckpointFile().exists { last =>
-      val file = FileNames.checkpointFileSingular(log.logPath, last.version)
-      last.version > version && file.getFileSystem(log.newDeltaHadoopConf()).exists(file)
-    }
 
   private def start(log: Path): Unit = waiting.remove(log).foreach { due =>
     running += log -> due.version

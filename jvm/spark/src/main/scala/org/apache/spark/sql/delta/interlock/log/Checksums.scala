@@ -189,18 +189,37 @@ private[interlock] object Checksums extends PostCommitHook with Logging {
     isProved
   }
 
-  /** A function that writes the checksum of a version when it is first called. */
-  def writer(
+  /** The `.crc` of a commit that is about to be made. */
+  trait Prepared {
+
+    /** Writes the file when it is first called. It takes little time after the commit, since a
+      * reader who sees the commit without its checksum replays the log.
+      */
+    def write(): Unit
+
+    /** To be called if the commit is not made. */
+    def discard(): Unit
+  }
+
+  object NoChecksum extends Prepared {
+    override def write(): Unit = ()
+    override def discard(): Unit = ()
+  }
+
+  def prepare(
       session: SparkSession,
       log: DeltaLog,
       version: Long,
       checksum: VersionChecksum
-  ): () => Unit = {
+  ): Prepared = {
     val prepared = Try(new Writer(session, log).prepared(version, checksum))
-    lazy val written = prepared.flatMap(write => Try(write())).failed.foreach(
-      logWarning(s"No checksum of version $version of ${log.logPath}.", _)
-    )
-    () => written
+    new Prepared {
+      private lazy val written = prepared.flatMap(file => Try(file.write())).failed.foreach(
+        logWarning(s"No checksum of version $version of ${log.logPath}.", _)
+      )
+      override def write(): Unit = written
+      override def discard(): Unit = prepared.foreach(file => Try(file.discard()))
+    }
   }
 
   /** Remembers the checksum of a commit that was made. */
@@ -222,31 +241,45 @@ private[interlock] object Checksums extends PostCommitHook with Logging {
     def write(txnId: String, snapshot: Snapshot): Unit = writeChecksumFile(txnId, snapshot)
 
     override protected def writeChecksumFile(version: Long, checksum: VersionChecksum): Unit =
-      prepared(version, checksum)()
+      prepared(version, checksum).write()
 
-    /** A function that writes the file; its content is computed before, if Interlock writes it. */
-    def prepared(version: Long, checksum: VersionChecksum): () => Unit =
-      if (!spark.conf.get(DeltaSQLConf.DELTA_WRITE_CHECKSUM_ENABLED)) () => ()
-      else
-        directly(FileNames.checksumFile(deltaLog.logPath, version)).fold(() =>
-          super.writeChecksumFile(version, checksum)
-        ) { put =>
-          val content =
-            if (spark.conf.get(DeltaSQLConf.DELTA_CHECKSUM_HISTOGRAM_FIELD_FOLLOWS_PROTOCOL))
-              checksum
-            else checksum.toLegacy
-          val text = JsonUtils.toJson(content) + "\n"
-          () => put(text)
-        }
-
-    private def directly(file: Path): Option[String => Unit] =
-      if (file.toUri.getScheme == "file") Some(put(Paths.get(file.toUri), _))
-      else {
-        val conf = deltaLog.newDeltaHadoopConf()
-        Option.when(!deltaLog.store.isPartialWriteVisible(file, conf))(
-          put(file, file.getFileSystem(conf), _)
-        )
+    def prepared(version: Long, checksum: VersionChecksum): Prepared = {
+      val file = FileNames.checksumFile(deltaLog.logPath, version)
+      lazy val conf = deltaLog.newDeltaHadoopConf()
+      lazy val text = {
+        val content =
+          if (spark.conf.get(DeltaSQLConf.DELTA_CHECKSUM_HISTOGRAM_FIELD_FOLLOWS_PROTOCOL))
+            checksum
+          else checksum.toLegacy
+        JsonUtils.toJson(content) + "\n"
       }
+      if (!spark.conf.get(DeltaSQLConf.DELTA_WRITE_CHECKSUM_ENABLED)) NoChecksum
+      else if (file.toUri.getScheme == "file") staged(Paths.get(file.toUri), text)
+      else if (deltaLog.store.isPartialWriteVisible(file, conf))
+        whenMade(super.writeChecksumFile(version, checksum))
+      else {
+        val content = text
+        whenMade(put(file, file.getFileSystem(conf), content))
+      }
+    }
+
+    private def whenMade(work: => Unit) = new Prepared {
+      override def write(): Unit = work
+      override def discard(): Unit = ()
+    }
+
+    private def staged(file: LocalPath, text: String) = {
+      val written = file.resolveSibling(s".${file.getFileName}.${UUID.randomUUID()}.tmp")
+      Files.write(written, text.getBytes(UTF_8))
+      new Prepared {
+        override def write(): Unit = {
+          val _ = Files.move(written, file, StandardCopyOption.ATOMIC_MOVE)
+        }
+        override def discard(): Unit = {
+          val _ = Files.deleteIfExists(written)
+        }
+      }
+    }
 
     private def put(file: Path, fs: FileSystem, text: String): Unit = {
       val out = fs.createFile(file).overwrite(true).recursive()
@@ -254,12 +287,6 @@ private[interlock] object Checksums extends PostCommitHook with Logging {
         .build()
       out.write(text.getBytes(UTF_8))
       out.close()
-    }
-
-    private def put(file: LocalPath, text: String): Unit = {
-      val written = file.resolveSibling(s".${file.getFileName}.${UUID.randomUUID()}.tmp")
-      Files.write(written, text.getBytes(UTF_8))
-      val _ = Files.move(written, file, StandardCopyOption.ATOMIC_MOVE)
     }
   }
 }

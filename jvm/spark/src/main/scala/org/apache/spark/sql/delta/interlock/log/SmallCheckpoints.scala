@@ -65,10 +65,16 @@ private[interlock] object SmallCheckpoints {
     */
   def write(session: SparkSession, snapshot: Snapshot): Option[LastCheckpointInfo] = for {
     checksum <- Checksums.of(snapshot)
-    if checksum.numFiles <= MostActions && isOneFile(session, snapshot)
+    if isSmall(checksum) && isOneFile(session, snapshot)
     actions <- stateOf(snapshot).filter(agrees(_, checksum))
     written <- written(session, snapshot, actions)
   } yield written
+
+  /** Whether a table's checkpoints are likely to be written in this way. */
+  def areOf(session: SparkSession, snapshot: Snapshot): Boolean =
+    snapshot.checksumOpt.exists(isSmall) && isOneFile(session, snapshot)
+
+  private def isSmall(checksum: VersionChecksum) = checksum.numFiles <= MostActions
 
   private def isOneFile(session: SparkSession, snapshot: Snapshot): Boolean =
     Checkpoints.getV2CheckpointFormatOpt(session, snapshot).isEmpty &&

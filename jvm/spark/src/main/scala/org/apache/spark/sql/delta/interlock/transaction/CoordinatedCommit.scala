@@ -23,7 +23,7 @@ final private[transaction] class CoordinatedCommit(
   /** Writes the checksum of the attempt, once. If the store reports when the commit becomes
     * visible, it is written then, so that others find it. Called by any thread.
     */
-  @volatile private var writeChecksum: () => Unit = () => ()
+  @volatile private var checksumFile: Checksums.Prepared = Checksums.NoChecksum
 
   /** The client that Delta uses as the table's commit coordinator. */
   val client: TableCommitCoordinatorClient = {
@@ -31,7 +31,7 @@ final private[transaction] class CoordinatedCommit(
       queue,
       () => generation,
       () => transaction.isSameTable,
-      () => writeChecksum(),
+      () => checksumFile.write(),
       () => {
         transaction.state = Made
         TransactionExecutionObserver.getObserver.beginBackfill()
@@ -61,13 +61,19 @@ final private[transaction] class CoordinatedCommit(
     // It has the turn, so the checksum of the commit before it is in memory already.
     val checksum =
       Checksums.derive(queue, version, generation)(_.fold(derived)(over(_, version, info)))
-    writeChecksum = checksum.fold(() => ())(
-      Checksums.writer(transaction.session, table.log, version, _)
+    checksumFile = checksum.fold[Checksums.Prepared](Checksums.NoChecksum)(
+      Checksums.prepare(transaction.session, table.log, version, _)
     )
-    val (commit, committed) = send
+    val (commit, committed) =
+      try send
+      catch {
+        case failed: Throwable =>
+          checksumFile.discard()
+          throw failed
+      }
     transaction.preCommitLogSegment = arrived(transaction.preCommitLogSegment)
     hasChecksum = checksum.nonEmpty
-    writeChecksum()
+    checksumFile.write()
     checksum.foreach(Checksums.remember(commit.getFileStatus, _))
     (checksum, commit, committed)
   }

@@ -9,7 +9,7 @@ import org.apache.hadoop.fs.FileStatus
 import org.apache.spark.sql.delta._
 import org.apache.spark.sql.delta.catalog.DeltaTableV2
 import org.apache.spark.sql.delta.interlock.judging.GovernedCommit
-import org.apache.spark.sql.delta.interlock.log.MissedCommits
+import org.apache.spark.sql.delta.interlock.log.{CheckpointLag, MissedCommits}
 import org.apache.spark.sql.delta.interlock.transaction.CommitState.Judged
 import org.apache.spark.sql.delta.util.FileNames
 
@@ -71,7 +71,7 @@ final private[transaction] class JudgedCommit(
 
   @tailrec private def takeTurn(gate: ClaimGate, level: IsolationLevel): Unit = {
     gate.await()
-    queue.takeTurn(() => judgeAhead(level))
+    queue.takeTurn(() => judgeAhead(level), () => isAheadOfCheckpoints)
     val isClosed =
       try gate.isClosed
       catch {
@@ -84,6 +84,14 @@ final private[transaction] class JudgedCommit(
       takeTurn(gate, level)
     }
   }
+
+  private def isAheadOfCheckpoints: Boolean =
+    CheckpointLag.isTooLong(
+      transaction.session,
+      table.snapshot,
+      soFar.get.next - 1,
+      queue.isTaken
+    )
 
   /** Hands in the commit as it stands, which has the turn.
     *

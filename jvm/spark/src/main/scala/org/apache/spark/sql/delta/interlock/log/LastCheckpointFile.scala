@@ -1,0 +1,57 @@
+package org.apache.spark.sql.delta.interlock.log
+
+import java.nio.charset.StandardCharsets.UTF_8
+import java.util.UUID
+
+import scala.util.{Try, Using}
+
+import io.interlock.coordinator.QuickLocalFileSystem
+import org.apache.hadoop.fs.Path
+import org.apache.spark.sql.SparkSession
+import org.apache.spark.sql.delta.sources.DeltaSQLConf
+import org.apache.spark.sql.delta.util.FileNames
+import org.apache.spark.sql.delta.{DeltaLog, LastCheckpointInfo}
+
+/** The `_last_checkpoint` of a log. */
+private[log] object LastCheckpointFile {
+
+  /** The version that it names; none if it is not there or is just being replaced. */
+  def version(log: DeltaLog): Option[Long] = Try {
+    val lines = log.store.read(log.LAST_CHECKPOINT, log.newDeltaHadoopConf())
+    LastCheckpointInfo.deserializeFromJson(lines.mkString, validate = false).version
+  }.toOption
+
+  /** Names a checkpoint, unless another process has written one of a later version meanwhile. */
+  def write(session: SparkSession, log: DeltaLog, written: LastCheckpointInfo): Unit =
+    if (!version(log).exists(last => last > written.version && exists(log, last))) {
+      val hasChecksum = LastCheckpointInfo.checksumEnabled(session)
+      if (log.logPath.toUri.getScheme != "file")
+        log.writeLastCheckpointFile(log, written, hasChecksum)
+      else writeLocally(session, log, written, hasChecksum)
+    }
+
+  /** Whether a log that was put back still has the checkpoint. */
+  private def exists(log: DeltaLog, version: Long): Boolean = {
+    val file = FileNames.checkpointFileSingular(log.logPath, version)
+    file.getFileSystem(log.newDeltaHadoopConf()).exists(file)
+  }
+
+  /** On a local disk, without the processes that Hadoop starts for a file. */
+  private def writeLocally(
+      session: SparkSession,
+      log: DeltaLog,
+      last: LastCheckpointInfo,
+      hasChecksum: Boolean
+  ): Unit = {
+    val isShort =
+      session.sessionState.conf.getConf(DeltaSQLConf.SUPPRESS_OPTIONAL_LAST_CHECKPOINT_FIELDS)
+    val json = LastCheckpointInfo.serializeToJson(last, hasChecksum, isShort)
+    val file = log.LAST_CHECKPOINT
+    val conf = log.newDeltaHadoopConf()
+    QuickLocalFileSystem.use(conf)
+    val fs = file.getFileSystem(conf)
+    val written = new Path(file.getParent, s".${file.getName}.${UUID.randomUUID()}.tmp")
+    Using.resource(fs.create(written))(_.write(s"$json\n".getBytes(UTF_8)))
+    val _ = fs.rename(written, file)
+  }
+}

@@ -1,0 +1,86 @@
+package org.apache.spark.sql.delta.interlock.log
+
+import scala.concurrent.duration._
+
+/** Commits of a table with an interval of 10, whose first commit in this process is version 101. */
+class CheckpointLagSuite extends munit.FunSuite {
+  private val First = 100L
+
+  final private class Busy {
+    private var time = 0.nanos
+    private val lag = new CheckpointLag(() => time.toNanos)
+    var checkpoint: Option[Long] = Some(50)
+    var reads = 0
+
+    def waits(known: Long, taken: Long = -1, after: FiniteDuration = 20.millis): Boolean = {
+      time += after
+      lag.isTooLong(known, 10, _ <= taken) {
+        reads += 1
+        checkpoint
+      }
+    }
+
+    assert(!waits(First))
+  }
+
+  test("a commit waits if it would be more than two intervals ahead of the last checkpoint") {
+    val table = new Busy
+    table.checkpoint = Some(110)
+    assert(!table.waits(128))
+    assert(table.waits(129))
+    table.checkpoint = Some(120)
+    assert(!table.waits(129))
+  }
+
+  test("commits on their way count") {
+    val table = new Busy
+    table.checkpoint = Some(110)
+    assert(!table.waits(120, taken = 128))
+    assert(table.waits(120, taken = 129))
+  }
+
+  test("versions before the first commit do not count, nor is the file read while it is near") {
+    val table = new Busy
+    assert(!table.waits(118))
+    assertEquals(table.reads, 0)
+    assert(table.waits(119))
+    assertEquals(table.reads, 1)
+  }
+
+  test("the file is read at most once in 20 ms") {
+    val table = new Busy
+    assert(table.waits(119))
+    table.checkpoint = Some(110)
+    assert(table.waits(119, after = 19.millis))
+    assert(!table.waits(119, after = 1.milli))
+  }
+
+  test("a file that cannot be read, or that names an earlier version, changes nothing") {
+    val table = new Busy
+    table.checkpoint = Some(110)
+    assert(!table.waits(119))
+    for (odd <- Seq(None, Some(100L))) {
+      table.checkpoint = odd
+      assert(!table.waits(128))
+      assert(table.waits(129))
+    }
+  }
+
+  test("behind two seconds in vain nobody waits for a minute") {
+    val table = new Busy
+    assert(table.waits(119))
+    assert(table.waits(119, after = 1999.millis))
+    assert(!table.waits(119, after = 1.milli))
+    assert(!table.waits(500, after = 59999.millis))
+    assert(table.waits(500, after = 1.milli))
+  }
+
+  test("a wait that ends well leaves two seconds for the next") {
+    val table = new Busy
+    assert(table.waits(119))
+    table.checkpoint = Some(110)
+    assert(!table.waits(119, after = 1999.millis))
+    assert(table.waits(129))
+    assert(table.waits(129, after = 1999.millis))
+  }
+}
