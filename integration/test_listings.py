@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from pyspark.errors import PySparkException
+from py4j.protocol import Py4JJavaError
 from pyspark.sql import SparkSession
 
 from integration.compiled import compiled
@@ -63,7 +63,7 @@ def test_a_statement_lists_again(
 ) -> None:
     table = make_table(spark, tmp_path / "table")
     forget(spark)
-    gaps = hide(spark, table, version)
+    gaps = hide(spark, table, version, listings=3)
     statement(spark, table)
     assert gaps.left() == 0
     after = START if statement is select else (*START, (4, "d"))
@@ -80,6 +80,8 @@ def test_a_commit_lists_the_versions_that_it_missed_again(
     begin(spark, str(table.path))
     commit_by_hand(table, "WRITE")
     commit_by_hand(table, "WRITE")
+    large = commit_file(table, 2)  # not kept in memory
+    large.write_text(f"{large.read_text().rstrip()}{' ' * 2**20}\n")
     gaps = hide(spark, table, 1)
     end(spark, 1, str(tmp_path / "seconds"))
     assert gaps.left() == 0
@@ -92,6 +94,6 @@ def test_a_version_that_is_gone_is_an_error(spark: SparkSession, tmp_path: Path)
     table = make_table(spark, tmp_path / "table")
     forget(spark)
     commit_file(table, 1).unlink()
-    with pytest.raises(PySparkException, match="DELTA_VERSIONS_NOT_CONTIGUOUS"):
+    with pytest.raises(Py4JJavaError, match="DELTA_VERSIONS_NOT_CONTIGUOUS"):
         insert(spark, table)
     assert latest_version(table) == 2
