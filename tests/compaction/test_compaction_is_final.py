@@ -232,3 +232,45 @@ class TestAutoCompaction:
         assert rows(spark, table) == deltalake_rows(table) == expected
         assert len(live_files(table)) == 1
         assert unknown_files(table) == []
+
+
+@pytest.mark.parametrize("policy", ["maxcompute_delta", "maxcompute_transactional"])
+def test_the_batches_of_one_optimize_do_not_fail_each_other(
+    spark: SparkSession, table_path: Path, policy: str
+) -> None:
+    """Though they are compactions from one version, and a compaction fails after a compaction."""
+    table = make_table(
+        spark,
+        table_path,
+        policy=policy,
+        columns="(id INT, v STRING, p INT) USING delta PARTITIONED BY (p)",
+        statements=("INSERT INTO {t} SELECT id, 'v', id % 3 FROM range(6)",) * 2,
+    )
+    before = rows(spark, table)
+    session = spark.newSession()
+    session.conf.set("spark.databricks.delta.optimize.batchSize", "1")
+    session.sql(f"OPTIMIZE {table}")
+    assert latest_version(table) == 2 + 3
+    assert len(live_files(table)) == 3
+    assert rows(spark, table) == deltalake_rows(table) == before
+    assert rows(spark, table, version=3) == before
+
+
+def test_a_batch_fails_after_another_optimize(spark: SparkSession, table_path: Path) -> None:
+    """The other job's commit is between the batches of this one."""
+    table = make_table(
+        spark,
+        table_path,
+        columns="(id INT, v STRING, p INT) USING delta PARTITIONED BY (p)",
+        statements=("INSERT INTO {t} SELECT id, 'v', id % 2 FROM range(6)",) * 2,
+    )
+    session = spark.newSession()
+    session.conf.set("spark.databricks.delta.optimize.batchSize", "1")
+    won, lost = race(
+        spark,
+        sql_job(f"OPTIMIZE {table} WHERE p = 1"),
+        sql_job(f"OPTIMIZE {table}", session=session),
+    )
+    assert won.error is None
+    assert isinstance(lost.error, ConcurrentDeleteDeleteError)
+    assert rows(spark, table) == deltalake_rows(table)

@@ -27,10 +27,15 @@ private[interlock] class InterlockConflictChecker(
     vectors: RowVectors,
     table: String
 ) extends ConflictChecker(spark, info, winner, level) {
+  private val leftToDelta = Ruling(Verdict.ByFiles, None)
 
   private lazy val judgedWinner = attempt.asWinner(winner)
   private lazy val parts = attempt.asAttempts(currentTransactionInfo).map(part =>
-    new Part(part, Judge.judge(attempt.policy, judgedWinner, part))
+    new Part(
+      part,
+      if (attempt.continues(winner)) leftToDelta
+      else Judge.judge(attempt.policy, judgedWinner, part)
+    )
   )
 
   /** The winner, if a cell of the policy let the attempt pass it. */
@@ -69,8 +74,10 @@ private[interlock] class InterlockConflictChecker(
       currentTransactionInfo = MovedReads.follow(currentTransactionInfo, winner)
   }
 
-  /** Whether one of the two changes no data: policies have no cell for that. */
-  private def byDelta: Boolean = parts.head.ruling == Ruling(Verdict.ByFiles, None)
+  /** Whether policies have no cell for the two: one of them changes no data, or both are of one
+    * OPTIMIZE.
+    */
+  private def byDelta: Boolean = parts.head.ruling == leftToDelta
 
   private def overlaps = new OverlapFinder(
     spark,

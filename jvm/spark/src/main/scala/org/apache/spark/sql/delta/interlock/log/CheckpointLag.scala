@@ -40,7 +40,7 @@ final private[log] class CheckpointLag(now: () => Long) {
   ): Boolean = synchronized {
     val time = now()
     def isBehind = {
-      val latest = last.get + Intervals * interval - OfOthers
+      val latest = last.get + (Intervals * interval - OfOthers).max(interval)
       known >= latest || isTaken(latest)
     }
     if (last.isEmpty) last = Some(known)
@@ -60,8 +60,8 @@ final private[log] class CheckpointLag(now: () => Long) {
 private[interlock] object CheckpointLag {
   private val Intervals = 2L
 
-  /** A commit that another process makes at the same time. */
-  private val OfOthers = 1L
+  /** Commits that other processes may make at the same time. */
+  private val OfOthers = 3L
   private val PatienceNanos = 2.seconds.toNanos
   private val FreeNanos = 1.minute.toNanos
 

@@ -197,6 +197,7 @@ private[interlock] object SmallCheckpoints {
       Checkpoints.shouldWriteStatsAsStruct(conf, snapshot),
       conf.sessionLocalTimeZone,
       conf.ansiEnabled,
+      conf.legacyTimeParserPolicy,
       conf.caseSensitiveAnalysis
     )
     val key = (snapshot.metadata, snapshot.protocol, settings)

@@ -89,6 +89,7 @@ class InterlockTransaction(log: DeltaLog, catalogTable: Option[CatalogTable], sn
       val said = tags ++ commit.tags ++ ReadRows.tags(op, readPredicates.size)
       val version = super.commitImpl(Lineage.committed(actions), op, canSkipEmptyCommits, said)
       version.foreach(audit.committed)
+      version.foreach(_ => commit.made(txnId))
       version
     }
   }

@@ -26,61 +26,71 @@ class CheckpointLagSuite extends munit.FunSuite {
   test("a commit waits if it would be more than two intervals ahead of the last checkpoint") {
     val table = new Busy
     table.checkpoint = Some(110)
-    assert(!table.waits(128))
-    assert(table.waits(129))
+    assert(!table.waits(126))
+    assert(table.waits(127))
     table.checkpoint = Some(120)
-    assert(!table.waits(129))
+    assert(!table.waits(127))
+  }
+
+  test("an interval of one or two versions leaves no room for others") {
+    for (interval <- Seq(1L, 2L)) {
+      val lag = new CheckpointLag(() => 0)
+      def waits(known: Long) = lag.isTooLong(known, interval, _ => false)(None)
+      assert(!waits(First))
+      assert(!waits(First + interval - 1))
+      assert(waits(First + interval))
+    }
   }
 
   test("commits on their way count") {
     val table = new Busy
     table.checkpoint = Some(110)
-    assert(!table.waits(120, taken = 128))
-    assert(table.waits(120, taken = 129))
+    assert(!table.waits(120, taken = 126))
+    assert(table.waits(120, taken = 127))
   }
 
   test("versions before the first commit do not count, nor is the file read while it is near") {
     val table = new Busy
-    assert(!table.waits(118))
+    assert(!table.waits(116))
     assertEquals(table.reads, 0)
-    assert(table.waits(119))
+    assert(table.waits(117))
     assertEquals(table.reads, 1)
   }
 
   test("the file is read at most once in 20 ms") {
     val table = new Busy
-    assert(table.waits(119))
+    assert(table.waits(117))
     table.checkpoint = Some(110)
-    assert(table.waits(119, after = 19.millis))
-    assert(!table.waits(119, after = 1.milli))
+    assert(table.waits(117, after = 19.millis))
+    assert(!table.waits(117, after = 1.milli))
   }
 
   test("a file that cannot be read, or that names an earlier version, changes nothing") {
     val table = new Busy
     table.checkpoint = Some(110)
-    assert(!table.waits(119))
+    assert(!table.waits(117))
     for (odd <- Seq(None, Some(100L))) {
       table.checkpoint = odd
-      assert(!table.waits(128))
-      assert(table.waits(129))
+      assert(!table.waits(126))
+      assert(table.waits(127))
     }
   }
 
   test("behind two seconds in vain nobody waits for a minute") {
     val table = new Busy
-    assert(table.waits(119))
-    assert(table.waits(119, after = 1999.millis))
-    assert(!table.waits(119, after = 1.milli))
+    assert(table.waits(117))
+    assert(table.waits(117, after = 1999.millis))
+    assert(!table.waits(117, after = 1.milli))
     assert(!table.waits(500, after = 59999.millis))
     assert(table.waits(500, after = 1.milli))
   }
 
   test("a wait that ends well leaves two seconds for the next") {
     val table = new Busy
-    assert(table.waits(119))
+    assert(table.waits(117))
     table.checkpoint = Some(110)
-    assert(!table.waits(119, after = 1999.millis))
-    assert(table.waits(129))
-    assert(table.waits(129, after = 1999.millis))
+    assert(!table.waits(117, after = 1999.millis))
+    assert(table.waits(127))
+    assert(table.waits(127, after = 1999.millis))
   }
 }
