@@ -12,6 +12,8 @@ from py4j.protocol import Py4JJavaError
 from pyspark.sql import SparkSession
 
 from integration.compiled import compiled
+from integration.writers import begin, end
+from tests.kit.foreign import commit_by_hand
 from tests.kit.sessions import classic_session
 from tests.kit.support import Table, commit_file, deltalake_rows, latest_version, make_table, rows
 
@@ -70,6 +72,22 @@ def test_a_statement_lists_again(
     assert rows(spark, table) == deltalake_rows(table) == after
     assert rows(spark, table, version=2) == START
     assert latest_version(table) == (2 if statement is select else 3)
+
+
+def test_a_commit_lists_the_versions_that_it_missed_again(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    """It lists them if one is too large to be kept in memory."""
+    table = make_table(spark, tmp_path / "table")
+    begin(spark, str(table.path))
+    commit_by_hand(table, "WRITE")
+    large = commit_file(table, 3)
+    large.write_text(f"{large.read_text().rstrip()}{' ' * 2**20}\n")
+    commit_by_hand(table, "WRITE")
+    gaps = hide(spark, table, 3)
+    end(spark, 9, str(tmp_path / "seconds"))
+    assert gaps.left() == 0
+    assert latest_version(table) == 5
 
 
 def test_a_version_that_is_gone_is_an_error(spark: SparkSession, tmp_path: Path) -> None:

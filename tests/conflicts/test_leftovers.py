@@ -210,7 +210,9 @@ def test_an_optimize_that_delta_tries_again_keeps_its_files(
     table = make_table(spark, table_path, policy="row_level")
     first, second = race(
         spark,
-        sql_job(f"ALTER TABLE {table} SET TBLPROPERTIES ('a' = 'b')"),
+        sql_job(
+            f"ALTER TABLE {table} SET TBLPROPERTIES ('delta.dataSkippingNumIndexedCols' = '1')"
+        ),
         sql_job(f"OPTIMIZE {table}"),
     )
     assert first.ok

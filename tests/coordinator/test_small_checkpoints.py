@@ -12,7 +12,15 @@ import pyarrow.parquet
 import pytest
 from pyspark.sql import SparkSession
 
-from tests.kit.support import Table, await_checkpoints, deltalake_rows, log_of, make_table
+from tests.kit.support import (
+    Table,
+    await_checkpoints,
+    commit_file,
+    deltalake_rows,
+    latest_version,
+    log_of,
+    make_table,
+)
 
 INTERVAL = {"delta.checkpointInterval": "3"}
 CHANGES = (
@@ -230,3 +238,22 @@ def test_a_state_that_does_not_agree_with_the_checksum_is_not_used(
         run(spark, table, ["INSERT INTO {t} VALUES (4, 'd')"] * 3)
     assert "No checkpoint of version 3 " in warnings.toString()
     assert not checkpoint(table, 3).exists()
+
+
+def test_a_commit_that_only_deltas_replay_reads(spark: SparkSession, table_path: Path) -> None:
+    """delta-rs writes metrics that are no texts; its commit is still in what would be replayed."""
+    table = make_table(spark, table_path, policy=None)
+    info, *rest = commit_file(table, 2).read_text().splitlines()
+    told = json.loads(info)
+    told["commitInfo"]["operationMetrics"] = {"files": {"added": 1}}
+    commit_file(table, 2).write_text("\n".join([json.dumps(told), *rest]) + "\n")
+    (table_path / "_delta_log" / f".{commit_file(table, 2).name}.crc").unlink()
+    jvm: Any = spark._jvm
+    jvm.org.apache.spark.sql.delta.DeltaLog.clearCache()
+    spark.sql(f"CALL interlock.set_policy('{table_path}', 'row_level')")
+    first = latest_version(table) + 1
+    spark.sql(f"ALTER TABLE {table} SET TBLPROPERTIES ('delta.checkpointInterval' = '3')")
+    run(spark, table, ["INSERT INTO {t} VALUES (4, 'd')"] * 6)
+    due = [version for version in range(first + 1, first + 7) if version % 3 == 0]
+    assert [version for version in due if checkpoint(table, version).exists()] == due
+    check_content(spark, table, due[-1])

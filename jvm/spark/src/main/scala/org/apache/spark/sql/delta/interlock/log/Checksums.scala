@@ -254,7 +254,10 @@ private[interlock] object Checksums extends PostCommitHook with Logging {
         JsonUtils.toJson(content) + "\n"
       }
       if (!spark.conf.get(DeltaSQLConf.DELTA_WRITE_CHECKSUM_ENABLED)) NoChecksum
-      else if (file.toUri.getScheme == "file") staged(Paths.get(file.toUri), text)
+      else if (file.toUri.getScheme == "file") {
+        val local = Paths.get(file.toUri)
+        Try(staged(local, text)).getOrElse(whenMade(staged(local, text).write()))
+      }
       else if (deltaLog.store.isPartialWriteVisible(file, conf))
         whenMade(super.writeChecksumFile(version, checksum))
       else {
@@ -270,7 +273,12 @@ private[interlock] object Checksums extends PostCommitHook with Logging {
 
     private def staged(file: LocalPath, text: String) = {
       val written = file.resolveSibling(s".${file.getFileName}.${UUID.randomUUID()}.tmp")
-      Files.write(written, text.getBytes(UTF_8))
+      try Files.write(written, text.getBytes(UTF_8)): Unit
+      catch {
+        case failed: Throwable =>
+          Try(Files.deleteIfExists(written)): Unit
+          throw failed
+      }
       new Prepared {
         override def write(): Unit = {
           val _ = Files.move(written, file, StandardCopyOption.ATOMIC_MOVE)

@@ -4,11 +4,13 @@ import java.io.FileNotFoundException
 import java.util.UUID
 
 import scala.util.Try
+import scala.util.control.NonFatal
 
 import com.google.common.cache.CacheBuilder
 import io.interlock.coordinator.QuickLocalFileSystem
 import org.apache.hadoop.fs.{FileStatus, Path}
 import org.apache.hadoop.mapreduce.Job
+import org.apache.spark.internal.Logging
 import org.apache.spark.sql.SparkSession
 import org.apache.spark.sql.catalyst.InternalRow
 import org.apache.spark.sql.catalyst.encoders.encoderFor
@@ -33,7 +35,7 @@ import org.apache.spark.sql.types.StructType
   * kept in memory, and the commits since are replayed by Delta's `InMemoryLogReplay`. Columns and
   * format are Delta's. A state that does not agree with the version's checksum is not used.
   */
-private[interlock] object SmallCheckpoints {
+private[interlock] object SmallCheckpoints extends Logging {
 
   /** The most files, live or removed, of a table whose state is kept, and of all these tables. */
   private val MostActions = 5000
@@ -42,6 +44,9 @@ private[interlock] object SmallCheckpoints {
   /** The most commits, and bytes of them, that are replayed. */
   private val MostCommits = 1000
   private val MostBytes = 16L << 20
+
+  /** The most of these commits that are before the last checkpoint, so that each is looked up. */
+  private val MostUnlisted = 100
 
   /** @param file
     *   of the version's commit; none for the state before version 0
@@ -66,9 +71,18 @@ private[interlock] object SmallCheckpoints {
   def write(session: SparkSession, snapshot: Snapshot): Option[LastCheckpointInfo] = for {
     checksum <- Checksums.of(snapshot)
     if isSmall(checksum) && isOneFile(session, snapshot)
-    actions <- stateOf(snapshot).filter(agrees(_, checksum))
-    written <- written(session, snapshot, actions)
+    actions <- tried(snapshot)(stateOf(snapshot)).filter(agrees(_, checksum))
+    written <- tried(snapshot)(written(session, snapshot, actions))
   } yield written
+
+  /** A commit of another writer may hold what Delta's replay skips and Jackson refuses. */
+  private def tried[A](snapshot: Snapshot)(work: => Option[A]): Option[A] =
+    try work
+    catch {
+      case NonFatal(error) =>
+        logInfo(s"Delta writes checkpoint ${snapshot.version} of ${snapshot.path}.", error)
+        None
+    }
 
   /** Whether a table's checkpoints are likely to be written in this way. */
   def areOf(session: SparkSession, snapshot: Snapshot): Boolean =
@@ -116,8 +130,8 @@ private[interlock] object SmallCheckpoints {
           )
         ))
       catch { case _: FileNotFoundException => None }
-    val isNear =
-      before.version <= snapshot.version && snapshot.version - before.version <= MostCommits
+    val commits = snapshot.version - before.version
+    val isNear = commits >= 0 && commits <= MostCommits && commits - listed.size <= MostUnlisted
     Option.when(isNear)(files).flatten.filter(_.map(_.getLen).sum <= MostBytes).map { since =>
       val canonical = log.getCanonicalPathFunction(runsOnExecutors = false)
       val replay = new InMemoryLogReplay(
@@ -239,7 +253,7 @@ private[interlock] object SmallCheckpoints {
         schema
       )
     val conf = job.getConfiguration
-    QuickLocalFileSystem.use(conf)
+    if (log.logPath.toUri.getScheme == "file") QuickLocalFileSystem.use(conf)
     val file = FileNames.checkpointFileSingular(log.logPath, snapshot.version)
     val isRenamed = log.store.isPartialWriteVisible(log.logPath, conf)
     val target =

@@ -15,7 +15,7 @@ import org.apache.spark.sql.delta._
 import org.apache.spark.sql.delta.actions._
 import org.apache.spark.sql.delta.coordinatedcommits._
 import org.apache.spark.sql.delta.interlock.judging.ReadRows
-import org.apache.spark.sql.delta.interlock.log.Committer
+import org.apache.spark.sql.delta.interlock.log.{Committer, LogListing}
 import org.apache.spark.sql.delta.interlock.transaction.CommitState.Made
 
 /** A Delta transaction that commits under the policy of its table and through the queue of its
@@ -64,11 +64,13 @@ class InterlockTransaction(log: DeltaLog, catalogTable: Option[CatalogTable], sn
   }
 
   /** The commits in the log behind the version that was read. */
-  private def listedSince: Seq[FileStatus] = deltaLog.getUpdatedLogSegment(
-    preCommitLogSegment,
-    readSnapshotTableCommitCoordinatorClientOpt,
-    catalogTable
-  )._2
+  private def listedSince: Seq[FileStatus] = LogListing.complete(
+    deltaLog.getUpdatedLogSegment(
+      preCommitLogSegment,
+      readSnapshotTableCommitCoordinatorClientOpt,
+      catalogTable
+    )._2
+  )
 
   // ---- commit ----
 
@@ -157,7 +159,7 @@ class InterlockTransaction(log: DeltaLog, catalogTable: Option[CatalogTable], sn
   }
 
   override protected def getConflictingVersions(previous: Long): Seq[FileStatus] = {
-    def listed = super.getConflictingVersions(previous)
+    def listed = LogListing.complete(super.getConflictingVersions(previous))
     judged.filter(_.isCommitting).fold(listed)(_.missedSince(previous)(listed))
   }
 
