@@ -79,6 +79,8 @@ def test_a_commit_lists_the_versions_that_it_missed_again(
 ) -> None:
     """It lists them if one is too large to be kept in memory."""
     table = make_table(spark, tmp_path / "table")
+    jvm: Any = spark._jvm
+    jvm.org.apache.spark.sql.classic.SparkSession.setActiveSession(spark._jsparkSession)
     begin(spark, str(table.path))
     commit_by_hand(table, "WRITE")
     large = commit_file(table, 3)
