@@ -257,8 +257,7 @@ private[interlock] object Checksums extends PostCommitHook with Logging {
       else if (file.toUri.getScheme == "file") {
         val local = Paths.get(file.toUri)
         Try(staged(local, text)).getOrElse(whenMade(staged(local, text).write()))
-      }
-      else if (deltaLog.store.isPartialWriteVisible(file, conf))
+      } else if (deltaLog.store.isPartialWriteVisible(file, conf))
         whenMade(super.writeChecksumFile(version, checksum))
       else {
         val content = text
