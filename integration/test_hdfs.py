@@ -21,7 +21,17 @@ from integration.writers import Writer, acknowledged, answers
 from tests.kit import hdfs
 from tests.kit.driver_process import DriverProcess, driver_processes
 from tests.kit.sessions import classic_session
-from tests.kit.support import Job, Table, deltalake_rows, race, unknown_files, versions
+from tests.kit.support import (
+    Job,
+    Table,
+    await_none_running,
+    await_running,
+    deltalake_rows,
+    make_table,
+    race,
+    unknown_files,
+    versions,
+)
 
 START = ((1, "a"), (2, "b"), (3, "c"))
 # Clients wait for a NameNode that is started again.
@@ -200,3 +210,24 @@ def test_a_statement_waits_for_the_end_of_safe_mode(
     leaving.join()
     assert ended.error is None
     check(spark, table, tmp_path / "copy", (1, "x"), *START[1:])
+
+
+def test_a_namenode_that_does_not_answer_holds_no_note_of_another_table(
+    spark: SparkSession, cluster: hdfs.Cluster, table: RemoteTable, tmp_path: Path
+) -> None:
+    near = make_table(spark, tmp_path / "near")
+    await_none_running(near)
+    jvm: Any = spark._jvm
+    log = jvm.org.apache.spark.sql.delta.DeltaLog.forTable(spark._jsparkSession, table.url)
+
+    def begin_there(_: SparkSession) -> None:
+        begun = log.startTransaction()
+        with cluster.silent_namenode():
+            await_running(near)
+        assert begun.readVersion() == 1
+
+    _, second = race(
+        spark, Job("begin on HDFS", begin_there), f"INSERT INTO {near} VALUES (9, 'z')"
+    )
+    assert second.error is None
+    await_none_running(near)

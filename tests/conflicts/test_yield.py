@@ -25,6 +25,7 @@ from tests.kit.entry_points import set_for_now
 from tests.kit.gates import Keeper, end_behind
 from tests.kit.support import (
     Table,
+    await_running,
     deltalake_rows,
     latest_version,
     make_table,
@@ -322,13 +323,9 @@ def test_a_note_of_a_process_that_is_gone(spark: SparkSession, table: Table) -> 
 
 
 def test_a_job_of_another_process(spark: SparkSession, table: Table, tmp_path: Path) -> None:
-    notes = table.path / "_delta_log/_interlock/running"
     with driver_processes(tmp_path, "interlock", settings=YIELDS) as (process,):
         process.hold(X1.format(t=table))
-        end = time.monotonic() + 30
-        while not any("MUTATE" in note.read_text() for note in notes.glob("[!.]*")):
-            assert time.monotonic() < end
-            time.sleep(0.1)
+        await_running(table, text="MUTATE")
         spark.sql(f"ALTER TABLE {table} PARTITION (p = 2) COMPACT MINOR")
         with pytest.raises(ConcurrentDeleteReadError) as caught:
             spark.sql(COMPACT.format(t=table))

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import json
 import os
+import signal
 import subprocess
 import time
 import urllib.request
@@ -47,6 +48,16 @@ class Cluster:
 
     def kill_namenode(self) -> None:
         self._kill("namenode")
+
+    @contextmanager
+    def silent_namenode(self) -> Iterator[None]:
+        """Have the NameNode answer nothing for a while."""
+        namenode = self._processes["namenode"]
+        namenode.send_signal(signal.SIGSTOP)
+        try:
+            yield
+        finally:
+            namenode.send_signal(signal.SIGCONT)
 
     def start_datanode(self, number: int) -> None:
         name = f"datanode-{number}"

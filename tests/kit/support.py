@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import shutil
+import time
 import uuid
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -25,6 +26,8 @@ from interlock.lab.example import versions as _versions
 from interlock.lab.model import Rows, in_order
 from interlock.lab.reader import independent_reader
 from pyspark.sql import SparkSession
+
+_PATIENCE_SECONDS = 60
 
 
 @dataclass(frozen=True)
@@ -209,6 +212,31 @@ def log_of(spark: SparkSession, name: str, *, level: str = "WARN") -> Iterator[A
         yield written
     finally:
         logger.removeAppender(appender)
+
+
+def running_notes(table: Table) -> list[Path]:
+    """Return the notes of processes that run jobs on the table."""
+    return list((table.path / "_delta_log/_interlock/running").glob("[!.]*"))
+
+
+def await_running(table: Table, *, text: str = "") -> dict[str, Any]:
+    """Wait for a note that has the text in it, and return what it tells."""
+    end = time.monotonic() + _PATIENCE_SECONDS
+    while True:
+        for note in running_notes(table):
+            told = note.read_text()
+            if text in told:
+                parsed: dict[str, Any] = json.loads(told)
+                return parsed
+        assert time.monotonic() < end, "no job was noted"
+        time.sleep(0.05)
+
+
+def await_none_running(table: Table) -> None:
+    end = time.monotonic() + _PATIENCE_SECONDS
+    while running_notes(table):
+        assert time.monotonic() < end, "the note of a job was not removed"
+        time.sleep(0.05)
 
 
 def check_row_ids(spark: SparkSession, table: Table) -> None:

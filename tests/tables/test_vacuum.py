@@ -16,7 +16,8 @@ from pyspark.sql import SparkSession
 
 from tests.kit.foreign import vacuum
 from tests.kit.support import (
-    Table,
+    await_none_running,
+    await_running,
     confs,
     deltalake_rows,
     last_of,
@@ -42,17 +43,6 @@ def quick(spark: SparkSession) -> Iterator[None]:
     }
     with confs(spark, settings):
         yield
-
-
-def notes(table: Table) -> list[Path]:
-    return list((table.path / "_delta_log/_interlock/running").glob("[!.]*"))
-
-
-def await_no_notes(table: Table) -> None:
-    end = time.monotonic() + 20
-    while notes(table):
-        assert time.monotonic() < end
-        time.sleep(0.05)
 
 
 @pytest.mark.parametrize(
@@ -97,20 +87,17 @@ def test_a_job_that_takes_longer_is_noted_beside_the_log(
     spark: SparkSession, table_path: Path
 ) -> None:
     table = make_table(spark, table_path)
-    await_no_notes(table)
+    await_none_running(table)
     begun = time.time()
 
     def look(_: SparkSession) -> None:
-        while not notes(table):
-            time.sleep(0.05)
-        (note,) = notes(table)
-        told = json.loads(note.read_text())
+        told = await_running(table)
         assert begun - 1 < int(told["since"]) / 1000 < time.time()
         assert spark.sparkContext.applicationId in told["owner"]
 
     first, second = race(spark, python_job("look", look), sql_job(INSERT.format(t=table)))
     assert (first.error, second.error) == (None, None)
-    await_no_notes(table)
+    await_none_running(table)
 
 
 @pytest.mark.parametrize("lives", [True, False])

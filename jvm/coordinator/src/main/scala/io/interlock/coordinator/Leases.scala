@@ -4,18 +4,12 @@ import java.io.{FileNotFoundException, IOException}
 import java.nio.charset.StandardCharsets.UTF_8
 import java.nio.file.StandardCopyOption.ATOMIC_MOVE
 import java.nio.file.{FileAlreadyExistsException, Files, Path => LocalPath}
-import java.util.concurrent.TimeUnit.MILLISECONDS
-import java.util.concurrent.{
-  ConcurrentHashMap,
-  Future,
-  ScheduledExecutorService,
-  ScheduledThreadPoolExecutor
-}
+import java.util.concurrent.{ConcurrentHashMap, Future}
 
 import scala.concurrent.duration._
 import scala.jdk.CollectionConverters._
+import scala.util.Using
 import scala.util.control.NonFatal
-import scala.util.{Try, Using}
 
 import org.apache.hadoop.fs.Path
 import org.slf4j.LoggerFactory
@@ -53,8 +47,7 @@ final class Leases private[coordinator] (log: TableLog, kind: String, deadAfter:
         held.remove(file(id), note): Unit
         throw failed
     }
-    val end: Runnable = () => Try(remove(note)): Unit
-    note.endsBy(renewals.schedule(end, most.toMillis, MILLISECONDS))
+    note.endsBy(renewals.after(most)(remove(note): Unit))
   }
 
   /** Removes a note of this process.
@@ -144,25 +137,11 @@ object Leases {
   private val seen = RecentlyUsed.map[Path, Seen]()
 
   /** Renews all notes of this process, once one was written. */
-  private lazy val renewals: ScheduledExecutorService = {
-    val threads = new ScheduledThreadPoolExecutor(
-      1,
-      (work: Runnable) => {
-        val thread = new Thread(work, "interlock-leases")
-        thread.setDaemon(true)
-        thread
-      }
-    )
-    threads.setRemoveOnCancelPolicy(true)
-    val pause = BetweenRenewals.toMillis
-    threads.scheduleWithFixedDelay(() => renew(), pause, pause, MILLISECONDS): Unit
-    threads
+  private lazy val renewals: BackgroundWork = {
+    val work = new BackgroundWork("interlock-leases")
+    work.every(BetweenRenewals)(held.values.forEach(note => work.start(note)(note.renew())))
+    work
   }
-
-  private def renew(): Unit = held.values.forEach(note =>
-    try note.write()
-    catch { case NonFatal(failed) => note.warn(failed) }
-  )
 
   /** The notes of this process for any table: log, id and text. */
   def held(kind: String): Seq[(Path, String, String)] = held.asScala.iterator.collect {
@@ -179,9 +158,14 @@ object Leases {
     file.getParent.getName == kind && note.id == id && note.leases.remove(id)
   }
 
-  /** Deletes all notes of this process. */
-  def close(): Unit =
-    held.values.forEach(note => Try(note.leases.remove(note.id)): Unit)
+  /** Deletes all notes of this process; those whose storage does not answer in time are left to
+    * other processes.
+    */
+  def close(most: FiniteDuration): Unit = {
+    val notes = held.values.asScala.toSeq
+    if (notes.nonEmpty)
+      renewals.runAll(most)(notes.map(note => () => note.leases.remove(note.id): Unit))
+  }
 
   /** A note of this process. */
   final private class Note(val leases: Leases, val id: String, val text: String) {
@@ -205,10 +189,13 @@ object Leases {
       ending.foreach(_.cancel(false))
     }
 
-    def warn(failed: Throwable): Unit = {
-      if (!isWarned) logger.warn(s"${leases.file(id)} is not renewed", failed)
-      isWarned = true
-    }
+    def renew(): Unit =
+      try write()
+      catch {
+        case NonFatal(failed) =>
+          if (!isWarned) logger.warn(s"${leases.file(id)} is not renewed", failed)
+          isWarned = true
+      }
   }
 
   /** How a note looked, and since when. */

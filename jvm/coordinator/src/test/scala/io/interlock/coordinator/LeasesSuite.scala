@@ -65,6 +65,24 @@ class LeasesSuite extends Tables {
     assertEquals(files(table), Set.empty[String])
   }
 
+  private val two = FunFixture.map2(table, remoteTable)
+
+  two.test("a storage that does not answer holds the notes of no other table") {
+    case (near, far) =>
+      notes(far).put("a", "1", 1.minute)
+      notes(near).put("a", "1", 1.minute)
+      OtherScheme.unanswering(far.log) { silence =>
+        silence.awaitMet()
+        val file = near.folder.resolve("_interlock/claims/a")
+        val before = Files.getLastModifiedTime(file)
+        eventually(Files.getLastModifiedTime(file).compareTo(before) > 0)
+        Leases.close(1.second)
+        assertEquals(files(near), Set.empty[String])
+        assertEquals(files(far), Set("a"))
+      }
+      assertEquals((notes(near).own, notes(far).own), (Nil, Nil))
+  }
+
   private def eventually(condition: => Boolean): Unit = {
     val end = System.nanoTime + 10.seconds.toNanos
     while (!condition) {

@@ -1,15 +1,24 @@
 package io.interlock.coordinator
 
 import java.net.URI
+import java.util.concurrent.CountDownLatch
 
 import scala.collection.concurrent.TrieMap
 
 import org.apache.hadoop.conf.Configuration
-import org.apache.hadoop.fs.{DelegateToFileSystem, FileSystem, Path, RawLocalFileSystem}
+import org.apache.hadoop.fs.{
+  DelegateToFileSystem,
+  FSDataOutputStream,
+  FileSystem,
+  Path,
+  RawLocalFileSystem
+}
+import org.apache.hadoop.util.Progressable
 
 /** A local disk that Hadoop and Delta reach by the scheme `other`. */
 object OtherScheme {
   private[coordinator] val renames = TrieMap.empty[Path, (() => Boolean) => Boolean]
+  private[coordinator] val silences = TrieMap.empty[Path, Silence]
 
   def log(log: TableLog): TableLog = {
     val conf = new Configuration(false)
@@ -26,11 +35,54 @@ object OtherScheme {
     try body
     finally renames -= log.path
   }
+
+  /** Has no file below the log created or deleted until `body` has ended. */
+  def unanswering[A](log: TableLog)(body: Silence => A): A = {
+    val silence = new Silence
+    silences += log.path -> silence
+    try body(silence)
+    finally {
+      silences -= log.path
+      silence.ended.countDown()
+    }
+  }
+
+  /** While a storage does not answer. */
+  final class Silence {
+    private val met = new CountDownLatch(1)
+    private[OtherScheme] val ended = new CountDownLatch(1)
+
+    /** Waits until somebody waits for the storage. */
+    def awaitMet(): Unit = met.await()
+
+    private[coordinator] def meet(): Unit = {
+      met.countDown()
+      ended.await()
+    }
+  }
+
+  private[coordinator] def meet(file: Path): Unit =
+    Iterator.iterate(file)(_.getParent).takeWhile(_ != null).flatMap(silences.get).foreach(_.meet())
 }
 
 class OtherFileSystem extends RawLocalFileSystem {
   override def getUri: URI = URI.create("other:///")
   override def getScheme: String = "other"
+  override def create(
+      file: Path,
+      overwrite: Boolean,
+      bufferSize: Int,
+      replication: Short,
+      blockSize: Long,
+      progress: Progressable
+  ): FSDataOutputStream = {
+    OtherScheme.meet(file)
+    super.create(file, overwrite, bufferSize, replication, blockSize, progress)
+  }
+  override def delete(file: Path, recursive: Boolean): Boolean = {
+    OtherScheme.meet(file)
+    super.delete(file, recursive)
+  }
   override def rename(source: Path, target: Path): Boolean = {
     def done = super.rename(source, target)
     OtherScheme.renames.get(target.getParent).fold(done)(fault => fault(() => done))

@@ -1,14 +1,14 @@
 package org.apache.spark.sql.delta.interlock.transaction
 
 import java.io.IOException
-import java.util.concurrent.{Executors, TimeUnit}
 import java.util.{Collections, UUID, WeakHashMap}
 
+import scala.collection.concurrent.TrieMap
 import scala.concurrent.duration._
 import scala.jdk.CollectionConverters._
 import scala.util.control.NonFatal
 
-import io.interlock.coordinator.{Leases, TableLog}
+import io.interlock.coordinator.{BackgroundWork, Leases, TableLog}
 import io.interlock.spark.commits.{RunningChange, RunningJob}
 import io.interlock.spark.properties.TableProperties
 import org.apache.hadoop.fs.Path
@@ -56,7 +56,8 @@ object RunningTransactions extends Logging {
       jobs.filter(System.currentTimeMillis() - _.since >= millis)
     System.gc() // forgets the transactions that were given up
     if (longEnough(others(log)).nonEmpty) Thread.sleep(Leases.DeadAfter.toMillis)
-    longEnough(own(beforeMillis = 0).get(log.logPath).map(_._2) ++ others(log)).minByOption(_.since)
+    longEnough(own(beforeMillis = 0).get(log.logPath).map(oldest) ++ others(log))
+      .minByOption(_.since)
   }
 
   /** The jobs of this process on a table for which compactions make way. */
@@ -83,57 +84,43 @@ object RunningTransactions extends Logging {
         Nil
     }
 
-  /** The oldest job of this process for each log. */
-  private def own(beforeMillis: Long): Map[Path, (DeltaLog, RunningJob)] = {
+  /** The transactions of this process that have been running for some time, for each log. */
+  private def own(beforeMillis: Long): Map[Path, Seq[(InterlockTransaction, Long)]] = {
     val latest = System.currentTimeMillis() - beforeMillis
-    started.filter(_._2 <= latest).groupBy(_._1.deltaLog.logPath).map { case (path, several) =>
-      val (oldest, start) = several.minBy(_._2)
-      val changes = several.flatMap(changeOf).sortBy(_.since)
-      path -> (oldest.deltaLog -> RunningJob(start, owner(oldest.session), changes))
-    }
+    started.filter(_._2 <= latest).groupBy(_._1.deltaLog.logPath)
+  }
+
+  private def oldest(several: Seq[(InterlockTransaction, Long)]): RunningJob = {
+    val (transaction, since) = several.minBy(_._2)
+    RunningJob(since, owner(transaction.session), several.flatMap(changeOf).sortBy(_.since))
   }
 
   /** Writes the notes, from the first transaction on. */
   private lazy val notes: Unit = {
-    val threads = Executors.newSingleThreadScheduledExecutor { work =>
-      val thread = new Thread(work, "interlock-running")
-      thread.setDaemon(true)
-      thread
-    }
-    val pause = BetweenNotes.toMillis
-    threads.scheduleWithFixedDelay(
-      () => tried(note()): Unit,
-      pause,
-      pause,
-      TimeUnit.MILLISECONDS
-    ): Unit
-  }
-
-  /** What this process has noted; used by one thread. */
-  private var noted = Map.empty[Path, (Leases, RunningJob)]
-
-  private def note(): Unit = {
-    val now = own(BetweenNotes.toMillis)
-    noted.foreach { case (path, (leases, _)) =>
-      if (!now.contains(path)) tried(leases.remove(process))
-    }
-    noted = now.flatMap { case (path, (log, job)) =>
-      noted.get(path).filter(_._2 == job).orElse(tried {
-        val leases = this.leases(log)
-        leases.put(process, job.toJson, Longest)
-        leases -> job
-      }).map(path -> _)
+    val work = new BackgroundWork("interlock-running")
+    work.every(BetweenNotes) {
+      val now = own(BetweenNotes.toMillis)
+      (now.keySet ++ noted.keySet).foreach(path => work.start(path)(note(path, now.get(path))))
     }
   }
 
-  /** A note that fails is tried again the next time. */
-  private def tried[A](work: => A): Option[A] =
-    try Some(work)
-    catch {
-      case NonFatal(failed) =>
-        logDebug("A note of a running job", failed)
-        None
-    }
+  /** What this process has noted, for each log. */
+  private val noted = TrieMap.empty[Path, (Leases, RunningJob)]
+
+  /** Writes or removes the note of one log. If it cannot be written, the next call tries again. */
+  private def note(path: Path, running: Option[Seq[(InterlockTransaction, Long)]]): Unit =
+    try
+      running match {
+        case None => noted.remove(path).foreach(_._1.remove(process))
+        case Some(several) =>
+          val job = oldest(several)
+          if (!noted.get(path).exists(_._2 == job)) {
+            val leases = this.leases(several.head._1.deltaLog)
+            leases.put(process, job.toJson, Longest)
+            noted += path -> (leases -> job)
+          }
+      }
+    catch { case NonFatal(failed) => logDebug("A note of a running job", failed) }
 
   private def leases(log: DeltaLog) =
     new Leases(TableLog(log.logPath, log.newDeltaHadoopConf()), Kind)
