@@ -7,7 +7,7 @@ HDFS.
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -215,19 +215,22 @@ def test_a_statement_waits_for_the_end_of_safe_mode(
 def test_a_namenode_that_does_not_answer_holds_no_note_of_another_table(
     spark: SparkSession, cluster: hdfs.Cluster, table: RemoteTable, tmp_path: Path
 ) -> None:
-    near = make_table(spark, tmp_path / "near")
-    await_none_running(near)
+    near = [make_table(spark, tmp_path / name) for name in ("first", "second")]
     jvm: Any = spark._jvm
     log = jvm.org.apache.spark.sql.delta.DeltaLog.forTable(spark._jsparkSession, table.url)
 
-    def begin_there(_: SparkSession) -> None:
+    def insert_while(job: Callable[[], object], into: Table) -> None:
+        insert = f"INSERT INTO {into} VALUES (9, 'z')"
+        for ended in race(spark, Job("meanwhile", lambda _: job()), insert):
+            assert ended.error is None
+
+    def begin_there() -> None:
         begun = log.startTransaction()
         with cluster.silent_namenode():
-            await_running(near)
+            await_running(near[0])
+            # Its own note is due now, and this one a round later.
+            insert_while(lambda: await_running(near[1]), near[1])
         assert begun.readVersion() == 1
 
-    _, second = race(
-        spark, Job("begin on HDFS", begin_there), f"INSERT INTO {near} VALUES (9, 'z')"
-    )
-    assert second.error is None
-    await_none_running(near)
+    insert_while(begin_there, near[0])
+    await_none_running(near[1])
