@@ -6,7 +6,7 @@ import org.apache.spark.sql.catalyst.catalog.CatalogTable
 import org.apache.spark.sql.delta._
 import org.apache.spark.sql.delta.coordinatedcommits.TableCommitCoordinatorClient
 import org.apache.spark.sql.delta.hooks.{CheckpointHook, ChecksumHook, PostCommitHook}
-import org.apache.spark.sql.delta.interlock.log.{BackgroundCheckpoints, Checksums}
+import org.apache.spark.sql.delta.interlock.log.{BackgroundCheckpoints, Checksums, FreshSnapshot}
 import org.apache.spark.sql.delta.interlock.transaction.CommitState.{Judged, Made}
 import org.apache.spark.sql.delta.util.FileNames
 
@@ -74,7 +74,16 @@ final private[transaction] class CoordinatedCommit(
     transaction.preCommitLogSegment = arrived(transaction.preCommitLogSegment)
     hasChecksum = checksum.nonEmpty
     checksumFile.write()
-    checksum.foreach(Checksums.remember(commit.getFileStatus, _))
+    checksum.foreach { made =>
+      Checksums.remember(commit.getFileStatus, made)
+      FreshSnapshot.add(
+        table.log,
+        table.catalogTable,
+        transaction.preCommitLogSegment,
+        commit.getFileStatus,
+        made
+      )
+    }
     (checksum, commit, committed)
   }
 

@@ -2,7 +2,7 @@ package org.apache.spark.sql.delta.interlock.transaction
 
 import io.interlock.spark.compaction.FailedCompaction
 import io.interlock.spark.properties.TableProperties
-import org.apache.spark.sql.delta.interlock.log.{ChecksummedSnapshot, LogListing}
+import org.apache.spark.sql.delta.interlock.log.{ChecksummedSnapshot, FreshSnapshot, LogListing}
 import org.apache.spark.sql.delta.{OptimisticTransaction, TransactionExecutionObserver}
 
 /** Replaces every Delta transaction of this JVM by an [[InterlockTransaction]].
@@ -57,7 +57,7 @@ final private class WrappingObserver(inner: TransactionExecutionObserver)
   override def startingTransaction(f: => OptimisticTransaction): OptimisticTransaction = {
     FailedCompaction.refuseRetry()
     inner.startingTransaction {
-      val created = LogListing.complete(f)
+      val created = fresh(() => f).getOrElse(LogListing.complete(f))
       if (created.getClass != classOf[OptimisticTransaction]) created
       else {
         val ours = new InterlockTransaction(
@@ -72,6 +72,13 @@ final private class WrappingObserver(inner: TransactionExecutionObserver)
       }
     }
   }
+
+  /** A transaction on the newest snapshot, where that is found without listing the log. */
+  private def fresh(create: () => OptimisticTransaction): Option[OptimisticTransaction] =
+    StartedTransaction.of(create).filter(_.snapshot.isEmpty).flatMap { started =>
+      FreshSnapshot.of(started.log, started.table)
+        .map(new OptimisticTransaction(started.log, started.table, _))
+    }
 
   override def createChild(): TransactionExecutionObserver =
     new WrappingObserver(inner.createChild())

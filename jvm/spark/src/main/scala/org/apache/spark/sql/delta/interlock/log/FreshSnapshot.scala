@@ -1,0 +1,150 @@
+package org.apache.spark.sql.delta.interlock.log
+
+import java.nio.file.attribute.BasicFileAttributes
+import java.nio.file.{Files, NoSuchFileException, Paths}
+
+import scala.util.control.NonFatal
+
+import io.interlock.spark.properties.TableProperties
+import org.apache.hadoop.fs.{FileStatus, Path}
+import org.apache.spark.internal.Logging
+import org.apache.spark.sql.catalyst.catalog.CatalogTable
+import org.apache.spark.sql.delta.util.FileNames
+import org.apache.spark.sql.delta.{
+  DeltaLog,
+  LogSegment,
+  Snapshot,
+  SnapshotManagement,
+  VersionChecksum
+}
+
+/** The newest snapshot of a table with a policy on a local disk, made without listing the log.
+  *
+  * Delta lists the log before each transaction, under a lock of the table. If it finds a commit
+  * whose `.crc` is not there yet, it replays the log by a Spark job, and all other statements on
+  * the table wait for that. Here two looks at files show whether the last snapshot is still the
+  * newest one, and checksums are carried over the commits that it lacks.
+  */
+private[interlock] object FreshSnapshot extends Logging {
+
+  /** How many commits may be added without listing the log. */
+  private val MostAdded = 20
+
+  /** None if Delta has to find it. */
+  def of(log: DeltaLog, table: Option[CatalogTable]): Option[Snapshot] =
+    try
+      lastSeen(log).flatMap { last =>
+        if (commit(log, last.version + 1).isEmpty) Some(last)
+        else log.withSnapshotLockInterruptibly(lastSeen(log).flatMap(grown(_, table)))
+      }
+    catch {
+      case NonFatal(failed) =>
+        logWarning(s"The end of the log at ${log.logPath} cannot be read.", failed)
+        None
+    }
+
+  /** Makes the snapshot behind a commit of this process the newest one of the table, unless a later
+    * one is known.
+    *
+    * @param before
+    *   the log up to the commit
+    */
+  def add(
+      log: DeltaLog,
+      table: Option[CatalogTable],
+      before: LogSegment,
+      commit: FileStatus,
+      checksum: VersionChecksum
+  ): Unit = {
+    val version = FileNames.deltaVersion(commit)
+    val last = log.unsafeVolatileSnapshot
+    if (version > last.version) {
+      val segment = SnapshotManagement.appendCommitToLogSegment(before, commit, version)
+      val _ = install(log, table, withCheckpointOf(segment, last.logSegment), checksum)
+    }
+  }
+
+  /** The last snapshot of the table, if the log has not been replaced or cleaned up since. */
+  private def lastSeen(log: DeltaLog): Option[Snapshot] =
+    Option(log.unsafeVolatileSnapshot).filter(last =>
+      isFollowed(last) && isThere(last.logSegment.deltas.last) &&
+        isThere(last.logSegment.deltas.head)
+    )
+
+  private def isFollowed(last: Snapshot) =
+    last.version >= 0 && last.path.toUri.getScheme == "file" &&
+      TableProperties.coordinatorOf(last.metadata.configuration).nonEmpty &&
+      last.tableCommitCoordinatorClientOpt.isEmpty && !last.isCatalogOwned &&
+      last.logSegment.deltas.lastOption.exists(_.getPath == commitFile(last.deltaLog, last.version))
+
+  private def isThere(file: FileStatus) = status(file.getPath).exists(now =>
+    now.getLen == file.getLen && now.getModificationTime == file.getModificationTime
+  )
+
+  /** A snapshot with the commits that were made since. */
+  private def grown(last: Snapshot, table: Option[CatalogTable]): Option[Snapshot] = {
+    val log = last.deltaLog
+    val commits = Iterator.iterate(last.version + 1)(_ + 1).map(commit(log, _)).take(MostAdded + 1)
+      .takeWhile(_.nonEmpty).flatten.toSeq
+    if (commits.isEmpty) Some(last)
+    else if (commits.size > MostAdded) None
+    else {
+      val appended = commits.foldLeft(last.logSegment)((segment, file) =>
+        SnapshotManagement.appendCommitToLogSegment(segment, file, segment.version + 1)
+      )
+      val segment =
+        if (hasLaterCheckpoint(last, appended))
+          log.getLogSegmentAfterCommit(None, table, last.checkpointProvider)
+        else appended
+      Checksums.read(log, segment).filter(isWhole).map(install(log, table, segment, _))
+    }
+  }
+
+  private def isWhole(checksum: VersionChecksum) =
+    checksum.metadata != null && checksum.protocol != null
+
+  private def hasLaterCheckpoint(last: Snapshot, segment: LogSegment) =
+    segment.deltas.size > last.deltaLog.checkpointInterval(last.metadata) &&
+      LastCheckpointFile.version(last.deltaLog).exists(_ > segment.checkpointProvider.version)
+
+  private def withCheckpointOf(segment: LogSegment, last: LogSegment): LogSegment = {
+    val checkpoint = last.checkpointProvider
+    if (checkpoint.version <= segment.checkpointProvider.version) segment
+    else segment.copy(
+      checkpointProvider = checkpoint,
+      deltas = segment.deltas.filter(FileNames.getFileVersion(_) > checkpoint.version)
+    )
+  }
+
+  private def install(
+      log: DeltaLog,
+      table: Option[CatalogTable],
+      segment: LogSegment,
+      checksum: VersionChecksum
+  ): Snapshot =
+    // Delta takes the segment of a commit that it finds made already as it is.
+    log.updateAfterCommit(
+      segment.version,
+      commitOpt = None,
+      newChecksumOpt = Some(checksum),
+      preCommitLogSegment = segment,
+      catalogTableOpt = table,
+      isIdempotentRetry = true
+    )
+
+  private def commitFile(log: DeltaLog, version: Long) =
+    FileNames.unsafeDeltaFile(log.logPath, version)
+
+  private def commit(log: DeltaLog, version: Long): Option[FileStatus] =
+    status(commitFile(log, version))
+
+  /** The status of a file on a local disk; none if it is not there. */
+  private def status(file: Path): Option[FileStatus] =
+    try {
+      val found = Files.readAttributes(Paths.get(file.toUri), classOf[BasicFileAttributes])
+      val modified = found.lastModifiedTime.toMillis
+      Some(new FileStatus(found.size, found.isDirectory, 1, HadoopBlock, modified, file))
+    } catch { case _: NoSuchFileException => None }
+
+  private val HadoopBlock = 32L << 20
+}

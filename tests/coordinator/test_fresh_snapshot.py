@@ -1,0 +1,198 @@
+"""The snapshots that transactions start from, which are made without listing the log."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pyspark.sql import SparkSession
+
+from tests.kit.driver_process import DriverProcess
+from tests.kit.foreign import added, commit_by_hand, remove
+from tests.kit.support import (
+    Table,
+    await_checkpoints,
+    commit_file,
+    deltalake_rows,
+    latest_version,
+    log_of,
+    make_table,
+    rows,
+)
+
+# What Delta logs of each snapshot, and of those that it is given.
+SNAPSHOT = "Updated snapshot to"
+GIVEN = "Creating a new snapshot v"
+INTERVAL = {"delta.checkpointInterval": "4"}
+
+
+def delta_log(spark: SparkSession, table: Table) -> Any:
+    jvm: Any = spark._jvm
+    return jvm.org.apache.spark.sql.delta.DeltaLog.forTable(spark._jsparkSession, str(table.path))
+
+
+def forget(spark: SparkSession) -> None:
+    """Have the next statements use other objects for the log, as another process does."""
+    jvm: Any = spark._jvm
+    jvm.org.apache.spark.sql.delta.DeltaLog.clearCache()
+
+
+def begin(spark: SparkSession, log: Any) -> tuple[Any, bool]:
+    """Start a transaction; return its snapshot, and whether Delta looked for the newest one."""
+    with log_of(spark, "org.apache.spark.sql.delta.DeltaLog", level="INFO") as written:
+        transaction = log.startTransaction()
+    text = str(written)
+    return transaction.snapshot(), text.count(SNAPSHOT) > text.count(GIVEN)
+
+
+def told(snapshot: Any) -> dict[str, object]:
+    """Return all that a snapshot tells of the table."""
+    files = snapshot.allFiles().toJSON().collectAsList()
+    return {
+        "version": snapshot.version(),
+        "metadata": snapshot.metadata().json(),
+        "protocol": snapshot.protocol().json(),
+        "files": sorted(files),
+        "count": (snapshot.numOfFiles(), snapshot.sizeInBytes()),
+        "domains": sorted(snapshot.domainMetadata().mkString("\n").splitlines()),
+        "transactions": sorted(snapshot.setTransactions().mkString("\n").splitlines()),
+        "time": snapshot.timestamp(),
+    }
+
+
+def check_anew(spark: SparkSession, table: Table, snapshot: Any) -> None:
+    """Check that a snapshot is what Delta reads anew from the log."""
+    found = told(snapshot)
+    forget(spark)
+    assert found == told(delta_log(spark, table).update(False, _none(spark), _none(spark)))
+    assert found["version"] == latest_version(table)
+
+
+def _none(spark: SparkSession) -> Any:
+    jvm: Any = spark._jvm
+    return jvm.scala.Option.empty()
+
+
+CHANGES = (
+    "INSERT INTO {t} VALUES (4, 'd'), (5, 'e')",
+    "DELETE FROM {t} WHERE id = 1",
+    "UPDATE {t} SET v = 'u' WHERE id = 2",
+    "ALTER TABLE {t} ADD COLUMNS (w INT)",
+    "ALTER TABLE {t} SET TBLPROPERTIES ('x' = 'y')",
+    "ALTER TABLE {t} COMPACT MAJOR",
+    "INSERT OVERWRITE {t} VALUES (8, 'h', 1)",
+)
+
+
+@pytest.mark.parametrize("vectors", ["true", "false"])
+def test_it_is_what_delta_reads(spark: SparkSession, table_path: Path, vectors: str) -> None:
+    properties = {**INTERVAL, "delta.enableDeletionVectors": vectors}
+    table = make_table(spark, table_path, policy="row_level", properties=properties)
+    before = delta_log(spark, table)
+    for change in CHANGES:
+        spark.sql(change.format(t=table))
+        own, has_looked = begin(spark, delta_log(spark, table))
+        assert not has_looked
+        other, has_looked = begin(spark, before)
+        assert not has_looked
+        assert told(own) == told(other)
+        check_anew(spark, table, own)
+    assert rows(spark, table) == deltalake_rows(table) == ((8, "h", 1),)
+
+
+def test_later_checkpoints_are_used(spark: SparkSession, table_path: Path) -> None:
+    table = make_table(spark, table_path, properties=INTERVAL)
+    before = delta_log(spark, table)
+    for n in range(3):
+        for _ in range(4):
+            spark.sql(f"INSERT INTO {table} VALUES (9, 'z')")
+        await_checkpoints(spark)
+        snapshot, has_looked = begin(spark, before)
+        assert not has_looked
+        assert snapshot.version() == latest_version(table) == 4 * n + 6
+        forget(spark)
+    assert snapshot.logSegment().deltas().size() <= 5
+    check_anew(spark, table, snapshot)
+
+
+def test_after_many_commits_delta_lists_the_log(spark: SparkSession, example: Table) -> None:
+    before = delta_log(spark, example)
+    forget(spark)
+    for n in range(21):
+        spark.sql(f"ALTER TABLE {example} SET TBLPROPERTIES ('x' = '{n}')")
+    snapshot, has_looked = begin(spark, before)
+    assert has_looked
+    check_anew(spark, example, snapshot)
+
+
+def test_the_commit_of_another_process(
+    spark: SparkSession, stock: DriverProcess, example: Table
+) -> None:
+    for writer in range(3):
+        log = delta_log(spark, example)
+        assert stock.run(f"INSERT INTO {example} VALUES ({writer + 4}, 'z')").error is None
+        snapshot, has_looked = begin(spark, log)
+        assert not has_looked
+        check_anew(spark, example, snapshot)
+
+
+def test_a_commit_without_a_checksum(spark: SparkSession, example: Table) -> None:
+    """Only Delta can tell what a commit of another writer makes of the table."""
+    log = delta_log(spark, example)
+    (add,) = added(example, 1)
+    commit_by_hand(example, "DELETE", remove(add))
+    snapshot, has_looked = begin(spark, log)
+    assert has_looked
+    check_anew(spark, example, snapshot)
+
+
+def test_an_own_commit_whose_checksum_is_on_its_way(spark: SparkSession, example: Table) -> None:
+    log = delta_log(spark, example)
+    forget(spark)
+    spark.sql(f"INSERT INTO {example} VALUES (4, 'd')")
+    commit_file(example, 3).with_suffix(".crc").unlink()
+    snapshot, has_looked = begin(spark, log)
+    assert not has_looked
+    check_anew(spark, example, snapshot)
+
+
+def end_of_policy(spark: SparkSession, table: Table) -> None:
+    spark.sql(f"ALTER TABLE {table} UNSET TBLPROPERTIES ('interlock.policy')")
+
+
+def put_another_in_its_place(spark: SparkSession, table: Table) -> None:
+    """A table with the same number of versions is copied to where this one was."""
+    inserts = tuple(f"INSERT INTO {{t}} VALUES ({n}, 'o')" for n in (7, 8))
+    other = make_table(spark, table.path.with_name("other"), statements=inserts)
+    shutil.rmtree(table.path)
+    shutil.copytree(other.path, table.path)
+
+
+def take_away_the_last_version(_: SparkSession, table: Table) -> None:
+    for end in (".json", ".crc"):
+        commit_file(table, 2).with_suffix(end).unlink()
+
+
+def clean_up(spark: SparkSession, table: Table) -> None:
+    delta_log(spark, table).createCheckpointAtVersion(2)
+    for version in (0, 1):
+        commit_file(table, version).unlink()
+
+
+@pytest.mark.parametrize(
+    "happens", [end_of_policy, put_another_in_its_place, take_away_the_last_version, clean_up]
+)
+def test_a_log_that_is_not_what_it_was(
+    spark: SparkSession, table_path: Path, happens: Callable[[SparkSession, Table], None]
+) -> None:
+    table = make_table(spark, table_path)
+    log = delta_log(spark, table)
+    forget(spark)
+    happens(spark, table)
+    snapshot, has_looked = begin(spark, log)
+    assert has_looked == (happens is not end_of_policy)
+    check_anew(spark, table, snapshot)
+    assert begin(spark, delta_log(spark, table))[1] == (happens in {end_of_policy, clean_up})
