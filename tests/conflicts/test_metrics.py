@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import re
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from urllib.request import urlopen
@@ -11,7 +13,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from tests.kit.sessions import classic_session
-from tests.kit.support import make_table, sql_race
+from tests.kit.support import commit_file, confs, log_of, make_table, race, sql_race
 
 UI = {
     "spark.ui.enabled": "true",
@@ -32,6 +34,12 @@ def spark() -> Iterator[SparkSession]:
         yield session
 
 
+MS = r"([\d.]+) ms"
+PHASES = [
+    f"phases.{name}" for name in ("turn", "winners", "judge", "checksum", "store", "snapshot")
+]
+
+
 def page(spark: SparkSession, path: str) -> str:
     address = spark.sparkContext.uiWebUrl
     assert address is not None
@@ -46,10 +54,18 @@ def counts(spark: SparkSession) -> dict[str, int]:
     start = f"{spark.sparkContext.applicationId}.driver.interlock."
     return {
         name.removeprefix(start): metric["count"]
-        for kind in ("counters", "histograms")
+        for kind in ("counters", "histograms", "timers")
         for name, metric in found[kind].items()
         if name.startswith(start)
     }
+
+
+def commit_memory(spark: SparkSession) -> int:
+    gauges = json.loads(page(spark, "json"))["gauges"]
+    value: int = gauges[f"{spark.sparkContext.applicationId}.driver.interlock.commitMemory"][
+        "value"
+    ]
+    return value
 
 
 def test_commits_rebases_and_conflicts_are_counted(spark: SparkSession, table_path: Path) -> None:
@@ -72,6 +88,7 @@ def test_commits_rebases_and_conflicts_are_counted(spark: SparkSession, table_pa
         "commitMillis": 4,
         "attempts": 4,  # each is judged before it is written
         "judgeMillis": 3,
+        **dict.fromkeys(PHASES, 4),
         "rebases.AS_IS": 1,
         "conflicts.D7": 1,
         "conflicts.MetadataChanged": 1,
@@ -82,3 +99,38 @@ def test_commits_rebases_and_conflicts_are_counted(spark: SparkSession, table_pa
         assert line.endswith(f" {value}")
     (judged,) = (line for line in prometheus.splitlines() if "_interlock_judgeMillis_Count" in line)
     assert judged.endswith(f" {after['judgeMillis']}")
+
+
+def test_the_memory_of_commits_is_shown(spark: SparkSession, table_path: Path) -> None:
+    table = make_table(spark, table_path)
+    before = commit_memory(spark)
+    spark.sql(f"INSERT INTO {table} VALUES (10, 'i')")
+    lines = commit_file(table, 3).read_text(encoding="utf-8").splitlines()
+    assert commit_memory(spark) - before == sum(map(len, lines))
+
+
+def test_a_trace_tells_where_the_time_went(spark: SparkSession, table_path: Path) -> None:
+    table = make_table(spark, table_path)
+    insert = f"INSERT INTO {table} VALUES (10, 'i')"
+    compact = f"ALTER TABLE {table} COMPACT MINOR"
+    audit = "org.apache.spark.sql.delta.interlock.transaction.CommitAudit"
+    with log_of(spark, audit) as lines:
+        spark.sql(insert)
+        assert str(lines) == ""
+        with confs(spark, {"spark.interlock.trace": "true"}):
+            begun = time.monotonic()
+            assert all(job.ok for job in race(spark, insert, compact))
+            seconds = time.monotonic() - begun
+    pattern = (
+        rf"Version (\d) of (\S+) by (.*): read version 3, passed (\d) commits, "
+        rf"turn {MS}, winners {MS}, judge {MS}, checksum {MS}, store {MS}, snapshot {MS}"
+    )
+    first, second = (re.fullmatch(pattern, line) for line in str(lines).splitlines())
+    assert first is not None
+    assert second is not None
+    assert first.group(1, 2, 3, 4) == ("4", str(table), "WRITE", "0")
+    assert second.group(1, 2, 3, 4) == ("5", str(table), "COMPACT", "1")
+    for told in (first, second):
+        times = [float(time) for time in told.groups()[4:]]
+        assert 0 < times[-2] <= sum(times) <= 1000 * seconds  # the store takes some time
+    assert float(second.group(6)) > 0  # it has read a winner

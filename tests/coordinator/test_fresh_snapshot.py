@@ -12,6 +12,7 @@ from pyspark.sql import SparkSession
 
 from tests.kit.driver_process import DriverProcess
 from tests.kit.foreign import added, commit_by_hand, remove
+from tests.kit.snapshots import check_anew, delta_log, forget_logs, told
 from tests.kit.support import (
     Table,
     await_checkpoints,
@@ -29,51 +30,12 @@ GIVEN = "Creating a new snapshot v"
 INTERVAL = {"delta.checkpointInterval": "4"}
 
 
-def delta_log(spark: SparkSession, table: Table) -> Any:
-    jvm: Any = spark._jvm
-    return jvm.org.apache.spark.sql.delta.DeltaLog.forTable(spark._jsparkSession, str(table.path))
-
-
-def forget(spark: SparkSession) -> None:
-    """Have the next statements use other objects for the log, as another process does."""
-    jvm: Any = spark._jvm
-    jvm.org.apache.spark.sql.delta.DeltaLog.clearCache()
-
-
 def begin(spark: SparkSession, log: Any) -> tuple[Any, bool]:
     """Start a transaction; return its snapshot, and whether Delta looked for the newest one."""
     with log_of(spark, "org.apache.spark.sql.delta.DeltaLog", level="INFO") as written:
         transaction = log.startTransaction()
     text = str(written)
     return transaction.snapshot(), text.count(SNAPSHOT) > text.count(GIVEN)
-
-
-def told(snapshot: Any) -> dict[str, object]:
-    """Return all that a snapshot tells of the table."""
-    files = snapshot.allFiles().toJSON().collectAsList()
-    return {
-        "version": snapshot.version(),
-        "metadata": snapshot.metadata().json(),
-        "protocol": snapshot.protocol().json(),
-        "files": sorted(files),
-        "count": (snapshot.numOfFiles(), snapshot.sizeInBytes()),
-        "domains": sorted(snapshot.domainMetadata().mkString("\n").splitlines()),
-        "transactions": sorted(snapshot.setTransactions().mkString("\n").splitlines()),
-        "time": snapshot.timestamp(),
-    }
-
-
-def check_anew(spark: SparkSession, table: Table, snapshot: Any) -> None:
-    """Check that a snapshot is what Delta reads anew from the log."""
-    found = told(snapshot)
-    forget(spark)
-    assert found == told(delta_log(spark, table).update(False, _none(spark), _none(spark)))
-    assert found["version"] == latest_version(table)
-
-
-def _none(spark: SparkSession) -> Any:
-    jvm: Any = spark._jvm
-    return jvm.scala.Option.empty()
 
 
 CHANGES = (
@@ -113,14 +75,14 @@ def test_later_checkpoints_are_used(spark: SparkSession, table_path: Path) -> No
         snapshot, has_looked = begin(spark, before)
         assert not has_looked
         assert snapshot.version() == latest_version(table) == 4 * n + 6
-        forget(spark)
+        forget_logs(spark)
     assert snapshot.logSegment().deltas().size() <= 5
     check_anew(spark, table, snapshot)
 
 
 def test_after_many_commits_delta_lists_the_log(spark: SparkSession, example: Table) -> None:
     before = delta_log(spark, example)
-    forget(spark)
+    forget_logs(spark)
     for n in range(21):
         spark.sql(f"ALTER TABLE {example} SET TBLPROPERTIES ('x' = '{n}')")
     snapshot, has_looked = begin(spark, before)
@@ -151,7 +113,7 @@ def test_a_commit_without_a_checksum(spark: SparkSession, example: Table) -> Non
 
 def test_an_own_commit_whose_checksum_is_on_its_way(spark: SparkSession, example: Table) -> None:
     log = delta_log(spark, example)
-    forget(spark)
+    forget_logs(spark)
     spark.sql(f"INSERT INTO {example} VALUES (4, 'd')")
     commit_file(example, 3).with_suffix(".crc").unlink()
     snapshot, has_looked = begin(spark, log)
@@ -190,7 +152,7 @@ def test_a_log_that_is_not_what_it_was(
 ) -> None:
     table = make_table(spark, table_path)
     log = delta_log(spark, table)
-    forget(spark)
+    forget_logs(spark)
     happens(spark, table)
     snapshot, has_looked = begin(spark, log)
     assert has_looked == (happens is not end_of_policy)

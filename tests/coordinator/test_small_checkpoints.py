@@ -12,6 +12,7 @@ import pyarrow.parquet
 import pytest
 from pyspark.sql import SparkSession
 
+from tests.kit.snapshots import delta_log, forget_logs
 from tests.kit.support import (
     Table,
     await_checkpoints,
@@ -68,11 +69,6 @@ def check_content(spark: SparkSession, table: Table, version: int) -> list[str]:
     return rows
 
 
-def delta_log(spark: SparkSession, table: Table) -> Any:
-    jvm: Any = spark._jvm
-    return jvm.org.apache.spark.sql.delta.DeltaLog.forTable(spark._jsparkSession, str(table.path))
-
-
 def last_checkpoint(table: Table) -> dict[str, Any]:
     named: dict[str, Any] = json.loads((table.path / "_delta_log/_last_checkpoint").read_text())
     return named
@@ -81,8 +77,7 @@ def last_checkpoint(table: Table) -> dict[str, Any]:
 def of_delta(spark: SparkSession, table: Table, version: int) -> Path:
     """Let Delta write the checkpoint of a version, beside the one that is there."""
     own = checkpoint(table, version).rename(table.path.with_name(f"own-{version}"))
-    jvm: Any = spark._jvm
-    jvm.org.apache.spark.sql.delta.DeltaLog.clearCache()
+    forget_logs(spark)
     delta_log(spark, table).createCheckpointAtVersion(version)
     theirs = checkpoint(table, version).rename(table.path.with_name(f"delta-{version}"))
     own.rename(checkpoint(table, version))

@@ -20,6 +20,7 @@ from tests.kit.histories.run import Ended
 from tests.kit.histories.templates import Start, Template
 from tests.kit.histories.times import check_time_versions
 from tests.kit.log_replay import check_log
+from tests.kit.snapshots import check_next_snapshot
 from tests.kit.support import Table, deltalake_rows
 
 ALTER_TABLE = "ALTER TABLE"
@@ -48,6 +49,7 @@ def check(
     if history.template.changes:
         _check_changes(spark, history.template, table, start, expected)
     _check_leftovers(spark, history, table, expected)
+    check_next_snapshot(spark, table)
     return expected
 
 

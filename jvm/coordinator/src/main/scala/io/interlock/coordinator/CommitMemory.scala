@@ -34,6 +34,9 @@ final private[coordinator] class CommitMemory(most: Long) {
     tooMany.foreach(old => Option(old.owner.get).foreach(_.drop(old.version)))
   }
 
+  /** How many characters are kept, or were until their queue has forgotten them. */
+  def characters: Long = synchronized(size)
+
   @tailrec private def surplus(found: List[Kept]): List[Kept] =
     if (size <= most) found
     else {

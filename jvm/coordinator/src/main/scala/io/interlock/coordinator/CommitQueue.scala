@@ -276,6 +276,9 @@ final class CommitQueue private[coordinator] (
 
 object CommitQueue {
 
+  /** How many characters of commits the queues of this process keep. */
+  def charactersKept: Long = CommitMemory.ofProcess.characters
+
   /** How often the thread that is first in line asks whether its process has the turn. */
   private val AskNanos = 2.millis.toNanos
 

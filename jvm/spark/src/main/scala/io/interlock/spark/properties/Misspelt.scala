@@ -24,6 +24,7 @@ object Misspelt extends (LogicalPlan => Unit) with Logging {
       Handshake.WheelVersionConf,
       CoordinatorSettings.MaxAttemptsConf,
       UiSettings.RetainedVerdictsConf,
+      TraceSettings.Conf,
       RerunSettings.MaxRunsConf
     ) ++ CompactionSettings.confKeys ++ JudgingSettings.confKeys
 

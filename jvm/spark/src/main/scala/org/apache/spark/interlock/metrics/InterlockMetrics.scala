@@ -1,6 +1,9 @@
 package org.apache.spark.interlock.metrics
 
-import com.codahale.metrics.{Counter, Histogram, MetricRegistry}
+import java.util.concurrent.TimeUnit
+
+import com.codahale.metrics.{Counter, Gauge, Histogram, MetricRegistry}
+import io.interlock.coordinator.CommitQueue
 import org.apache.spark.SparkEnv
 import org.apache.spark.metrics.MetricsSystem
 import org.apache.spark.metrics.source.Source
@@ -12,8 +15,10 @@ import org.apache.spark.metrics.source.Source
   *   - `rebases.<verdict>`: winners that a commit passed
   *   - `conflicts.<rule>`: rejected commits by the policy's cell, or by the error's kind where Delta
   *     decides; what is no letter and no digit is an underscore
+  *   - `phases.<phase>`: timers of the parts of a commit that was made, all its attempts together
   *   - `commitMillis`, `judgeMillis`: histograms of a commit's time, and of that in judging and
   *     rebasing
+  *   - `commitMemory`: gauge of the characters of commits that are kept for judging others
   *
   * It is below `org.apache.spark` because Spark's `Source` is private to that package.
   */
@@ -25,6 +30,9 @@ object InterlockMetrics extends Source {
   val attempts: Counter = metricRegistry.counter("attempts")
   private val commitMillis = metricRegistry.histogram("commitMillis")
   val judgeMillis: Histogram = metricRegistry.histogram("judgeMillis")
+
+  private val commitMemory: Gauge[Long] = () => CommitQueue.charactersKept
+  metricRegistry.register("commitMemory", commitMemory): Unit
 
   private var registeredWith: Option[MetricsSystem] = None
 
@@ -38,10 +46,15 @@ object InterlockMetrics extends Source {
 
   /** @param verdicts
     *   the verdicts by which the commit passed winners
+    * @param phases
+    *   the parts of its time, in nanoseconds
     */
-  def committed(millis: Long, verdicts: Seq[String]): Unit = {
+  def committed(millis: Long, verdicts: Seq[String], phases: Seq[(String, Long)]): Unit = {
     commits.inc()
     commitMillis.update(millis)
+    phases.foreach { case (phase, nanos) =>
+      metricRegistry.timer(s"phases.$phase").update(nanos, TimeUnit.NANOSECONDS)
+    }
     verdicts.foreach(verdict => metricRegistry.counter(s"rebases.$verdict").inc())
   }
 

@@ -2,9 +2,11 @@ package org.apache.spark.sql.delta.interlock.log
 
 import java.nio.file.attribute.BasicFileAttributes
 import java.nio.file.{Files, NoSuchFileException, Paths}
+import java.util.Locale
 
 import scala.util.control.NonFatal
 
+import com.google.common.cache.CacheBuilder
 import io.interlock.spark.properties.TableProperties
 import org.apache.hadoop.fs.{FileStatus, Path}
 import org.apache.spark.internal.Logging
@@ -18,7 +20,7 @@ import org.apache.spark.sql.delta.{
   VersionChecksum
 }
 
-/** The newest snapshot of a table with a policy on a local disk, made without listing the log.
+/** The newest snapshot of a table with a policy on a disk of this machine, made without listing the log.
   *
   * Delta lists the log before each transaction, under a lock of the table. If it finds a commit
   * whose `.crc` is not there yet, it replays the log by a Spark job, and all other statements on
@@ -29,6 +31,26 @@ private[interlock] object FreshSnapshot extends Logging {
 
   /** How many commits may be added without listing the log. */
   private val MostAdded = 20
+
+  /** Types of disks that only one machine has. A network disk may say for some seconds that a file
+    * of another machine is not there, and lists it.
+    */
+  private val OwnDisks = Set(
+    "apfs",
+    "btrfs",
+    "ext2",
+    "ext3",
+    "ext4",
+    "f2fs",
+    "hfs",
+    "ntfs",
+    "overlay",
+    "tmpfs",
+    "xfs",
+    "zfs"
+  )
+  private val onOwnDisk =
+    CacheBuilder.newBuilder().maximumSize(10000).build[Path, java.lang.Boolean]()
 
   /** None if Delta has to find it. */
   def of(log: DeltaLog, table: Option[CatalogTable]): Option[Snapshot] =
@@ -72,10 +94,15 @@ private[interlock] object FreshSnapshot extends Logging {
     )
 
   private def isFollowed(last: Snapshot) =
-    last.version >= 0 && last.path.toUri.getScheme == "file" &&
+    last.version >= 0 && isOnOwnDisk(last.path) &&
       TableProperties.coordinatorOf(last.metadata.configuration).nonEmpty &&
       last.tableCommitCoordinatorClientOpt.isEmpty && !last.isCatalogOwned &&
       last.logSegment.deltas.lastOption.exists(_.getPath == commitFile(last.deltaLog, last.version))
+
+  private def isOnOwnDisk(log: Path): Boolean = log.toUri.getScheme == "file" && onOwnDisk.get(
+    log,
+    () => OwnDisks(Files.getFileStore(Paths.get(log.toUri)).`type`.toLowerCase(Locale.ROOT))
+  )
 
   private def isThere(file: FileStatus) = status(file.getPath).exists(now =>
     now.getLen == file.getLen && now.getModificationTime == file.getModificationTime

@@ -7,9 +7,10 @@ import scala.util.Try
 
 import io.interlock.rules.Policy
 import io.interlock.spark.audit._
-import io.interlock.spark.properties.SessionPolicies
+import io.interlock.spark.properties.{SessionPolicies, TraceSettings}
 import org.apache.spark.interlock.metrics.InterlockMetrics
 import org.apache.spark.interlock.ui.CommitEvents
+import org.apache.spark.internal.Logging
 import org.apache.spark.sql.delta.DeltaOperations.Operation
 import org.apache.spark.sql.delta._
 import org.apache.spark.sql.delta.actions.CommitInfo
@@ -21,7 +22,7 @@ import org.apache.spark.sql.delta.interlock.judging.PassedWinner
 final private[transaction] class CommitAudit(
     transaction: OpenTransaction,
     winners: WinnerReader
-) {
+) extends Logging {
   private var judgedAgainst: Option[WinningCommitSummary] = None
   private var sentInfo: Option[CommitInfo] = None
   private var passedVerdicts: Seq[String] = Nil
@@ -44,7 +45,7 @@ final private[transaction] class CommitAudit(
     judgedAgainst = None
     val start = System.nanoTime()
     val (resolved, passed) =
-      try judge
+      try transaction.times.in(TimedPhase.Judge)(judge)
       finally InterlockMetrics.judgeMillis.update(millisSince(start))
     judgedAgainst = None
     if (passed.isEmpty) resolved
@@ -60,7 +61,13 @@ final private[transaction] class CommitAudit(
 
   /** To be called when it has made a version. */
   def committed(version: Long): Unit = {
-    InterlockMetrics.committed(millisSince(transaction.txnStartTimeNs), passedVerdicts)
+    val phases = transaction.times.all
+    InterlockMetrics.committed(millisSince(transaction.txnStartTimeNs), passedVerdicts, phases)
+    if (TraceSettings.isOn(transaction.session.conf.getOption(_))) logWarning(
+      s"Version $version of ${transaction.table.name} by ${sentInfo.fold("")(_.operation)}: " +
+        s"read version ${transaction.snapshot.version}, passed ${passedVerdicts.size} commits, " +
+        phases.map { case (phase, nanos) => f"$phase ${nanos / 1e6}%.1f ms" }.mkString(", ")
+    )
     show(sentInfo.flatMap(Rebased.of(version, _, Instant.now)))
   }
 

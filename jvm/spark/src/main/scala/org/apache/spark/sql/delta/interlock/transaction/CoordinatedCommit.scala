@@ -18,6 +18,7 @@ final private[transaction] class CoordinatedCommit(
     val queue: CommitQueue
 ) {
   private val table = transaction.table
+  private val times = transaction.times
   private var hasChecksum = false
 
   /** Writes the checksum of the attempt, once. If the store reports when the commit becomes
@@ -59,13 +60,14 @@ final private[transaction] class CoordinatedCommit(
     if (queue.isTaken(version))
       throw new CommitFailedException(true, true, s"Version $version is taken.")
     // It has the turn, so the checksum of the commit before it is in memory already.
-    val checksum =
+    val checksum = times.in(TimedPhase.Checksum) {
       Checksums.derive(queue, version, generation)(_.fold(derived)(over(_, version, info)))
+    }
     checksumFile = checksum.fold[Checksums.Prepared](Checksums.NoChecksum)(
-      Checksums.prepare(transaction.session, table.log, version, _)
+      times.in(TimedPhase.Checksum)(Checksums.prepare(transaction.session, table.log, version, _))
     )
     val (commit, committed) =
-      try send
+      try times.in(TimedPhase.Store)(send)
       catch {
         case failed: Throwable =>
           checksumFile.discard()
@@ -73,16 +75,16 @@ final private[transaction] class CoordinatedCommit(
       }
     transaction.preCommitLogSegment = arrived(transaction.preCommitLogSegment)
     hasChecksum = checksum.nonEmpty
-    checksumFile.write()
+    times.in(TimedPhase.Checksum)(checksumFile.write())
     checksum.foreach { made =>
       Checksums.remember(commit.getFileStatus, made)
-      FreshSnapshot.add(
+      times.in(TimedPhase.Snapshot)(FreshSnapshot.add(
         table.log,
         table.catalogTable,
         transaction.preCommitLogSegment,
         commit.getFileStatus,
         made
-      )
+      ))
     }
     (checksum, commit, committed)
   }

@@ -44,7 +44,7 @@ final private[transaction] class JudgedCommit(
       takeUp(soFar.getOrElse(unjudged))
       startOverIfLost(version)
       yielding.toOthers(soFar.get.info)
-      takeTurn(gate, level)
+      transaction.times.in(TimedPhase.Turn)(takeTurn(gate, level))
       val made =
         try {
           if (soFar.exists(isLost)) {
@@ -121,7 +121,7 @@ final private[transaction] class JudgedCommit(
       expect(new MissedCommits(table.log, view.commits), files)
       files
     } else {
-      val files = list
+      val files = transaction.times.in(TimedPhase.Winners)(list)
       if (files.isEmpty) {
         // No commit has the version: the log ends before the commits that the queue knows.
         queue.startOver()

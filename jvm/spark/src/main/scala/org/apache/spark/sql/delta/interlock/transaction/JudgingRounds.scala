@@ -58,7 +58,7 @@ final private[transaction] class JudgingRounds(
     if (metadata.isEmpty) metadata = Some(info.metadata)
     try
       files.foldLeft((info, Vector.empty[PassedWinner])) { case ((before, passed), file) =>
-        val winner = winners.read(file)
+        val winner = transaction.times.in(TimedPhase.Winners)(winners.read(file))
         refuseIfVacuumed(winner, before)
         landed(winner, first, before).map(_ -> passed).getOrElse {
           lookAgain(winner, before, level)

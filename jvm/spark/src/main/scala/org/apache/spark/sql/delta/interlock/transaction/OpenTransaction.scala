@@ -43,6 +43,7 @@ abstract private[transaction] class OpenTransaction(
   }
 
   private[transaction] def session: SparkSession = spark
+  private[transaction] val times = new CommitTimes
 
   private[transaction] def isMade: Boolean = state == Made
 

@@ -1,0 +1,55 @@
+package org.apache.spark.sql.delta.interlock.transaction
+
+import scala.collection.mutable
+
+/** A part of the time that a commit takes. */
+sealed abstract private[transaction] class TimedPhase(val name: String)
+
+private[transaction] object TimedPhase {
+
+  /** Waiting for claims of other jobs, for the commits before it in this process, and for the turn
+    * of this process.
+    */
+  case object Turn extends TimedPhase("turn")
+
+  /** Finding and reading the commits that it is judged against. */
+  case object Winners extends TimedPhase("winners")
+
+  /** Judging it against them, and rebasing it. */
+  case object Judge extends TimedPhase("judge")
+
+  /** Deriving the `.crc` and writing it. */
+  case object Checksum extends TimedPhase("checksum")
+
+  /** From the finished actions until the store has told what became of the commit. */
+  case object Store extends TimedPhase("store")
+
+  /** Making the snapshot after the commit. */
+  case object Snapshot extends TimedPhase("snapshot")
+
+  val all: Seq[TimedPhase] = Seq(Turn, Winners, Judge, Checksum, Store, Snapshot)
+}
+
+/** How long a commit has been in each phase, all its attempts together. The thread that commits
+  * uses it alone.
+  */
+final private[transaction] class CommitTimes {
+  private val nanos = mutable.Map.empty[TimedPhase, Long].withDefaultValue(0L)
+  private var inner = 0L
+
+  /** Runs a part of the commit. What it runs in another phase counts for that phase alone. */
+  def in[A](phase: TimedPhase)(work: => A): A = {
+    val innerBefore = inner
+    inner = 0
+    val start = System.nanoTime()
+    try work
+    finally {
+      val all = System.nanoTime() - start
+      nanos(phase) += all - inner
+      inner = innerBefore + all
+    }
+  }
+
+  /** The phases in their usual order, in nanoseconds. */
+  def all: Seq[(String, Long)] = TimedPhase.all.map(phase => phase.name -> nanos(phase))
+}

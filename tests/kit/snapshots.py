@@ -1,0 +1,50 @@
+"""Delta's snapshots of a table, as transactions get them and as they are read anew."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from pyspark.sql import SparkSession
+
+from tests.kit.support import Table, latest_version
+
+
+def delta_log(spark: SparkSession, table: Table) -> Any:
+    """Return Delta's object for the table's log, the same until all are forgotten."""
+    jvm: Any = spark._jvm
+    return jvm.org.apache.spark.sql.delta.DeltaLog.forTable(spark._jsparkSession, str(table.path))
+
+
+def forget_logs(spark: SparkSession) -> None:
+    """Have the next statements use other objects for the log, as another process does."""
+    jvm: Any = spark._jvm
+    jvm.org.apache.spark.sql.delta.DeltaLog.clearCache()
+
+
+def check_next_snapshot(spark: SparkSession, table: Table) -> None:
+    """Check that a transaction now starts from what Delta reads anew from the log."""
+    check_anew(spark, table, delta_log(spark, table).startTransaction().snapshot())
+
+
+def check_anew(spark: SparkSession, table: Table, snapshot: Any) -> None:
+    """Check that a snapshot is what Delta reads anew from the log."""
+    jvm: Any = spark._jvm
+    nothing = jvm.scala.Option.empty()
+    found = told(snapshot)
+    forget_logs(spark)
+    assert found == told(delta_log(spark, table).update(False, nothing, nothing))
+    assert found["version"] == latest_version(table)
+
+
+def told(snapshot: Any) -> dict[str, object]:
+    """Return all that a snapshot tells of the table."""
+    return {
+        "version": snapshot.version(),
+        "metadata": snapshot.metadata().json(),
+        "protocol": snapshot.protocol().json(),
+        "files": sorted(snapshot.allFiles().toJSON().collectAsList()),
+        "count": (snapshot.numOfFiles(), snapshot.sizeInBytes()),
+        "domains": sorted(snapshot.domainMetadata().mkString("\n").splitlines()),
+        "transactions": sorted(snapshot.setTransactions().mkString("\n").splitlines()),
+        "time": snapshot.timestamp(),
+    }
