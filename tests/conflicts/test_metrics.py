@@ -105,8 +105,8 @@ def test_the_memory_of_commits_is_shown(spark: SparkSession, table_path: Path) -
     table = make_table(spark, table_path)
     before = commit_memory(spark)
     spark.sql(f"INSERT INTO {table} VALUES (10, 'i')")
-    lines = commit_file(table, 3).read_text(encoding="utf-8").splitlines()
-    assert commit_memory(spark) - before == sum(map(len, lines))
+    size = commit_file(table, 3).stat().st_size
+    assert 0.9 * size < commit_memory(spark) - before <= size
 
 
 def test_a_trace_tells_where_the_time_went(spark: SparkSession, table_path: Path) -> None:
@@ -129,7 +129,7 @@ def test_a_trace_tells_where_the_time_went(spark: SparkSession, table_path: Path
     assert first is not None
     assert second is not None
     assert first.group(1, 2, 3, 4) == ("4", str(table), "WRITE", "0")
-    assert second.group(1, 2, 3, 4) == ("5", str(table), "COMPACT", "1")
+    assert second.group(1, 2, 3, 4) == ("5", str(table), "COMPACT MINOR", "1")
     for told in (first, second):
         times = [float(time) for time in told.groups()[4:]]
         assert 0 < times[-2] <= sum(times) <= 1000 * seconds  # the store takes some time
