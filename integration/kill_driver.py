@@ -19,6 +19,7 @@ def prepare(spark: SparkSession, pid_file: str) -> None:
     faults = compiled(spark, "Faults")
     spark.conf.set("fs.file.impl", "integration.Faults$Local")
     spark.conf.set("fs.file.impl.disable.cache", "true")
+    spark._jsc.hadoopConfiguration().set("fs.s3a.impl", "integration.Faults$S3")
     jvm.io.interlock.coordinator.CommitPhases.observe(faults.phases())
     pid = jvm.java.lang.ProcessHandle.current().pid()
     Path(pid_file).write_text(str(pid), encoding="utf-8")

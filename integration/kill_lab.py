@@ -13,10 +13,9 @@ from integration.database import Database, opened
 from integration.kill_cells import Cell, Fault, Point
 from integration.kill_run import Outcome, Run, call
 from integration.small_disk import small_disk
-from integration.stores import FILE_SYSTEM, Store
+from integration.stores import FILE_SYSTEM, ON_S3, Store
 from integration.writers import order
 from tests.kit.driver_process import DriverProcess
-from tests.kit.support import Table
 
 VICTIM = "victim"
 
@@ -91,7 +90,7 @@ class Lab:
             folder.mkdir()
             if cell.fault is Fault.DISK_FULL:
                 stack.enter_context(small_disk(folder))
-            table = Table(folder / "table")
+            table = self.store.table(folder / "table")
             shutil.copytree(self._base(cell.point), table.path)
             return Run(self.processes, self.database, cell, table).outcome()
 
@@ -102,13 +101,14 @@ class Lab:
         due = {"delta.checkpointInterval": interval} if point.checkpoint else {}
         more = {"interlock.policy": point.policy, **point.properties, **due}
         path = self.folder / "-".join(more.values())
+        table = self.store.table(path)
         if not path.exists():
             for statement in (
-                self.store.create(Table(path), more=more),
-                f"INSERT INTO {Table(path)} VALUES (1), (2)",
-                f"INSERT INTO {Table(path)} VALUES (3)",
-                f"INSERT INTO {Table(path)} VALUES (4)",
-                f"DELETE FROM {Table(path)} WHERE id = 4",
+                self.store.create(table, more=more),
+                f"INSERT INTO {table} VALUES (1), (2)",
+                f"INSERT INTO {table} VALUES (3)",
+                f"INSERT INTO {table} VALUES (4)",
+                f"DELETE FROM {table} WHERE id = 4",
             ):
                 answer = self.processes.other.run(statement)
                 assert answer.error is None, answer.message
@@ -119,15 +119,28 @@ class Lab:
 
 @contextmanager
 def labs(name: str, folder: Path) -> Iterator[dict[str, Lab]]:
-    """Start all that the cells of a store need, which those of the file system can share."""
+    """Start all that the cells of a store need; those of simpler stores can share it."""
     with opened(name, folder / "database") as (store, database):
         processes = Processes(store, folder, database)
         try:
             made = {}
-            for each, bound_to in ((FILE_SYSTEM, None), (store, database)):
-                tables = folder / each.name
+            for each, bound_to in _with_simpler(store, database):
+                tables = (each.bucket or folder) / each.name
                 tables.mkdir(exist_ok=True)
                 made[each.name] = Lab(each, tables, processes, bound_to)
             yield made
         finally:
             processes.close()
+
+
+def _with_simpler(
+    store: Store, database: Database | None
+) -> Iterator[tuple[Store, Database | None]]:
+    """Yield a store, and those that need less than it."""
+    local: list[tuple[Store, Database | None]] = [(FILE_SYSTEM, None)]
+    if database is not None:
+        local.append((database.store(store.name.removesuffix(ON_S3)), database))
+    yield from local
+    if store.bucket is not None:
+        for each, bound_to in local:
+            yield each.on_s3(store.bucket), bound_to

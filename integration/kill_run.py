@@ -97,7 +97,7 @@ class Run:
             self._insert(DUMPED)
         if self._fault in CLOCK_FAULTS:
             hours = 1 if self._fault is Fault.AHEAD else -1
-            order(victim, call("shift_clock", str(self._table.path), hours))
+            order(victim, call("shift_clock", self._table.location, hours))
             if self._bound_to is not None:
                 self._database.shift_times(self._table, hours)
         self._before = max(versions(self._table))
@@ -115,7 +115,7 @@ class Run:
             Fault.CLOSE: (point.close, "io"),
             Fault.DISK_FULL: (point.writes, "hold"),
         }.get(self._fault, (point.hold, "hold"))
-        self._arm = call("arm", at, action, str(self._table.path), str(self._marker))
+        self._arm = call("arm", at, action, self._table.location, str(self._marker))
         if self._fault is Fault.CUT:
             proxy = self._database.proxy
             (proxy.cut_behind if point.name == "K4" else proxy.lose_reply)(*COMMIT)

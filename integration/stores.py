@@ -2,7 +2,16 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from types import MappingProxyType
+
+from tests.kit.s3 import BucketTable
+from tests.kit.support import Table
+
+ON_S3 = " on s3"
+"""Ends the name of a store whose tables are on S3."""
 
 REQUIRED = {"delta.enableRowTracking": "true", "delta.enableInCommitTimestamps": "true"}
 
@@ -17,6 +26,7 @@ class Store:
         properties: of the tables
         settings: of the sessions
         database: whether tables are bound to one
+        bucket: the folder of all objects, for tables on S3; None for tables on a local disk
 
     """
 
@@ -25,6 +35,16 @@ class Store:
     properties: dict[str, str] = field(default_factory=dict)
     settings: dict[str, str] = field(default_factory=dict)
     database: bool = False
+    bucket: Path | None = None
+
+    def table(self, path: Path) -> Table:
+        """Return the table whose files are in a folder, which on S3 is one of the bucket."""
+        return Table(path) if self.bucket is None else BucketTable(path, self.bucket)
+
+    def on_s3(self, bucket: Path, settings: Mapping[str, str] = MappingProxyType({})) -> Store:
+        """Return the same for tables in a bucket, which sessions reach by `settings`."""
+        both = {**self.settings, **settings}
+        return replace(self, name=self.name + ON_S3, settings=both, bucket=bucket)
 
     def create(self, table: object, *, more: dict[str, str] | None = None) -> str:
         """Return the statement that creates `table` with one column, `id`."""

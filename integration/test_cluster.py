@@ -10,11 +10,12 @@ from interlock.demo.flights import Landing, Year
 from interlock.demo.jobs import DemoJob
 from interlock.demo.replay import Replay
 from interlock.demo.schedule import schedule
-from interlock.demo.warehouse import Table
+from interlock.demo.warehouse import creation
 
 from integration.cluster import Cluster, standalone_cluster
 from integration.demo_process import deltalake_totals, jobs_of, run_demo
 from tests.kit.driver_process import Answer, DriverProcess, driver_processes
+from tests.kit.support import Table, commit_info, latest_version
 
 SETTINGS = {
     "spark.driver.host": "127.0.0.1",
@@ -41,7 +42,7 @@ def test_two_drivers_write_one_table(cluster: Cluster, tmp_path: Path) -> None:
 
     one_core_each = {**SETTINGS, "spark.master": cluster.master, "spark.cores.max": "1"}
     with driver_processes(tmp_path, "interlock", "interlock", settings=one_core_each) as drivers:
-        created = drivers[0].run(table.creation("maxcompute_delta", loaded))
+        created = drivers[0].run(creation(str(table), "maxcompute_delta", loaded))
         assert created.error is None, created.message
 
         def race(earlier: str, later: str) -> Answer:
@@ -64,7 +65,7 @@ def test_two_drivers_write_one_table(cluster: Cluster, tmp_path: Path) -> None:
         assert tags(table)["interlock.rules"] == "D17"
 
     assert all(cluster.executors)
-    assert table.version == 7
+    assert latest_version(table) == 7
     assert list(deltalake_totals(table.path).differences(replay.totals)) == []
 
 
@@ -73,8 +74,8 @@ def run_pair(
 ) -> Answer:
     """Run two jobs from one version of the table; returns how the later ended."""
     first, second = drivers
-    second.hold(later.sql(table.sql))
-    done = first.run(earlier.sql(table.sql))
+    second.hold(later.sql(str(table)))
+    done = first.run(earlier.sql(str(table)))
     assert done.error is None, done.message
     ended = second.open()
     replay.round([earlier, later] if ended.error is None else [earlier])
@@ -83,7 +84,7 @@ def run_pair(
 
 def tags(table: Table) -> dict[str, str]:
     """Return the tags of the latest commit that say what came of it."""
-    found: dict[str, str] = table.commit_info(table.version)["tags"]
+    found: dict[str, str] = commit_info(table, latest_version(table))["tags"]
     return {
         key: value
         for key, value in found.items()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 import signal
+import subprocess
 import sys
 import threading
 import time
@@ -28,6 +29,8 @@ from interlock.demo.jobs import (
 from interlock.demo.replay import Replay
 
 from integration.demo_process import PATIENCE_SECONDS, deltalake_totals, demo, jobs_of, run_demo
+from tests.kit import s3
+from tests.kit.tree import ROOT
 
 RUNS = ("stock", "row_level", "maxcompute_delta", "maxcompute_transactional")
 
@@ -67,6 +70,27 @@ def test_the_demo_tells_the_policies_apart(tmp_path: Path) -> None:
     assert max(map(len, done.stdout.splitlines())) <= 120
     told = re.findall(r"the table holds ([\d,]+) rows", done.stdout)
     assert told == [f"{deltalake_totals(kept / run).rows:,}" for run in RUNS]
+
+
+def test_on_s3_the_same_jobs_succeed(tmp_path: Path) -> None:
+    page = tmp_path / "page.html"
+    done = run_demo(
+        *("--days", "1", "--rounds", "4", "--runs", "row_level", "--timeline", str(page)),
+        module="tools.demo_on_s3",
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    jobs = jobs_of(done.stdout)
+    assert [end[2] for ends in jobs.values() for end in ends] == ["ok", "ok"]
+    assert jobs["INSERT INTO Oct (late)"][0][-1] == "BY_ROWS"
+    assert "the table holds 10,662 rows" in done.stdout
+    assert f"Timeline of s3a://{s3.BUCKET}/row_level" in page.read_text(encoding="utf-8")
+
+
+def test_a_store_that_the_demo_does_not_know_is_refused() -> None:
+    make = ["make", "--dry-run", "demo", "STORE=tape"]
+    done = subprocess.run(make, cwd=ROOT, capture_output=True, text=True, check=False)
+    assert done.returncode == 2
+    assert "STORE=tape is none of disk s3." in done.stderr
 
 
 def test_ctrl_c_ends_it_with_the_table_of_what_was_run() -> None:

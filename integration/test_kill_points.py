@@ -13,7 +13,7 @@ import pytest
 from integration.kill_cells import Fault, cell, cells
 from integration.kill_lab import labs
 from integration.kill_points import run, table
-from integration.stores import FILE_SYSTEM, STORES
+from integration.stores import FILE_SYSTEM, ON_S3, STORES
 
 NEWEST = STORES[-1]
 SOME = (
@@ -21,12 +21,14 @@ SOME = (
     (FILE_SYSTEM.name, "K2", Fault.DISK_FULL),
     (NEWEST, "K6", Fault.RESTART),
     (NEWEST, "K5", Fault.KILL),
+    (FILE_SYSTEM.name + ON_S3, "K7", Fault.KILL),
+    (NEWEST + ON_S3, "K5", Fault.KILL),
 )
 
 
 def test_some_pairs(tmp_path: Path) -> None:
     said: dict[str, str] = {}
-    with labs(NEWEST, tmp_path) as started:
+    with labs(NEWEST + ON_S3, tmp_path) as started:
         for name, point, fault in SOME:
             told = run(started[name], [cell(point, fault)])
             said |= {f"{name}: {which}": text for which, text in told.items()}
@@ -35,7 +37,7 @@ def test_some_pairs(tmp_path: Path) -> None:
 
 
 @pytest.mark.soak
-@pytest.mark.parametrize("store", STORES)
+@pytest.mark.parametrize("store", [*STORES, *(name + ON_S3 for name in STORES)])
 def test_all_pairs(store: str, tmp_path: Path) -> None:
     seed = random.randrange(10**6)
     print(f"python -m integration.kill_points --store '{store}' --seed {seed}")

@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import threading
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -20,6 +20,7 @@ import pyarrow.parquet
 from pyspark.sql import SparkSession
 
 from integration.compiled import compiled
+from tests.kit import s3
 from tests.kit.driver_process import DriverProcess
 from tests.kit.support import Table
 
@@ -31,7 +32,9 @@ class Writer:
     """One thread's work: the ids `first`, `first + 1`, ... one commit each.
 
     Attributes:
-        how: "insert" runs a statement of SQL for each; "commit" commits a file that is there
+        table: its folder or URL
+        how: "insert" runs a statement of SQL for each; "commit" commits a file that is there;
+            "deltalake" writes them with delta-rs, to a bucket at `s3.DELTALAKE_ENDPOINT`
         lines: the file for its answers; `{}` is the last
         seconds: after which it begins no more
 
@@ -60,7 +63,7 @@ def plan(table: Table, folder: Path, *, writers: int, commits: int, how: str) ->
     if how == "commit":
         make_files(table, range(writers * commits))
     return [
-        Writer(str(table.path), n * commits, commits, how, str(folder / f"writer-{n}"))
+        Writer(table.location, n * commits, commits, how, str(folder / f"writer-{n}"))
         for n in range(writers)
     ]
 
@@ -123,7 +126,9 @@ def delta_log(spark: SparkSession, path: str) -> Any:
 
 def _write(spark: SparkSession, writer: Writer) -> None:
     try:
-        (_insert if writer.how == "insert" else _commit)(spark, writer)
+        {"insert": _insert, "commit": _commit, "deltalake": _write_with_deltalake}[writer.how](
+            spark, writer
+        )
     except Exception as error:
         failed = json.dumps(asdict(Answer(-1, 0.0, error=str(error))))
         Path(writer.lines).write_text(f"{failed}\n{{}}\n", encoding="utf-8")
@@ -139,6 +144,26 @@ def _commit(spark: SparkSession, writer: Writer) -> None:
 
 
 def _insert(spark: SparkSession, writer: Writer) -> None:
+    _each(
+        writer,
+        lambda identifier: spark.sql(f"INSERT INTO delta.`{writer.table}` VALUES ({identifier})"),
+    )
+
+
+def _write_with_deltalake(spark: SparkSession, writer: Writer) -> None:
+    from deltalake import write_deltalake
+
+    options = s3.deltalake_options(str(spark.conf.get(s3.DELTALAKE_ENDPOINT)))
+
+    def write(identifier: int) -> None:
+        row = pyarrow.table({"id": pyarrow.array([identifier], pyarrow.int64())})
+        write_deltalake(writer.table, row, mode="append", storage_options=options)
+
+    _each(writer, write)
+
+
+def _each(writer: Writer, commit: Callable[[int], object]) -> None:
+    """Commit one id after the other, and write down what became of each."""
     end = time.perf_counter() + writer.seconds
     with Path(writer.lines).open("w", encoding="utf-8") as lines:
         for identifier in range(writer.first, writer.first + writer.commits):
@@ -146,7 +171,7 @@ def _insert(spark: SparkSession, writer: Writer) -> None:
             if begun > end:
                 break
             try:
-                spark.sql(f"INSERT INTO delta.`{writer.table}` VALUES ({identifier})")
+                commit(identifier)
             except Exception as raised:
                 error = f"{type(raised).__name__}: {raised}"
             answer = Answer(identifier, time.perf_counter() - begun, error=error)

@@ -5,9 +5,13 @@ import io.interlock.coordinator.CommitPhaseObserver;
 import java.io.FilterOutputStream;
 import java.io.IOException;
 import java.io.OutputStream;
+import java.net.URI;
 import java.nio.file.Files;
 import java.nio.file.Paths;
+import org.apache.hadoop.conf.Configuration;
 import org.apache.hadoop.fs.FSDataOutputStream;
+import org.apache.hadoop.fs.FileSystem;
+import org.apache.hadoop.fs.FilterFileSystem;
 import org.apache.hadoop.fs.LocalFileSystem;
 import org.apache.hadoop.fs.Path;
 import org.apache.hadoop.fs.permission.FsPermission;
@@ -41,7 +45,7 @@ public final class Faults {
     marker = markerFile;
   }
 
-  /** Puts observers where the points are; `spark.hadoop.fs.file.impl` is for files. */
+  /** Puts observers where the points are; `fs.file.impl` and `fs.s3a.impl` are for files. */
   public static CommitPhaseObserver phases() {
     return new Phases();
   }
@@ -96,9 +100,8 @@ public final class Faults {
         Path file, FsPermission permission, boolean overwrite, int buffer, short replication,
         long block, Progressable progress) throws IOException {
       reached(kind(file) + ".create", file.toString());
-      FSDataOutputStream made =
-          super.create(file, permission, overwrite, buffer, replication, block, progress);
-      return new FSDataOutputStream(new Closing(made, file), null);
+      return closing(
+          super.create(file, permission, overwrite, buffer, replication, block, progress), file);
     }
 
     @Override
@@ -106,35 +109,69 @@ public final class Faults {
       reached(kind(file) + ".delete", file.toString());
       return super.delete(file, recursive);
     }
+  }
 
-    private static String kind(Path file) {
-      String name = file.getName();
-      if (name.contains(".checkpoint")) return "checkpoint";
-      if (name.contains("deletion_vector")) return "vector";
-      return name.endsWith(".parquet") ? "data" : "other";
+  /** S3, as Delta and Spark use it through Hadoop. Some sessions that use `Faults` have no S3A. */
+  public static final class S3 extends FilterFileSystem {
+    @Override
+    public void initialize(URI bucket, Configuration conf) throws IOException {
+      try {
+        Class<?> s3a = conf.getClassByName("org.apache.hadoop.fs.s3a.S3AFileSystem");
+        fs = (FileSystem) s3a.getDeclaredConstructor().newInstance();
+      } catch (ReflectiveOperationException error) {
+        throw new IOException(error);
+      }
+      fs.initialize(bucket, conf);
+      super.initialize(bucket, conf);
     }
 
-    private static final class Closing extends FilterOutputStream {
-      private final Path file;
-      private boolean closed;
+    @Override
+    public FSDataOutputStream create(
+        Path file, FsPermission permission, boolean overwrite, int buffer, short replication,
+        long block, Progressable progress) throws IOException {
+      reached(kind(file) + ".create", file.toString());
+      return closing(
+          super.create(file, permission, overwrite, buffer, replication, block, progress), file);
+    }
 
-      Closing(OutputStream out, Path file) {
-        super(out);
-        this.file = file;
-      }
+    @Override
+    public boolean delete(Path file, boolean recursive) throws IOException {
+      reached(kind(file) + ".delete", file.toString());
+      return super.delete(file, recursive);
+    }
+  }
 
-      @Override
-      public void write(byte[] bytes, int from, int length) throws IOException {
-        out.write(bytes, from, length);
-      }
+  private static String kind(Path file) {
+    String name = file.getName();
+    if (name.contains(".checkpoint")) return "checkpoint";
+    if (name.contains("deletion_vector")) return "vector";
+    return name.endsWith(".parquet") ? "data" : "other";
+  }
 
-      @Override
-      public void close() throws IOException {
-        if (closed) return;
-        closed = true;
-        out.close();
-        reached(kind(file) + ".close", file.toString());
-      }
+  private static FSDataOutputStream closing(OutputStream out, Path file) throws IOException {
+    return new FSDataOutputStream(new Closing(out, file), null);
+  }
+
+  private static final class Closing extends FilterOutputStream {
+    private final Path file;
+    private boolean closed;
+
+    Closing(OutputStream out, Path file) {
+      super(out);
+      this.file = file;
+    }
+
+    @Override
+    public void write(byte[] bytes, int from, int length) throws IOException {
+      out.write(bytes, from, length);
+    }
+
+    @Override
+    public void close() throws IOException {
+      if (closed) return;
+      closed = true;
+      out.close();
+      reached(kind(file) + ".close", file.toString());
     }
   }
 }

@@ -6,7 +6,6 @@ import re
 import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
@@ -47,29 +46,18 @@ def both(
         yield drivers
 
 
-@dataclass(frozen=True)
-class Bucketed:
-    """A table as Spark names it, and as the folder in which the server keeps its objects."""
-
-    name: str
-    files: Table
-
-    def __str__(self) -> str:
-        return f"delta.`s3a://{s3.BUCKET}/{self.name}`"
-
-    def rows(self) -> tuple[tuple[object, ...], ...]:
-        """The rows by delta-rs, once the log is found to be right."""
-        check_log(self.files)
-        found = versions(self.files)
-        assert found == list(range(len(found)))
-        return tuple(sorted(deltalake_rows(self.files)))
+def rows_of(table: Table) -> tuple[tuple[object, ...], ...]:
+    """The rows by delta-rs, once the log is found to be right."""
+    check_log(table)
+    found = versions(table)
+    assert found == list(range(len(found)))
+    return tuple(sorted(deltalake_rows(table)))
 
 
 @pytest.fixture
-def table(server: s3.Server, both: list[DriverProcess], request: pytest.FixtureRequest) -> Bucketed:
+def table(server: s3.Server, both: list[DriverProcess], request: pytest.FixtureRequest) -> Table:
     """A table with the rows 1a and 2b in one file, at version 1."""
-    name = re.sub(r"\W+", "-", request.node.name)
-    table = Bucketed(name, Table(server.bucket / name))
+    table = server.table(re.sub(r"\W+", "-", request.node.name))
     properties = "'interlock.policy' = 'row_level', 'delta.enableDeletionVectors' = 'true'"
     columns = "(id INT, v STRING)"
     create = f"CREATE TABLE {table} {columns} USING delta TBLPROPERTIES ({properties})"
@@ -78,7 +66,7 @@ def table(server: s3.Server, both: list[DriverProcess], request: pytest.FixtureR
     return table
 
 
-def test_statements(both: list[DriverProcess], table: Bucketed) -> None:
+def test_statements(both: list[DriverProcess], table: Table) -> None:
     driver = both[0]
     for statement in (
         f"ALTER TABLE {table} SET TBLPROPERTIES ('delta.checkpointInterval' = '6')",
@@ -91,23 +79,23 @@ def test_statements(both: list[DriverProcess], table: Bucketed) -> None:
         f"VACUUM {table} RETAIN 0 HOURS",
     ):
         assert driver.run(statement) == DONE
-    assert table.rows() == ((1, "A"), (3, "c"), (11, "a"), (12, "b"))
-    assert list(table.files.path.glob("_delta_log/.*")) == []
+    assert rows_of(table) == ((1, "A"), (3, "c"), (11, "a"), (12, "b"))
+    assert list(table.path.glob("_delta_log/.*")) == []
     until = time.monotonic() + 20
-    while not (checkpoint := list(table.files.path.glob("_delta_log/*.checkpoint*.parquet"))):
+    while not (checkpoint := list(table.path.glob("_delta_log/*.checkpoint*.parquet"))):
         assert time.monotonic() < until, "no checkpoint was written"
         time.sleep(0.2)
     assert len(checkpoint) == 1
 
 
 def test_a_commit_is_one_conditional_put_without_listing_or_copy(
-    server: s3.Server, both: list[DriverProcess], table: Bucketed
+    server: s3.Server, both: list[DriverProcess], table: Table
 ) -> None:
     assert both[0].run(f"INSERT INTO {table} VALUES (3, 'c')") == DONE
     before = len(server.requests())
     assert both[0].run(f"INSERT INTO {table} VALUES (4, 'd')") == DONE
     made = server.requests()[before:]
-    log = f"/{s3.BUCKET}/{table.name}/_delta_log"
+    log = f"/{s3.BUCKET}/{table.path.name}/_delta_log"
     last = made.index(("HEAD", f"{log}/{2:020}.json"))
     assert made[last:] == [
         *[("HEAD", f"{log}/{2:020}.json")] * 3,  # nobody has replaced the table or the commit
@@ -135,31 +123,31 @@ def test_a_commit_is_one_conditional_put_without_listing_or_copy(
 )
 def test_two_processes_that_may_both_commit_do(
     both: list[DriverProcess],
-    table: Bucketed,
+    table: Table,
     first: str,
     second: str,
     rows: tuple[tuple[object, ...], ...],
 ) -> None:
     won, later = race(both, table, first, second)
     assert (won, later) == (DONE, DONE)
-    assert table.rows() == rows
-    assert latest_version(table.files) == 3
+    assert rows_of(table) == rows
+    assert latest_version(table) == 3
 
 
 def test_of_two_updates_of_a_row_the_later_one_fails(
-    both: list[DriverProcess], table: Bucketed
+    both: list[DriverProcess], table: Table
 ) -> None:
     update = "UPDATE {t} SET v = 'A' WHERE id = 1"
     won, later = race(both, table, update, update)
     assert won == DONE
     assert (later.error, later.winner_version) == ("ConcurrentDeleteReadError", 2)
-    assert table.rows() == ((1, "A"), (2, "b"))
-    (record,) = table.files.path.glob("_delta_log/_interlock/conflicts-*.jsonl")
+    assert rows_of(table) == ((1, "A"), (2, "b"))
+    (record,) = table.path.glob("_delta_log/_interlock/conflicts-*.jsonl")
     assert record.stat().st_size > 0
 
 
 def test_commits_of_two_processes_at_once_are_neither_lost_nor_doubled(
-    both: list[DriverProcess], table: Bucketed
+    both: list[DriverProcess], table: Table
 ) -> None:
     def work(n: int) -> list[Answer]:
         ids = range(100 * n, 100 * n + 20)
@@ -169,29 +157,42 @@ def test_commits_of_two_processes_at_once_are_neither_lost_nor_doubled(
         answers = [answer for answers in pool.map(work, range(2)) for answer in answers]
     assert answers == [DONE] * 40
     written = [*range(1, 3), *range(20), *range(100, 120)]
-    assert [row[0] for row in table.rows()] == sorted(written)
-    assert latest_version(table.files) == 41
+    assert [row[0] for row in rows_of(table)] == sorted(written)
+    assert latest_version(table) == 41
+
+
+def test_a_commit_that_has_missed_versions_does_not_ask_for_each(
+    server: s3.Server, both: list[DriverProcess], table: Table
+) -> None:
+    both[1].hold(f"INSERT INTO {table} VALUES (9, 'z')")
+    for row in range(3, 9):
+        assert both[0].run(f"INSERT INTO {table} VALUES ({row}, 'x')") == DONE
+    before = len(server.requests())
+    assert both[1].open() == DONE
+    asked = [path[-10:] for method, path in server.requests()[before:] if method == "PUT"]
+    assert [path for path in asked if path.endswith(".json")] == ["00002.json", "00008.json"]
+    assert [row[0] for row in rows_of(table)] == list(range(1, 10))
 
 
 def test_a_commit_whose_reply_is_lost_is_made_once(
-    both: list[DriverProcess], proxy: Proxy, table: Bucketed
+    both: list[DriverProcess], proxy: Proxy, table: Table
 ) -> None:
     made: list[int] = []
-    proxy.lose_reply(STAMP, then=lambda: made.append(latest_version(table.files)))
+    proxy.lose_reply(STAMP, then=lambda: made.append(latest_version(table)))
     assert both[0].run(f"INSERT INTO {table} VALUES (3, 'c')") == DONE
     assert proxy.has_cut.is_set()
     assert made == [2]
-    assert table.rows() == ((1, "a"), (2, "b"), (3, "c"))
-    assert latest_version(table.files) == 2
+    assert rows_of(table) == ((1, "a"), (2, "b"), (3, "c"))
+    assert latest_version(table) == 2
 
 
 def test_a_commit_whose_request_is_lost_is_sent_again(
-    both: list[DriverProcess], proxy: Proxy, table: Bucketed
+    both: list[DriverProcess], proxy: Proxy, table: Table
 ) -> None:
     proxy.lose_request(STAMP)
     assert both[0].run(f"INSERT INTO {table} VALUES (3, 'c')") == DONE
     assert proxy.has_cut.is_set()
-    assert table.rows() == ((1, "a"), (2, "b"), (3, "c"))
+    assert rows_of(table) == ((1, "a"), (2, "b"), (3, "c"))
 
 
 @pytest.mark.parametrize(
@@ -203,23 +204,23 @@ def test_a_commit_whose_request_is_lost_is_sent_again(
     ],
 )
 def test_a_commit_to_which_the_server_answers_with_an_error_is_sent_again(
-    both: list[DriverProcess], proxy: Proxy, table: Bucketed, status: str, code: str
+    both: list[DriverProcess], proxy: Proxy, table: Table, status: str, code: str
 ) -> None:
     error = f"<Error><Code>{code}</Code><Message>not now</Message></Error>"
     head = f"HTTP/1.1 {status}\r\nContent-Type: application/xml\r\nConnection: close\r\n"
     proxy.answer(f"{head}Content-Length: {len(error)}\r\n\r\n{error}".encode(), STAMP)
     assert both[0].run(f"INSERT INTO {table} VALUES (3, 'c')") == DONE
     assert proxy.has_cut.is_set()
-    assert table.rows() == ((1, "a"), (2, "b"), (3, "c"))
+    assert rows_of(table) == ((1, "a"), (2, "b"), (3, "c"))
 
 
 def test_a_commit_that_a_stock_writer_has_replaced_is_noticed(
-    both: list[DriverProcess], table: Bucketed
+    both: list[DriverProcess], table: Table
 ) -> None:
     stock = f"""spark.conf
 jvm, conf = spark._jvm, spark._jsparkSession.sessionState().newHadoopConf()
 def at(version):
-    name = f"s3a://{s3.BUCKET}/{table.name}/_delta_log/{{version:020}}.json"
+    name = f"{table.location}/_delta_log/{{version:020}}.json"
     return jvm.org.apache.hadoop.fs.Path(name)
 fs = at(0).getFileSystem(conf)
 jvm.org.apache.hadoop.fs.FileUtil.copy(fs, at(0), fs, at(1), False, True, conf)
@@ -242,9 +243,7 @@ def test_without_conditional_create_a_policy_is_refused(
     assert not list(Path(server.folder, "data", s3.UNCONDITIONAL).rglob("*.json"))
 
 
-def race(
-    both: list[DriverProcess], table: Bucketed, first: str, second: str
-) -> tuple[Answer, Answer]:
+def race(both: list[DriverProcess], table: Table, first: str, second: str) -> tuple[Answer, Answer]:
     """Let two processes read the same version, and commit in this order."""
     both[0].hold(first.format(t=table))
     both[1].hold(second.format(t=table))

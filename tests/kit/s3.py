@@ -2,7 +2,9 @@
 
     with start(folder) as server:
         spark = ... .config(map=server.settings()) ...
-        spark.sql(f"CREATE TABLE t ... LOCATION '{server.url}/t'")
+        table = server.table("t")
+        spark.sql(f"CREATE TABLE {table} ...")
+        table.path  # a folder of this machine, in which the server keeps the table's objects
 
 S3Proxy makes the object of a conditional PUT by a hard link, so of several at once one succeeds.
 S3A runs with the modules of the AWS SDK that it needs, without the SDK's bundle of 600 MB.
@@ -23,10 +25,14 @@ from socket import create_connection
 
 from tests.kit.java import fetched, java
 from tests.kit.ports import HOST, free_port
+from tests.kit.support import Table
 
 BUCKET = "bucket"
 UNCONDITIONAL = "unconditional"
 """A bucket for which S3A is told that its server knows no conditions."""
+
+DELTALAKE_ENDPOINT = "spark.tests.deltalake.endpoint"
+"""A setting of sessions in whose process `deltalake` writes to the server as well."""
 
 KEY, SECRET = "key-of-tests", "secret-of-tests"
 
@@ -110,6 +116,22 @@ _LOGGING = """
 
 
 @dataclass(frozen=True)
+class BucketTable(Table):
+    """A table on S3 by the folder in which the server keeps its objects.
+
+    Attributes:
+        bucket: the folder of all objects of its bucket
+
+    """
+
+    bucket: Path
+
+    @property
+    def location(self) -> str:
+        return f"s3a://{self.bucket.name}/{self.path.relative_to(self.bucket)}"
+
+
+@dataclass(frozen=True)
 class Server:
     """A running server; `folder` has the bucket's objects as files."""
 
@@ -124,6 +146,9 @@ class Server:
     @property
     def bucket(self) -> Path:
         return self.folder / "data" / BUCKET
+
+    def table(self, name: str) -> BucketTable:
+        return BucketTable(self.bucket / name, self.bucket)
 
     def requests(self) -> list[tuple[str, str]]:
         """The method and the address, from the bucket on, of each request until now."""
@@ -153,6 +178,18 @@ def settings(port: int) -> dict[str, str]:
     return {
         "spark.jars": jars,
         **{f"spark.hadoop.fs.s3a.{key}": value for key, value in s3a.items()},
+    }
+
+
+def deltalake_options(endpoint: str) -> dict[str, str]:
+    """Return what `deltalake` needs to reach a server; it commits by conditional requests."""
+    return {
+        "AWS_ENDPOINT_URL": endpoint,
+        "AWS_ALLOW_HTTP": "true",
+        "AWS_REGION": "us-east-1",
+        "AWS_ACCESS_KEY_ID": KEY,
+        "AWS_SECRET_ACCESS_KEY": SECRET,
+        "AWS_CONDITIONAL_PUT": "etag",
     }
 
 

@@ -21,7 +21,6 @@ from interlock._races import Job as Job
 from interlock._races import JobResult as JobResult
 from interlock._races import race as race
 from interlock.lab.example import latest_version as _latest_version
-from interlock.lab.example import sql_name
 from interlock.lab.example import versions as _versions
 from interlock.lab.model import Rows, in_order
 from interlock.lab.reader import independent_reader
@@ -36,8 +35,13 @@ class Table:
 
     path: Path
 
+    @property
+    def location(self) -> str:
+        """What Spark calls the table's folder."""
+        return str(self.path)
+
     def __str__(self) -> str:
-        return sql_name(self.path)
+        return f"delta.`{self.location}`"
 
 
 def make_table(

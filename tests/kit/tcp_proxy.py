@@ -7,7 +7,7 @@ import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 
-_CHUNK = 1 << 16
+CHUNK = 1 << 16
 
 
 class Proxy:
@@ -75,13 +75,13 @@ class Proxy:
         except OSError:
             client.close()
             return
-        pair = _Pair(client, server)
+        pair = Pair(client, server)
         threading.Thread(target=self._requests, args=(pair,), daemon=True).start()
         self._replies(pair)
 
-    def _requests(self, pair: _Pair) -> None:
+    def _requests(self, pair: Pair) -> None:
         with pair.closing():
-            while data := pair.client.recv(_CHUNK):
+            while data := pair.client.recv(CHUNK):
                 if any(marker in data for marker in self._markers):
                     self._markers = ()
                     if self._answer:
@@ -101,9 +101,9 @@ class Proxy:
                     pair.on_reply, self._reply_is_lost = self._reply_is_lost, None
                 pair.server.sendall(data)
 
-    def _replies(self, pair: _Pair) -> None:
+    def _replies(self, pair: Pair) -> None:
         with pair.closing():
-            while data := pair.server.recv(_CHUNK):
+            while data := pair.server.recv(CHUNK):
                 if pair.on_reply is not None:
                     pair.on_reply()
                     self.has_cut.set()
@@ -111,9 +111,14 @@ class Proxy:
                 pair.client.sendall(data)
 
 
-class _Pair:
+class Pair:
+    """A client's connection and the one to the server that belongs to it."""
+
     def __init__(self, client: socket.socket, server: socket.socket) -> None:
         self.client, self.server = client, server
+        for end in (client, server):
+            end.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        self.is_reply_lost = False
         self.on_reply: Callable[[], None] | None = None
 
     @contextmanager

@@ -92,6 +92,7 @@ def _run(folder: Path, options: argparse.Namespace) -> bool:
 
     return run_demo(
         folder,
+        tables=options.tables or str(folder),
         policies=[None if run == STOCK else run for run in options.runs],
         days=options.days,
         rounds=options.rounds,
@@ -131,6 +132,11 @@ def _parse(argv: Sequence[str] | None) -> argparse.Namespace:
     )
     parser.add_argument(
         "--keep", metavar="FOLDER", type=Path, help="work in a new folder that stays"
+    )
+    parser.add_argument(
+        "--tables",
+        metavar="URL",
+        help="make the tables there, such as s3a://BUCKET/FOLDER; --conf says how it is reached",
     )
     parser.add_argument(
         "--timeline",

@@ -14,12 +14,13 @@ from interlock.demo.replay import Replay
 from interlock.demo.report import Report
 from interlock.demo.runner import Run
 from interlock.demo.schedule import schedule
-from interlock.demo.warehouse import Table, start_session
+from interlock.demo.warehouse import Table, creation, start_session
 
 
 def run_demo(
     folder: Path,
     *,
+    tables: str,
     policies: Sequence[str | None],
     days: int | None,
     rounds: Sequence[int] | None,
@@ -31,6 +32,7 @@ def run_demo(
 
     Args:
         folder: an empty folder that Spark's executors see as well
+        tables: the folder or URL in which the tables are made
         policies: the policies of the tables, None for a table of stock Delta
         days: only the flights of the last days of every month
         rounds: only these of the schedule, counted from 1
@@ -58,27 +60,26 @@ def run_demo(
                 spark = start_session(master, settings)
             closing.callback(spark.stop)
             for run in runs:
-                _run(spark, folder, run, loaded, report)
+                _run(_table(spark, tables, run), run, loaded, report)
             for run in [run for run in runs if run.policy][:1]:
-                _table(folder, run).draw(spark, timeline)
+                _table(spark, tables, run).draw(timeline)
                 report.drawn(run, timeline)
         finally:
             report.summary(runs)
     return all(run.ok for run in runs)
 
 
-def _run(spark: SparkSession, folder: Path, run: Run, loaded: Batch, report: Report) -> None:
+def _run(table: Table, run: Run, loaded: Batch, report: Report) -> None:
     """Run the schedule on a new table."""
-    table = _table(folder, run)
     report.head(f"{_described(run.policy)}; loading {len(loaded.frame):,} flights")
-    spark.sql(table.creation(run.policy, loaded))
+    table.spark.sql(creation(table.sql, run.policy, loaded))
     replay = Replay(loaded.frame, appends_last=not (run.policy or "").startswith("maxcompute"))
-    run.go(spark, table, replay, report)
+    run.go(table, replay, report)
     report.check(run)
 
 
-def _table(folder: Path, run: Run) -> Table:
-    return Table(folder / (run.policy or "stock"))
+def _table(spark: SparkSession, tables: str, run: Run) -> Table:
+    return Table(spark, f"{tables}/{run.policy or 'stock'}")
 
 
 def _described(policy: str | None) -> str:

@@ -6,8 +6,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
-from pyspark.sql import SparkSession
-
 from interlock._races import Job, JobResult, race
 from interlock.demo.jobs import DemoJob
 from interlock.demo.replay import Replay, Totals
@@ -74,15 +72,15 @@ class Run:
         self.found: Totals | None = None
         self.expected: Totals | None = None
 
-    def go(self, spark: SparkSession, table: Table, replay: Replay, progress: Progress) -> None:
+    def go(self, table: Table, replay: Replay, progress: Progress) -> None:
         """Run all rounds on a table and compare it with the replay of the jobs that succeeded."""
         for number, current in enumerate(self.rounds, 1):
             progress.begin(self, number)
-            ended = run_round(spark, table, current)
+            ended = run_round(table, current)
             replay.round([outcome.job for outcome in ended if outcome.ok])
             self.outcomes += ended
             progress.end(ended)
-        self.found, self.expected = table.totals(spark), replay.totals
+        self.found, self.expected = table.totals(), replay.totals
 
     @property
     def title(self) -> str:
@@ -111,11 +109,11 @@ class Run:
         return self.found is not None and self.found == self.expected
 
 
-def run_round(spark: SparkSession, table: Table, current: Round) -> list[Outcome]:
+def run_round(table: Table, current: Round) -> list[Outcome]:
     """Run the jobs of a round at the same time, with their commits in the round's order."""
     started_at = table.version
     jobs = (_as_race_job(job, table) for job in current.jobs)
-    results = race(spark, *jobs, latest_version=lambda: table.version)
+    results = race(table.spark, *jobs, latest_version=lambda: table.version)
     return [
         outcome_of(job, result, table, started_at)
         for job, result in zip(current.jobs, results, strict=True)

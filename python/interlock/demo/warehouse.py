@@ -13,7 +13,6 @@ from pyspark.sql import SparkSession
 import interlock
 from interlock.demo.flights import KEY, Batch
 from interlock.demo.replay import SUMS, Totals
-from interlock.lab.example import latest_version, sql_name
 from interlock.lab.session import SHORT_JVM_OPTIONS
 
 _SETTINGS = {
@@ -43,51 +42,80 @@ def start_session(master: str, settings: Mapping[str, str]) -> SparkSession:
     return interlock.configure(builder).getOrCreate()
 
 
+def creation(table: str, policy: str | None, flights: Batch) -> str:
+    """Return the statement that creates a table from flights.
+
+    Without a policy it is like any table of stock Delta. With deletion vectors UPDATE, DELETE and
+    MERGE write only the rows that they change.
+
+    Args:
+        table: its name in SQL
+        policy: its policy, None for none
+        flights: its first rows
+
+    """
+    properties = {"delta.enableDeletionVectors": "true"}
+    if policy:
+        properties["interlock.policy"] = policy
+    listed = ", ".join(f"'{key}' = '{value}'" for key, value in properties.items())
+    return (
+        f"CREATE TABLE {table} USING delta PARTITIONED BY (month) "
+        f"TBLPROPERTIES ({listed}) AS SELECT * FROM {flights.sql}"
+    )
+
+
 @dataclass(frozen=True)
 class Table:
-    """A table of flights, partitioned by month."""
+    """A table of flights, partitioned by month.
 
-    path: Path
+    Attributes:
+        spark: the session that writes it
+        location: its folder, or its URL
+
+    """
+
+    spark: SparkSession
+    location: str
 
     @property
     def sql(self) -> str:
         """Return what SQL calls it."""
-        return sql_name(self.path)
+        return f"delta.`{self.location}`"
 
     @property
     def version(self) -> int:
-        """Return its latest version."""
-        return latest_version(self.path)
-
-    def creation(self, policy: str | None, flights: Batch) -> str:
-        """Return the statement that creates it from flights.
-
-        Without a policy it is like any table of stock Delta. With deletion vectors UPDATE, DELETE
-        and MERGE write only the rows that they change.
-        """
-        properties = {"delta.enableDeletionVectors": "true"}
-        if policy:
-            properties["interlock.policy"] = policy
-        listed = ", ".join(f"'{key}' = '{value}'" for key, value in properties.items())
-        return (
-            f"CREATE TABLE {self.sql} USING delta PARTITIONED BY (month) "
-            f"TBLPROPERTIES ({listed}) AS SELECT * FROM {flights.sql}"
-        )
+        """Return its latest version, as its log's files say."""
+        files, log = self._log()
+        stems = (file.getPath().getName().removesuffix(".json") for file in files.listStatus(log))
+        return max(int(stem) for stem in stems if stem.isdigit())
 
     def commit_info(self, version: int) -> dict[str, Any]:
         """Return what the log says about the job that made a version."""
-        file = self.path / "_delta_log" / f"{version:020}.json"
-        actions = map(json.loads, file.read_text(encoding="utf-8").splitlines())
+        files, log = self._log()
+        jvm: Any = self.spark._jvm
+        opened = files.open(jvm.org.apache.hadoop.fs.Path(log, f"{version:020}.json"))
+        try:
+            text = jvm.org.apache.commons.io.IOUtils.toString(opened, "UTF-8")
+        finally:
+            opened.close()
+        actions = map(json.loads, text.splitlines())
         info: dict[str, Any] = next(a["commitInfo"] for a in actions if "commitInfo" in a)
         return info
 
-    def draw(self, spark: SparkSession, page: Path) -> None:
+    def draw(self, page: Path) -> None:
         """Write the page of its jobs."""
-        interlock.table(spark, str(self.path)).timeline(path=page)
+        interlock.table(self.spark, self.location).timeline(path=page)
 
-    def totals(self, spark: SparkSession) -> Totals:
+    def totals(self) -> Totals:
         """Return what Spark counts in it."""
-        return totals_from(lambda sql: spark.sql(sql).collect(), self.sql)
+        return totals_from(lambda sql: self.spark.sql(sql).collect(), self.sql)
+
+    def _log(self) -> tuple[Any, Any]:
+        """Return Hadoop's file system of the log, and the log's folder there."""
+        jvm: Any = self.spark._jvm
+        session: Any = self.spark._jsparkSession
+        log = jvm.org.apache.hadoop.fs.Path(self.location, "_delta_log")
+        return log.getFileSystem(session.sessionState().newHadoopConf()), log
 
 
 def totals_from(rows: Callable[[str], Iterable[Sequence[Any]]], table: str) -> Totals:

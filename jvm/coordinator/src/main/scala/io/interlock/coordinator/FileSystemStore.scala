@@ -15,6 +15,8 @@ import org.apache.hadoop.fs.FileStatus
   *   Delta's LogStore of a log that is not on a local disk
   */
 final class FileSystemStore(logStores: TableLog => LogStore) extends CommitStore {
+  import FileSystemStore._
+
   private val publisher = Publisher.exclusive(logStores)
   private val lastCommits = new LastCommits
 
@@ -104,8 +106,19 @@ final class FileSystemStore(logStores: TableLog => LogStore) extends CommitStore
       if (isOwn(folder, request)) {
         folder.sync()
         committed(log, request, file)
-      } else Taken(Try(folder.body(request.version)).toOption.flatten.toSeq)
+      } else Taken(winners(log, request.version))
     catch { case NonFatal(e) => Unknown(e) }
+  }
+
+  /** The commit that has a version. On a remote storage also those behind it: an attempt costs tens
+    * of requests there, so a writer that made one for each version would not catch up with another.
+    */
+  private def winners(log: TableLog, version: Long): Seq[CommitBody] = {
+    val folder = LogFolder.of(log)
+    Iterator.iterate(version)(_ + 1)
+      .map(next => Try(folder.body(next)).toOption.flatten)
+      .take(if (LogFolder.isLocal(log)) 1 else MostWinners)
+      .takeWhile(_.nonEmpty).flatten.toVector
   }
 
   private def committed(log: TableLog, request: CommitRequest, file: FileStatus): CommitOutcome = {
@@ -139,4 +152,10 @@ final class FileSystemStore(logStores: TableLog => LogStore) extends CommitStore
         Map("path" -> log.path.toString, "version" -> version.toString, "before" -> before.toString)
       )
   }
+}
+
+private object FileSystemStore {
+
+  /** How many commits a writer that has lost a version is told of at once. */
+  val MostWinners = 32
 }

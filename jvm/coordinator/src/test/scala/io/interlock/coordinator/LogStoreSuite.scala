@@ -24,6 +24,12 @@ class LogStoreSuite extends Tables {
     assertLog(table, "t0")
   }
 
+  remoteTable.test("a writer that has missed versions is shown all of them") { table =>
+    for (version <- Seq(0L, 1L, 2L)) assertCommitted(table.commit(version, s"t$version"), version)
+    val outcome = table.newStore.commit(table.log, Seq(table.request(1, "t3"))).head
+    assertTaken(table, outcome, 1, 2)
+  }
+
   remoteTable.test("a large commit is staged in a file, which is gone after it") { table =>
     val lines = Vector.tabulate(30)(i => s"$i" * 50000)
     assertCommitted(table.commit(0, "t0", lines: _*), 0)
