@@ -29,13 +29,14 @@ SMOKE := tests/policies/test_lab.py tests/policies/test_entry_points.py tests/ap
 MUTANTS = $(RUN) -m tools.mutants --sbt "$(SBT)"
 
 # Folders are listed too: their time changes when a file goes away.
-BUILD_FILES := build.sbt project/BuiltFor.scala project/build.properties project/plugins.sbt pyproject.toml
+BUILD_FILES := build.sbt project/BuiltFor.scala project/build.properties project/plugins.sbt pyproject.toml \
+	python/interlock/_artifacts.py LICENSE
 SCALA_SOURCES := $(shell find jvm -name target -prune -o -path '*/src/main*' -print)
 PYTHON_SOURCES := $(shell find python/interlock \( -name __pycache__ -o -name jars \) -prune \
 	-o -print)
 
 .DELETE_ON_ERROR:
-.PHONY: help setup dev prerequisites jar wheel demo lab test check variants soak mutants bench docs site format clean
+.PHONY: help setup dev prerequisites jar wheel demo lab test check variants soak mutants bench docs site format release clean
 
 help: ## list the targets
 	@sed -n 's/^\([a-z]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 8
@@ -55,14 +56,14 @@ prerequisites:
 		"install it, or set JAVA_HOME to one." >&2; exit 1; }
 
 $(VENV)/.dependencies: pyproject.toml constraints.txt tools/requirements.py | prerequisites
-	@echo "Set-up 1 of 5: Spark and other Python packages (fetches 580 MB)"
+	@echo "Set-up 1 of 5: Spark and other Python packages (fetches 530 MB)"
 	@[ -x $(BIN)/python ] || $(PYTHON) -m venv $(VENV)
 	@$(BIN)/python tools/requirements.py spark demo > $(VENV)/requirements.txt
 	@$(BIN)/pip install -r $(VENV)/requirements.txt pyspark==$(PYSPARK) -c constraints.txt
 	@touch $@
 
 $(VENV)/.dev: pyproject.toml constraints.txt tools/requirements.py | $(VENV)/.dependencies
-	@echo "Python packages for tests, lints and the web site (fetches 200 MB)"
+	@echo "Python packages for tests, lints and the web site"
 	@$(BIN)/python tools/requirements.py connect figures dev > $(VENV)/requirements-dev.txt
 	@$(BIN)/pip install -r $(VENV)/requirements-dev.txt pyspark==$(PYSPARK) -c constraints.txt
 	@touch $@
@@ -162,6 +163,10 @@ format: dev ## put all sources into their format
 	$(BIN)/ruff check --quiet --fix
 	$(BIN)/ruff format --quiet
 
+release: dev ## jars and wheel for publication in release/, built twice, signed by INTERLOCK_SIGNING_KEY, then installed
+	$(RUN) -m tools.release --sbt "$(SBT)" $(SPARKS)
+	$(RUN) -m pytest -m release integration/test_release.py
+
 clean: ## remove what the build made; .venv stays until 'rm -rf .venv*'
-	rm -rf dist .build python/interlock/jars target project/target project/project jvm/*/target
+	rm -rf dist release .build python/interlock/jars target project/target project/project jvm/*/target
 	rm -f .venv*/.installed .venv*/.session
