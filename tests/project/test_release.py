@@ -1,0 +1,20 @@
+"""What keeps a release from being laid out. Needs no Spark."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from tools.release.builds import differences
+
+
+def test_files_that_two_builds_do_not_share_are_named(tmp_path: Path) -> None:
+    one, other = tmp_path / "one", tmp_path / "other"
+    for build in (one, other):
+        (build / "maven").mkdir(parents=True)
+        (build / "maven" / "same.jar").write_bytes(b"same")
+    assert differences(one, other) == []
+    (one / "maven" / "changed.jar").write_bytes(b"1")
+    (other / "maven" / "changed.jar").write_bytes(b"2")
+    (one / "first.whl").touch()
+    (other / "second.whl").touch()
+    assert differences(one, other) == ["first.whl", "maven/changed.jar", "second.whl"]
