@@ -5,7 +5,6 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-import re
 import subprocess
 import sys
 from dataclasses import dataclass
@@ -17,6 +16,7 @@ import pytest
 from interlock import __version__
 from interlock._artifacts import DELTA_VERSION, MAVEN_GROUP, SCALA, SPARK_MINORS
 
+from tests.kit.doc_examples import examples
 from tests.kit.tree import ROOT
 
 pytestmark = pytest.mark.release
@@ -170,7 +170,6 @@ def test_the_package_serves_sql_from_an_empty_home(
 
 
 def test_the_wheel_runs_the_first_example_from_an_empty_home(home: EmptyHome) -> None:
-    readme = (ROOT / "README.md").read_text(encoding="utf-8")
-    code, said = re.findall(r"```python\n(.*?)```\n\n```text\n(.*?)```", readme, re.DOTALL)[0]
-    (home.folder / "example.py").write_text(code, encoding="utf-8")
-    assert home.run("python", "example.py").endswith(said)
+    first = next(examples((ROOT / "README.md").read_text(encoding="utf-8")))
+    (home.folder / "trips.py").write_text(first.code, encoding="utf-8")
+    assert home.run("python", "trips.py") == first.output
