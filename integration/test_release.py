@@ -134,6 +134,7 @@ def home(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactor
     ours = ("JDK_JAVA_OPTIONS", "PYSPARK_PYTHON", "PYTHONPATH", "SPARK_HOME", "SPARK_CONF_DIR")
     environment = {name: value for name, value in os.environ.items() if name not in ours} | {
         "HOME": str(folder),
+        "PATH": f"{folder / 'venv' / 'bin'}:{os.environ['PATH']}",
         "JDK_JAVA_OPTIONS": f"-Duser.home={folder}",
         "PIP_CACHE_DIR": subprocess.check_output(cache, text=True).strip(),
     }
