@@ -2,9 +2,20 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
-from tools.release.builds import differences
+from tools.release.builds import differences, sort_components
+
+
+def test_the_order_of_components_is_no_difference(tmp_path: Path) -> None:
+    components = [{"bom-ref": name} for name in ("b", "a", "c")]
+    for name, order in (("one", 1), ("other", -1)):
+        (tmp_path / name).mkdir()
+        sbom = tmp_path / name / "sbom.json"
+        sbom.write_text(json.dumps({"components": components[::order]}), encoding="utf-8")
+        sort_components(sbom)
+    assert differences(tmp_path / "one", tmp_path / "other") == []
 
 
 def test_files_that_two_builds_do_not_share_are_named(tmp_path: Path) -> None:

@@ -18,7 +18,7 @@ import tempfile
 from pathlib import Path
 
 from tools.release.builds import Build, changes, differences
-from tools.release.signatures import Key, write_checksums
+from tools.release.signatures import Key, artifacts
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -41,12 +41,12 @@ def main() -> None:
         print("The two builds have the same bytes.")
         shutil.rmtree(ROOT / "release", ignore_errors=True)
         shutil.copytree(first.release, ROOT / "release")
-    artifacts = write_checksums(ROOT / "release" / "maven")
     if name := os.environ.get("INTERLOCK_SIGNING_KEY"):
         key = Key(name, os.environ.get("INTERLOCK_SIGNING_PASSPHRASE"))
-        for artifact in artifacts:
+        signed = artifacts(ROOT / "release" / "maven")
+        for artifact in signed:
             key.sign(artifact)
-        print(f"{len(artifacts)} files are signed with {name}.")
+        print(f"{len(signed)} files are signed with {name}.")
     else:
         print("Nothing is signed: INTERLOCK_SIGNING_KEY is not set.")
 

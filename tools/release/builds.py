@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import filecmp
+import json
 import os
 import re
 import shlex
@@ -11,6 +12,8 @@ import subprocess
 import sys
 from collections.abc import Sequence
 from pathlib import Path
+
+from tools.release.signatures import artifacts, write_checksums
 
 _PLUGINS = "tools/release/sbom.sbt"
 
@@ -36,6 +39,10 @@ class Build:
         for spark in sparks:
             command = re.sub(r"-Dspark=\S+", f"-Dspark={spark}", sbt)
             self._call(*shlex.split(command), f"--addPluginSbtFile={_PLUGINS}", *_TASKS)
+        for artifact in artifacts(self.release / "maven"):
+            if artifact.name.endswith("-cyclonedx.json"):
+                sort_components(artifact)
+            write_checksums(artifact)
         self._call(sys.executable, "-m", "hatchling", "build", "-d", "release/python")
 
     def _call(self, *command: str) -> None:
@@ -47,6 +54,13 @@ class Build:
 
 
 _TASKS = ("spark/copyJar", "spark/publish")
+
+
+def sort_components(sbom: Path) -> None:
+    """Give the components of an SBOM an order; the plugin writes them in any."""
+    content = json.loads(sbom.read_text(encoding="utf-8"))
+    content["components"].sort(key=lambda component: component["bom-ref"])
+    sbom.write_text(json.dumps(content, indent=2) + "\n", encoding="utf-8")
 
 
 def changes(root: Path) -> str:

@@ -10,15 +10,17 @@ from pathlib import Path
 ALGORITHMS = ("md5", "sha1", "sha256", "sha512")
 
 
-def write_checksums(repository: Path) -> list[Path]:
-    """Write the checksums of each artifact, and return the artifacts."""
+def artifacts(repository: Path) -> list[Path]:
+    """List the files that have checksums and signatures beside them."""
     beside = {f".{name}" for name in (*ALGORITHMS, "asc")}
-    artifacts = [p for p in sorted(repository.rglob("*")) if p.is_file() and p.suffix not in beside]
-    for artifact in artifacts:
-        for algorithm in ALGORITHMS:
-            digest = hashlib.new(algorithm, artifact.read_bytes()).hexdigest()
-            Path(f"{artifact}.{algorithm}").write_text(digest, encoding="ascii")
-    return artifacts
+    return [p for p in sorted(repository.rglob("*")) if p.is_file() and p.suffix not in beside]
+
+
+def write_checksums(artifact: Path) -> None:
+    """Write the checksums of a file, in the place of those that sbt has written."""
+    for algorithm in ALGORITHMS:
+        digest = hashlib.new(algorithm, artifact.read_bytes()).hexdigest()
+        Path(f"{artifact}.{algorithm}").write_text(digest, encoding="ascii")
 
 
 @dataclass(frozen=True)
