@@ -37,18 +37,21 @@ SMOKE := tests/policies/test_lab.py tests/policies/test_entry_points.py tests/ap
 MUTANTS = $(RUN) -m tools.mutants --sbt "$(SBT)"
 
 # Folders are listed too: their time changes when a file goes away.
-BUILD_FILES := build.sbt project/BuiltFor.scala project/build.properties project/plugins.sbt pyproject.toml
+BUILD_FILES := build.sbt project/BuiltFor.scala project/build.properties project/plugins.sbt pyproject.toml \
+	python/interlock/_artifacts.py LICENSE
 SCALA_SOURCES := $(shell find jvm -name target -prune -o -path '*/src/main*' -print)
 PYTHON_SOURCES := $(shell find python/interlock \( -name __pycache__ -o -name jars \) -prune \
 	-o -print)
 
 .DELETE_ON_ERROR:
-.PHONY: help setup prerequisites jar wheel demo lab test check variants soak mutants bench docs site format clean
+.PHONY: help setup dev prerequisites jar wheel demo lab test check variants soak mutants bench docs site format release clean
 
 help: ## list the targets
 	@sed -n 's/^\([a-z]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 8
 
-setup: $(VENV)/.session ## all that demo and test need: .venv with the wheel in it
+setup: $(VENV)/.session ## what a user gets: .venv with Spark, Delta and the wheel
+
+dev: setup $(VENV)/.dev ## .venv with what tests, lints and the web site need besides
 
 prerequisites:
 	@$(PYTHON) -c 'import sys, venv; sys.exit(sys.version_info < (3, 10))' 2>/dev/null || \
@@ -61,13 +64,21 @@ prerequisites:
 		"install it, or set JAVA_HOME to one." >&2; exit 1; }
 
 $(VENV)/.dependencies: pyproject.toml constraints.txt tools/requirements.py | prerequisites
+	@echo "Set-up 1 of 5: Spark and other Python packages (fetches 530 MB)"
 	@[ -x $(BIN)/python ] || $(PYTHON) -m venv $(VENV)
-	@$(BIN)/python tools/requirements.py $(PYSPARK) > $(VENV)/requirements.txt
-	$(BIN)/pip install --quiet -r $(VENV)/requirements.txt -c constraints.txt
+	@$(BIN)/python tools/requirements.py spark demo > $(VENV)/requirements.txt
+	@$(BIN)/pip install -r $(VENV)/requirements.txt pyspark==$(PYSPARK) -c constraints.txt
+	@touch $@
+
+$(VENV)/.dev: pyproject.toml constraints.txt tools/requirements.py | $(VENV)/.dependencies
+	@echo "Python packages for tests, lints and the web site"
+	@$(BIN)/python tools/requirements.py connect figures dev > $(VENV)/requirements-dev.txt
+	@$(BIN)/pip install -r $(VENV)/requirements-dev.txt pyspark==$(PYSPARK) -c constraints.txt
 	@touch $@
 
 # pyspark carries Ivy, which fetches the launcher; the launcher fetches sbt.
 $(LAUNCHER): project/build.properties | $(VENV)/.dependencies
+	@echo "Set-up 2 of 5: sbt's launcher"
 	@mkdir -p .build
 	@$(JAVA) -jar $$(ls $(VENV)/lib/python*/site-packages/pyspark/jars/ivy-*.jar) \
 		-dependency org.scala-sbt sbt-launch $(SBT_VERSION) -confs default -warn \
@@ -76,24 +87,26 @@ $(LAUNCHER): project/build.properties | $(VENV)/.dependencies
 
 $(call JAR_OF,%): override SPARK = $*
 $(call JAR_OF,%): $(BUILD_FILES) $(SCALA_SOURCES) | $(LAUNCHER)
+	@echo "Set-up 3 of 5: the jar for Spark $(SPARK) (two minutes; at first it fetches sbt and the Scala compiler)"
 	$(SBT) spark/copyJar < /dev/null
 	@touch $@
 
 # A jar that make has not looked at may be older than the sources.
 $(WHEEL): $(JARS) $(PYTHON_SOURCES) pyproject.toml hatch_build.py README.md LICENSE
+	@echo "Set-up 4 of 5: the wheel"
 	@rm -rf dist
 	@find python/interlock/jars -name '*.jar' $(JARS:%=! -path '%') -delete
-	$(BIN)/pip wheel --quiet . --no-deps --no-build-isolation -w dist
+	@PIP_CONSTRAINT=constraints.txt $(BIN)/pip wheel --quiet . --no-deps -w dist
 	@touch $@
 
 $(VENV)/.installed: $(WHEEL)
-	$(BIN)/pip install --quiet --no-deps --force-reinstall $(WHEEL)
+	@$(BIN)/pip install --quiet --no-deps --force-reinstall $(WHEEL)
 	@touch $@
 
 # The first session brings Delta's jars, shows that wheel, jar and Spark fit together, and leaves an
 # archive of classes.
 $(VENV)/.session: $(VENV)/.dependencies tools/first_session.py | $(VENV)/.installed
-	@echo "First session (fetches Delta's jars)"
+	@echo "Set-up 5 of 5: a first session (fetches Delta's jars)"
 	@$(RUN) tools/first_session.py $(VENV)/classes.jsa > $(VENV)/first-session.log 2>&1 || \
 		{ cat $(VENV)/first-session.log >&2; exit 1; }
 	@touch $@
@@ -109,14 +122,14 @@ demo: setup ## concurrent jobs on nycflights13, on stock Delta and under three p
 lab: setup ## every cell of the matrices, live; ARGS='--policy maxcompute_delta --cell D7'
 	$(BIN)/interlock lab $(ARGS)
 
-check: setup ## formats, lints and types, Scala and Python; the web site's links
+check: dev ## formats, lints and types, Scala and Python; the web site's links
 	$(SBT) check < /dev/null
 	$(BIN)/ruff check --quiet
 	$(BIN)/ruff format --quiet --check
 	$(BIN)/mypy
 	$(SITE)
 
-test: setup ## checks, all tests but variants and soak, a dozen mutations
+test: dev ## checks, all tests but variants and soak, a dozen mutations
 	$(SBT) check test < /dev/null
 	$(BIN)/ruff check --quiet
 	$(BIN)/ruff format --quiet --check
@@ -125,19 +138,19 @@ test: setup ## checks, all tests but variants and soak, a dozen mutations
 	$(MUTANTS) --quick --some 12
 	$(PYTEST) integration tests
 
-smoke: setup ## the cells, the Python API, the ways in; SPARK=4.1 for another version of Spark
+smoke: dev ## the cells, the Python API, the ways in; SPARK=4.1 for another version of Spark
 	$(PYTEST) $(SMOKE)
 
-variants: setup ## the further forms of cases that tests/variants.txt names
+variants: dev ## the further forms of cases that tests/variants.txt names
 	$(PYTEST) -m variant integration tests
 
-soak: setup ## the full product of cells and settings
+soak: dev ## the full product of cells and settings
 	INTERLOCK_DRIVER_MEMORY=4g $(RUN) -m pytest -m soak --timeout 0 tests integration
 
-mutants: setup ## each rule of a list broken once, for which a test must fail; ARGS='--only TEXT'
+mutants: dev ## each rule of a list broken once, for which a test must fail; ARGS='--only TEXT'
 	$(MUTANTS) $(ARGS)
 
-bench: setup ## side by side: overhead, rebases, compactions, ranges, a first policy, commits per second, fairness, a busy table
+bench: dev ## side by side: overhead, rebases, compactions, ranges, a first policy, commits per second, fairness, a busy table
 	$(RUN) -m benchmarks.overhead
 	$(RUN) -m benchmarks.rebase
 	$(RUN) -m benchmarks.ranges
@@ -150,14 +163,18 @@ bench: setup ## side by side: overhead, rebases, compactions, ranges, a first po
 docs: ## write the generated pages of the documentation
 	@$(PYTHON) -m tools.docs
 
-site: setup ## the documentation as a web site, in .build/site
+site: dev ## the documentation as a web site, in .build/site
 	$(SITE)
 
-format: setup ## put all sources into their format
+format: dev ## put all sources into their format
 	$(SBT) format < /dev/null
 	$(BIN)/ruff check --quiet --fix
 	$(BIN)/ruff format --quiet
 
+release: dev ## jars and wheel for publication in release/, built twice, signed by INTERLOCK_SIGNING_KEY, then installed
+	$(RUN) -m tools.release --sbt "$(SBT)" $(SPARKS)
+	$(RUN) -m pytest -m release integration/test_release.py
+
 clean: ## remove what the build made; .venv stays until 'rm -rf .venv*'
-	rm -rf dist .build python/interlock/jars target project/target project/project jvm/*/target
+	rm -rf dist release .build python/interlock/jars target project/target project/project jvm/*/target
 	rm -f .venv*/.installed .venv*/.session

@@ -6,20 +6,33 @@ val builtFor = BuiltFor.spark // -Dspark=4.1
 val deltaVersion = "4.4.0"
 val postgresVersion = "42.7.10"
 
-/** The version, from pyproject.toml, where it is written once. */
-def projectVersion(root: File): String = {
-  val line: Regex = """version\s*=\s*"([^"]+)"\s*""".r
-  IO.readLines(root / "pyproject.toml")
-    .collectFirst { case line(version) => version }
-    .getOrElse(sys.error("pyproject.toml has no line: version = \"...\""))
+/** A value that a file of the Python package writes once, in a line `name = "value"`. */
+def written(name: String, file: File): String = {
+  val line: Regex = s"""$name\\s*=\\s*"([^"]+)"\\s*""".r
+  IO.readLines(file)
+    .collectFirst { case line(value) => value }
+    .getOrElse(sys.error(s"$file has no line that begins with: $name ="))
 }
 
-ThisBuild / organization := "io.interlock"
-ThisBuild / version := projectVersion((ThisBuild / baseDirectory).value)
+val pyproject = file("pyproject.toml")
+val source = written("Source", pyproject)
+
+ThisBuild / organization := written("MAVEN_GROUP", file("python/interlock/_artifacts.py"))
+ThisBuild / organizationName := "Interlock"
+ThisBuild / version := written("version", pyproject)
+ThisBuild / versionScheme := Some("early-semver")
 ThisBuild / scalaVersion := "2.13.17"
 ThisBuild / licenses := Seq(
   "Apache-2.0" -> url("https://www.apache.org/licenses/LICENSE-2.0")
 )
+ThisBuild / homepage := Some(url(source))
+ThisBuild / scmInfo := Some(ScmInfo(url(source), s"scm:git:$source.git"))
+ThisBuild / developers := List(
+  Developer("interlock", "The developers of Interlock", "", url(source))
+)
+// `tools/release` lays the release out there, and `sonaUpload` takes it from there.
+ThisBuild / publishTo := localStaging.value
+Global / stagingDirectory := (ThisBuild / baseDirectory).value / "release" / "maven"
 Global / onChangedBuildSource := IgnoreSourceChanges
 
 ThisBuild / scalacOptions ++= Seq(
@@ -98,6 +111,10 @@ lazy val spark = project
     Compile / resourceGenerators += versionResource.taskValue,
     Compile / packageBin / mappings ++= (rules / Compile / packageBin / mappings).value,
     Compile / packageBin / mappings ++= (coordinator / Compile / packageBin / mappings).value,
+    Compile / packageBin / mappings += license.value -> "META-INF/LICENSE",
+    Compile / packageSrc / mappings ++= (rules / Compile / packageSrc / mappings).value,
+    Compile / packageSrc / mappings ++= (coordinator / Compile / packageSrc / mappings).value,
+    Compile / packageSrc / mappings += license.value -> "META-INF/LICENSE",
     pomPostProcess := withoutDependencyOn("interlock-"),
     copyJar := copyIntoPythonPackage.value,
     Test / fork := true,
@@ -106,6 +123,8 @@ lazy val spark = project
   )
 
 lazy val copyJar = taskKey[File]("Puts the jar into the Python package.")
+
+lazy val license = Def.setting((ThisBuild / baseDirectory).value / "LICENSE")
 
 lazy val versionResource = Def.task {
   val file = (Compile / resourceManaged).value / "io" / "interlock" / "version.properties"

@@ -1,4 +1,4 @@
-"""Print the pinned requirements of all extras in pyproject.toml, with the given version of PySpark.
+"""Print the requirements of the named extras in pyproject.toml, one per line.
 
 The set-up needs them before the first wheel can be built: the launcher that builds the jar comes
 out of pyspark's own jars.
@@ -6,7 +6,6 @@ out of pyspark's own jars.
 
 from __future__ import annotations
 
-import re
 import sys
 from pathlib import Path
 
@@ -16,13 +15,12 @@ else:
     from pip._vendor import tomli as tomllib
 
 
-def main(pyspark: str) -> None:
-    """Print every requirement of every extra, one per line."""
+def main(names: list[str]) -> None:
+    """Print the requirements of all these extras."""
     text = Path(__file__).parent.parent.joinpath("pyproject.toml").read_text(encoding="utf-8")
     extras = tomllib.loads(text)["project"]["optional-dependencies"]
-    lines = "\n".join(requirement for extra in extras.values() for requirement in extra)
-    print(re.sub(r"^(pyspark\S*)==.*", rf"\g<1>=={pyspark}", lines, flags=re.MULTILINE))
+    print(*(requirement for name in names for requirement in extras[name]), sep="\n")
 
 
 if __name__ == "__main__":
-    main(sys.argv[1])
+    main(sys.argv[1:])

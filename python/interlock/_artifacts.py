@@ -13,6 +13,7 @@ __version__ = version("spark-interlock")
 
 SPARK_MINORS = ("4.0", "4.1", "4.2")
 SCALA = "2.13"
+MAVEN_GROUP = "io.github.interlock-spark"
 DELTA_VERSION = "4.4.0"
 POSTGRES_VERSION = "42.7.10"
 POSTGRES_COORDINATES = f"org.postgresql:postgresql:{POSTGRES_VERSION}"
@@ -74,7 +75,7 @@ def jar_path() -> Path:
 
 def maven_coordinates() -> str:
     """Return the same jar's Maven coordinates, for `spark.jars.packages`."""
-    return f"io.interlock:interlock-spark_{spark_minor()}_{SCALA}:{__version__}"
+    return f"{MAVEN_GROUP}:interlock-spark_{spark_minor()}_{SCALA}:{__version__}"
 
 
 @cache

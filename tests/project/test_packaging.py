@@ -26,6 +26,12 @@ def test_the_jar_holds_our_classes_and_policies_and_nothing_else() -> None:
     )
     assert [n for n in names if not n.startswith((*ours, "META-INF/"))] == []
     assert "io/interlock/policies/maxcompute_delta.policy" in names
+    assert "META-INF/LICENSE" in names
+
+
+def test_jar_and_wheel_have_constant_times() -> None:
+    for path, year in ((interlock.jar_path(), 2010), (WHEEL, 2020)):
+        assert {entry.date_time[0] for entry in ZipFile(path).infolist()} == {year}
 
 
 def test_the_version_is_written_once() -> None:

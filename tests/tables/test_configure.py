@@ -95,7 +95,7 @@ def test_delta_is_not_asked_for_twice() -> None:
         ("spark.jars.packages", "io.delta:delta-spark_4.3_2.13:4.4.0"),
         ("spark.jars", f"/lib/delta-spark_{SPARK}_2.13-4.4.1.jar"),
         ("spark.jars", f"/lib/interlock-spark_{SPARK}_2.13-0.0.1.jar"),
-        ("spark.jars.packages", f"io.interlock:interlock-spark_{SPARK}_2.13:0.0.1"),
+        ("spark.jars.packages", f"io.github.interlock-spark:interlock-spark_{SPARK}_2.13:0.0.1"),
     ],
 )
 def test_another_version_is_refused_with_what_to_list(key: str, value: str) -> None:
@@ -172,7 +172,7 @@ def test_a_builder_of_a_remote_session_stays_as_it_is() -> None:
 def test_the_jar_is_the_one_of_this_version() -> None:
     assert interlock.jar_path().name == f"interlock-spark_{SPARK}_2.13-{interlock.__version__}.jar"
     assert interlock.maven_coordinates() == (
-        f"io.interlock:interlock-spark_{SPARK}_2.13:{interlock.__version__}"
+        f"io.github.interlock-spark:interlock-spark_{SPARK}_2.13:{interlock.__version__}"
     )
 
 

@@ -1,0 +1,1 @@
+"""A release, from a commit to what is published: `make release`."""
