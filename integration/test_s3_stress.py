@@ -94,7 +94,7 @@ def is_unknown(answer: Answer) -> bool:
 
 
 def test_two_processes(tmp_path: Path) -> None:
-    stress(tmp_path, ["commit"] * 2, processes=2, commits=10, properties=POLICY)
+    stress(tmp_path, ["commit"] * 2, processes=2, commits=6, properties=POLICY)
 
 
 @pytest.mark.soak
