@@ -17,6 +17,7 @@ from tests.kit.support import (
     Table,
     await_checkpoints,
     commit_file,
+    confs,
     deltalake_rows,
     latest_version,
     log_of,
@@ -24,9 +25,8 @@ from tests.kit.support import (
     rows,
 )
 
-# What Delta logs of each snapshot, and of those that it is given.
-SNAPSHOT = "Updated snapshot to"
-GIVEN = "Creating a new snapshot v"
+# What Delta logs of each snapshot that it has looked for.
+LOOKED = "Updated snapshot to"
 INTERVAL = {"delta.checkpointInterval": "4"}
 
 
@@ -34,8 +34,7 @@ def begin(spark: SparkSession, log: Any) -> tuple[Any, bool]:
     """Start a transaction; return its snapshot, and whether Delta looked for the newest one."""
     with log_of(spark, "org.apache.spark.sql.delta.DeltaLog", level="INFO") as written:
         transaction = log.startTransaction()
-    text = str(written)
-    return transaction.snapshot(), text.count(SNAPSHOT) > text.count(GIVEN)
+    return transaction.snapshot(), LOOKED in str(written)
 
 
 CHANGES = (
@@ -78,6 +77,35 @@ def test_later_checkpoints_are_used(spark: SparkSession, table_path: Path) -> No
         forget_logs(spark)
     assert snapshot.logSegment().deltas().size() <= 5
     check_anew(spark, table, snapshot)
+
+
+def test_a_process_that_only_appends_uses_them_too(spark: SparkSession, table_path: Path) -> None:
+    table = make_table(spark, table_path, properties=INTERVAL)
+    for n in range(10):
+        row = spark.createDataFrame([(n, "z")], "id INT, v STRING")
+        row.write.format("delta").mode("append").save(str(table.path))
+        await_checkpoints(spark)
+    snapshot = delta_log(spark, table).unsafeVolatileSnapshot()
+    assert snapshot.version() == 12
+    assert snapshot.logSegment().deltas().size() <= 5
+    check_anew(spark, table, snapshot)
+
+
+def test_no_files_are_compared_by_a_job(
+    spark: SparkSession, stock: DriverProcess, example: Table
+) -> None:
+    """Where a time zone is not UTC, Delta compares those of a commit's checksum with the state."""
+    jvm: Any = spark._jvm
+    tracker = spark.sparkContext.statusTracker()
+    log = delta_log(spark, example)
+    with confs(spark, {"spark.sql.session.timeZone": "Europe/Berlin"}):
+        jvm.org.apache.spark.sql.SparkSession.setActiveSession(spark._jsparkSession)
+        assert stock.run(f"INSERT INTO {example} VALUES (4, 'z')").error is None
+        before = set(tracker.getJobIdsForGroup(None))
+        snapshot, has_looked = begin(spark, log)
+        assert not has_looked
+        assert set(tracker.getJobIdsForGroup(None)) == before
+    check_anew(spark, example, snapshot)
 
 
 def test_after_many_commits_delta_lists_the_log(spark: SparkSession, example: Table) -> None:

@@ -56,9 +56,16 @@ final class BackgroundWork(name: String) {
     )
 
   /** Runs a task, unless the last one that was started with an equal key is still under way. */
-  def start(key: AnyRef)(task: => Unit): Unit = if (underWay.add(key)) threads.execute { () =>
-    try logged(task)
-    finally underWay.remove(key): Unit
+  def start(key: AnyRef)(task: => Unit): Unit = if (underWay.add(key)) {
+    val last: Runnable = () =>
+      try logged(task)
+      finally underWay.remove(key): Unit
+    try threads.execute(last)
+    catch {
+      case noThread: Throwable =>
+        underWay.remove(key)
+        logger.warn(s"A task of $name was not started", noThread)
+    }
   }
 
   /** Runs tasks at once and waits until they have ended, at most for `most`; then it interrupts

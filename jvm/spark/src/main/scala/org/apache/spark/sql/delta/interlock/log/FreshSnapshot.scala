@@ -54,15 +54,13 @@ private[interlock] object FreshSnapshot extends Logging {
 
   /** None if Delta has to find it. */
   def of(log: DeltaLog, table: Option[CatalogTable]): Option[Snapshot] =
-    try
+    orNone(log) {
+      val now = System.currentTimeMillis()
       lastSeen(log).flatMap { last =>
-        if (commit(log, last.version + 1).isEmpty) Some(last)
-        else log.withSnapshotLockInterruptibly(lastSeen(log).flatMap(grown(_, table)))
+        if (commit(log, last.version + 1).isEmpty && !hasLaterCheckpoint(last, last.logSegment))
+          Some(last)
+        else log.withSnapshotLockInterruptibly(lastSeen(log).flatMap(grown(_, table, now)))
       }
-    catch {
-      case NonFatal(failed) =>
-        logWarning(s"The end of the log at ${log.logPath} cannot be read.", failed)
-        None
     }
 
   /** Makes the snapshot behind a commit of this process the newest one of the table, unless a later
@@ -73,18 +71,26 @@ private[interlock] object FreshSnapshot extends Logging {
     */
   def add(
       log: DeltaLog,
-      table: Option[CatalogTable],
       before: LogSegment,
       commit: FileStatus,
       checksum: VersionChecksum
-  ): Unit = {
+  ): Unit = orNone(log) {
     val version = FileNames.deltaVersion(commit)
     val last = log.unsafeVolatileSnapshot
-    if (version > last.version) {
+    Option.when(version > last.version) {
       val segment = SnapshotManagement.appendCommitToLogSegment(before, commit, version)
-      val _ = install(log, table, withCheckpointOf(segment, last.logSegment), checksum)
+      val whole = withCheckpointOf(segment, last.logSegment)
+      install(log, whole, checksum, commit.getModificationTime)
     }
-  }
+  }: Unit
+
+  private def orNone[A](log: DeltaLog)(find: => Option[A]): Option[A] =
+    try find
+    catch {
+      case NonFatal(failed) =>
+        logWarning(s"The end of the log at ${log.logPath} cannot be read.", failed)
+        None
+    }
 
   /** The last snapshot of the table, if the log has not been replaced or cleaned up since. */
   private def lastSeen(log: DeltaLog): Option[Snapshot] =
@@ -108,23 +114,25 @@ private[interlock] object FreshSnapshot extends Logging {
     now.getLen == file.getLen && now.getModificationTime == file.getModificationTime
   )
 
-  /** A snapshot with the commits that were made since. */
-  private def grown(last: Snapshot, table: Option[CatalogTable]): Option[Snapshot] = {
+  /** A snapshot with the commits that were made since, and the last checkpoint if that is later. */
+  private def grown(
+      last: Snapshot,
+      table: Option[CatalogTable],
+      now: Long
+  ): Option[Snapshot] = {
     val log = last.deltaLog
     val commits = Iterator.iterate(last.version + 1)(_ + 1).map(commit(log, _)).take(MostAdded + 1)
       .takeWhile(_.nonEmpty).flatten.toSeq
-    if (commits.isEmpty) Some(last)
-    else if (commits.size > MostAdded) None
-    else {
-      val appended = commits.foldLeft(last.logSegment)((segment, file) =>
-        SnapshotManagement.appendCommitToLogSegment(segment, file, segment.version + 1)
-      )
-      val segment =
-        if (hasLaterCheckpoint(last, appended))
-          log.getLogSegmentAfterCommit(None, table, last.checkpointProvider)
-        else appended
-      Checksums.read(log, segment).filter(isWhole).map(install(log, table, segment, _))
-    }
+    val appended = commits.foldLeft(last.logSegment)((segment, file) =>
+      SnapshotManagement.appendCommitToLogSegment(segment, file, segment.version + 1)
+    )
+    def listed = log.getLogSegmentAfterCommit(None, table, last.checkpointProvider)
+    val later = hasLaterCheckpoint(last, appended)
+    if (commits.isEmpty && !later) Some(last)
+    else
+      Option.when(commits.size <= MostAdded)(if (later) listed else appended).flatMap { segment =>
+        Checksums.read(log, segment).filter(isWhole).map(install(log, segment, _, now))
+      }
   }
 
   private def isWhole(checksum: VersionChecksum) =
@@ -143,21 +151,24 @@ private[interlock] object FreshSnapshot extends Logging {
     )
   }
 
+  /** @param asOf
+    *   when the segment had all commits, in milliseconds
+    */
   private def install(
       log: DeltaLog,
-      table: Option[CatalogTable],
       segment: LogSegment,
-      checksum: VersionChecksum
-  ): Snapshot =
-    // Delta takes the segment of a commit that it finds made already as it is.
-    log.updateAfterCommit(
-      segment.version,
-      commitOpt = None,
-      newChecksumOpt = Some(checksum),
-      preCommitLogSegment = segment,
-      catalogTableOpt = table,
-      isIdempotentRetry = true
+      checksum: VersionChecksum,
+      asOf: Long
+  ): Snapshot = log.withSnapshotLockInterruptibly {
+    def reach(segment: LogSegment) = (segment.version, segment.checkpointProvider.version)
+    val last = log.unsafeVolatileSnapshot
+    if (Ordering[(Long, Long)].gteq(reach(last.logSegment), reach(segment))) last
+    else NewestSnapshot.install(
+      log,
+      new Snapshot(log.logPath, segment.version, segment, log, Some(checksum)),
+      asOf
     )
+  }
 
   private def commitFile(log: DeltaLog, version: Long) =
     FileNames.unsafeDeltaFile(log.logPath, version)

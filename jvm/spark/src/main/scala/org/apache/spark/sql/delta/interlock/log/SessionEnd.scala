@@ -13,7 +13,7 @@ object SessionEnd {
     */
   def finish(millis: Long): Unit = {
     val _ = BackgroundCheckpoints.awaitIdle(millis)
-    Leases.close(millis.millis)
-    Coordinators.close()
+    try Leases.close(millis.millis)
+    finally Coordinators.close()
   }
 }

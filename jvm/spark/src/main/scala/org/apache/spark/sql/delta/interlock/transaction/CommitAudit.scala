@@ -1,6 +1,7 @@
 package org.apache.spark.sql.delta.interlock.transaction
 
 import java.time.Instant
+import java.util.Locale
 import java.util.concurrent.TimeUnit
 
 import scala.util.Try
@@ -66,7 +67,7 @@ final private[transaction] class CommitAudit(
     if (TraceSettings.isOn(transaction.session.conf.getOption(_))) logWarning(
       s"Version $version of ${transaction.table.name} by ${sentInfo.fold("")(_.operation)}: " +
         s"read version ${transaction.snapshot.version}, passed ${passedVerdicts.size} commits, " +
-        phases.map { case (phase, nanos) => f"$phase ${nanos / 1e6}%.1f ms" }.mkString(", ")
+        phases.map { case (phase, nanos) => s"$phase ${millis(nanos)} ms" }.mkString(", ")
     )
     show(sentInfo.flatMap(Rebased.of(version, _, Instant.now)))
   }
@@ -99,6 +100,8 @@ final private[transaction] class CommitAudit(
     CommitEvents.post(transaction.session.sparkContext, transaction.table.name, record)(
       Explanation(_, transaction.metadata.partitionColumns, met, SessionPolicies.readable).text
     )
+
+  private def millis(nanos: Long) = "%.1f".formatLocal(Locale.ROOT, nanos / 1e6)
 
   private def millisSince(nanos: Long): Long =
     TimeUnit.NANOSECONDS.toMillis(System.nanoTime() - nanos)

@@ -80,7 +80,6 @@ final private[transaction] class CoordinatedCommit(
       Checksums.remember(commit.getFileStatus, made)
       times.in(TimedPhase.Snapshot)(FreshSnapshot.add(
         table.log,
-        table.catalogTable,
         transaction.preCommitLogSegment,
         commit.getFileStatus,
         made
