@@ -12,7 +12,7 @@ from py4j.protocol import Py4JJavaError
 from pyspark.sql import SparkSession
 
 from integration.compiled import compiled
-from integration.writers import begin, end
+from integration.writers import begin, end, make_files
 from tests.kit.foreign import commit_by_hand
 from tests.kit.sessions import classic_session
 from tests.kit.support import Table, commit_file, deltalake_rows, latest_version, make_table, rows
@@ -81,6 +81,7 @@ def test_a_commit_lists_the_versions_that_it_missed_again(
     table = make_table(spark, tmp_path / "table")
     jvm: Any = spark._jvm
     jvm.org.apache.spark.sql.classic.SparkSession.setActiveSession(spark._jsparkSession)
+    make_files(table, [9])
     begin(spark, str(table.path))
     commit_by_hand(table, "WRITE")
     large = commit_file(table, 3)
