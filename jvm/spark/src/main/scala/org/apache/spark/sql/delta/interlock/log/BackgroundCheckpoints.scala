@@ -71,13 +71,15 @@ object BackgroundCheckpoints extends PostCommitHook with Logging {
     def exact =
       if (after.version == version) after
       else
-        log.getSnapshotAt(
-          version,
-          lastCheckpointProvider = Some(after.checkpointProvider),
-          lastCheckpointHint = None,
-          catalogTableOpt = committed.catalogTable,
-          enforceTimeTravelWithinDeletedFileRetention = false
-        )
+        FreshSnapshot.at(version, after).getOrElse(LogListing.complete(
+          log.getSnapshotAt(
+            version,
+            lastCheckpointProvider = Some(after.checkpointProvider),
+            lastCheckpointHint = None,
+            catalogTableOpt = committed.catalogTable,
+            enforceTimeTravelWithinDeletedFileRetention = false
+          )
+        ))
     if (version >= next && (version % interval == 0 || isMissing(after, next)))
       add(session, after, version, exact, committed.catalogTable)
   }
