@@ -106,20 +106,18 @@ final class FileSystemStore(logStores: TableLog => LogStore) extends CommitStore
       if (isOwn(folder, request)) {
         folder.sync()
         committed(log, request, file)
-      } else Taken(winners(log, request.version))
+      } else Taken(winners(log, folder, request.version))
     catch { case NonFatal(e) => Unknown(e) }
   }
 
   /** The commit that has a version. On a remote storage also those behind it: an attempt costs tens
     * of requests there, so a writer that made one for each version would not catch up with another.
     */
-  private def winners(log: TableLog, version: Long): Seq[CommitBody] = {
-    val folder = LogFolder.of(log)
+  private def winners(log: TableLog, folder: LogFolder, version: Long): Seq[CommitBody] =
     Iterator.iterate(version)(_ + 1)
       .map(next => Try(folder.body(next)).toOption.flatten)
       .take(if (LogFolder.isLocal(log)) 1 else MostWinners)
       .takeWhile(_.nonEmpty).flatten.toVector
-  }
 
   private def committed(log: TableLog, request: CommitRequest, file: FileStatus): CommitOutcome = {
     lastCommits.remember(log, request, file)
