@@ -79,6 +79,21 @@ def test_later_checkpoints_are_used(spark: SparkSession, table_path: Path) -> No
     check_anew(spark, table, snapshot)
 
 
+def test_a_checkpoint_of_the_newest_version(spark: SparkSession, table_path: Path) -> None:
+    table = make_table(spark, table_path, properties=INTERVAL)
+    before = delta_log(spark, table)
+    forget_logs(spark)
+    for _ in range(2):
+        spark.sql(f"INSERT INTO {table} VALUES (9, 'z')")
+    await_checkpoints(spark)
+    assert (table.path / "_delta_log" / f"{4:020}.checkpoint.parquet").exists()
+    for _ in range(2):
+        snapshot, has_looked = begin(spark, before)
+        assert not has_looked
+    assert snapshot.version() == 4
+    check_anew(spark, table, snapshot)
+
+
 def test_a_process_that_only_appends_uses_them_too(spark: SparkSession, table_path: Path) -> None:
     table = make_table(spark, table_path, properties=INTERVAL)
     for n in range(10):

@@ -22,7 +22,6 @@ final private[log] class CheckpointLag(now: () => Long) {
 
   // Guarded by `this`.
   private var last: Option[Long] = None
-  private var lookedAt = now() - LookNanos
   private var waitsSince: Option[Long] = None
   private var freeUntil = now()
 
@@ -44,10 +43,7 @@ final private[log] class CheckpointLag(now: () => Long) {
       known >= latest || isTaken(latest)
     }
     if (last.isEmpty) last = Some(known)
-    if (isBehind && time - lookedAt >= LookNanos) {
-      lookedAt = time
-      last = Some(lastCheckpoint.fold(last.get)(_.max(last.get)))
-    }
+    if (isBehind) last = Some(lastCheckpoint.fold(last.get)(_.max(last.get)))
     if (!isBehind) waitsSince = None
     else if (waitsSince.exists(time - _ >= PatienceNanos)) {
       waitsSince = None
@@ -64,9 +60,6 @@ private[interlock] object CheckpointLag {
   private val OfOthers = 3L
   private val PatienceNanos = 2.seconds.toNanos
   private val FreeNanos = 1.minute.toNanos
-
-  /** How often `_last_checkpoint` is read while commits wait. */
-  private val LookNanos = 20.millis.toNanos
 
   private val lags =
     CacheBuilder.newBuilder().maximumSize(10000).build[(Path, String), CheckpointLag]()
@@ -87,6 +80,6 @@ private[interlock] object CheckpointLag {
     def lag =
       lags.get(log.logPath -> table.metadata.id, () => new CheckpointLag(() => System.nanoTime))
     SmallCheckpoints.areOf(session, table) &&
-    lag.isTooLong(known, interval, isTaken)(LastCheckpointFile.version(log))
+    lag.isTooLong(known, interval, isTaken)(LastCheckpointFile.recentVersion(log))
   }
 }

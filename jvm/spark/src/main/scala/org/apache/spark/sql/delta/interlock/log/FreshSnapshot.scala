@@ -154,9 +154,12 @@ private[interlock] object FreshSnapshot extends Logging {
   private def isWhole(checksum: VersionChecksum) =
     checksum.metadata != null && checksum.protocol != null
 
+  /** A checkpoint of the last version of all is of no use: a segment has to end with a commit. */
   private def hasLaterCheckpoint(last: Snapshot, segment: LogSegment) =
     segment.deltas.size > last.deltaLog.checkpointInterval(last.metadata) &&
-      LastCheckpointFile.version(last.deltaLog).exists(_ > segment.checkpointProvider.version)
+      LastCheckpointFile.recentVersion(last.deltaLog).exists(checkpoint =>
+        checkpoint > segment.checkpointProvider.version && checkpoint < segment.version
+      )
 
   private def withCheckpointOf(segment: LogSegment, last: LogSegment): LogSegment = {
     val checkpoint = last.checkpointProvider

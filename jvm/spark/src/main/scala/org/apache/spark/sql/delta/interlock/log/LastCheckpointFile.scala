@@ -3,8 +3,10 @@ package org.apache.spark.sql.delta.interlock.log
 import java.nio.charset.StandardCharsets.UTF_8
 import java.util.UUID
 
+import scala.concurrent.duration._
 import scala.util.{Try, Using}
 
+import com.google.common.cache.CacheBuilder
 import io.interlock.coordinator.QuickLocalFileSystem
 import org.apache.hadoop.fs.Path
 import org.apache.spark.sql.SparkSession
@@ -14,6 +16,21 @@ import org.apache.spark.sql.delta.{DeltaLog, LastCheckpointInfo}
 
 /** The `_last_checkpoint` of a log. */
 private[log] object LastCheckpointFile {
+
+  /** How long a version that was read stands for the one in the file. */
+  private val RecentNanos = 20.millis.toNanos
+
+  final private case class Read(version: Option[Long], at: Long)
+
+  private val reads = CacheBuilder.newBuilder().maximumSize(10000).build[Path, Read]().asMap
+
+  /** The version that it named at most 20 ms ago. */
+  def recentVersion(log: DeltaLog): Option[Long] = reads.compute(
+    log.logPath,
+    (_, last) =>
+      if (last != null && System.nanoTime() - last.at < RecentNanos) last
+      else Read(version(log), System.nanoTime())
+  ).version
 
   /** The version that it names; none if it is not there or is just being replaced. */
   def version(log: DeltaLog): Option[Long] = Try {
