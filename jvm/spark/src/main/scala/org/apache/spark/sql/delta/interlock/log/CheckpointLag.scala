@@ -11,7 +11,7 @@ import org.apache.spark.sql.delta.Snapshot
   * would be farther ahead waits for a checkpoint, in line and without the turn.
   *
   * If two seconds bring no checkpoint that is near enough, it takes long or nobody writes one: then
-  * commits of this process go on for a minute without waiting. Versions that were there when the
+  * commits of this process go on without waiting until there is one, or for a minute. Versions that were there when the
   * process made its first commit to the table do not count.
   *
   * @param now
@@ -44,8 +44,10 @@ final private[log] class CheckpointLag(now: () => Long) {
     }
     if (last.isEmpty) last = Some(known)
     if (isBehind) last = Some(lastCheckpoint.fold(last.get)(_.max(last.get)))
-    if (!isBehind) waitsSince = None
-    else if (waitsSince.exists(time - _ >= PatienceNanos)) {
+    if (!isBehind) {
+      waitsSince = None
+      freeUntil = time
+    } else if (waitsSince.exists(time - _ >= PatienceNanos)) {
       waitsSince = None
       freeUntil = time + FreeNanos
     } else if (time - freeUntil >= 0) waitsSince = waitsSince.orElse(Some(time))

@@ -1,6 +1,5 @@
 package org.apache.spark.sql.delta.interlock.log
 
-import java.io.FileNotFoundException
 import java.util.UUID
 
 import scala.util.Try
@@ -31,33 +30,24 @@ import org.apache.spark.sql.types.StructType
 /** Checkpoints of small tables, written without a Spark job.
   *
   * For each checkpoint Delta replays the log from the last one, by several Spark jobs, which take
-  * their time even for a table of a few files. Here the state of a table at its last checkpoint is
-  * kept in memory, and the commits since are replayed by Delta's `InMemoryLogReplay`. Columns and
-  * format are Delta's. A state that does not agree with the version's checksum is not used.
+  * their time even for a table of a few files. Here the last checkpoint is read by
+  * [[CheckpointReader]], or kept in memory if this process wrote it, and the commits since are
+  * replayed by Delta's `InMemoryLogReplay`. Columns and format are Delta's. A state that does not
+  * agree with the version's checksum is not used.
   */
 private[interlock] object SmallCheckpoints extends Logging {
 
-  /** The most files, live or removed, of a table whose state is kept, and of all these tables. */
+  /** The most files, live or removed, of a table, and of all checkpoints that are kept. */
   private val MostActions = 5000
   private val MostActionsOfAll = 50000
 
-  /** The most commits, and bytes of them, that are replayed. */
-  private val MostCommits = 1000
+  /** The most bytes of commits that are replayed. */
   private val MostBytes = 16L << 20
 
-  /** The most of these commits that are before the last checkpoint, so that each is looked up. */
-  private val MostUnlisted = 100
-
-  /** @param file
-    *   of the version's commit; none for the state before version 0
-    */
-  final private case class State(version: Long, file: Option[FileStatus], actions: Vector[Action])
-
-  private val beforeAll = State(-1, None, Vector.empty)
-
-  private val states = CacheBuilder.newBuilder().softValues().maximumWeight(MostActionsOfAll.toLong)
-    .weigher((_: (Path, String), state: State) => state.actions.size.max(1))
-    .build[(Path, String), State]()
+  /** The actions of checkpoints, by their files. */
+  private val kept = CacheBuilder.newBuilder().softValues().maximumWeight(MostActionsOfAll.toLong)
+    .weigher((_: (Path, Long, Long), actions: Vector[Action]) => actions.size.max(1))
+    .build[(Path, Long, Long), Vector[Action]]()
 
   private val layouts = CacheBuilder.newBuilder().softValues().maximumSize(1000)
     .build[(Metadata, Protocol, Seq[Any]), Layout]()
@@ -71,7 +61,7 @@ private[interlock] object SmallCheckpoints extends Logging {
   def write(session: SparkSession, snapshot: Snapshot): Option[LastCheckpointInfo] = for {
     checksum <- Checksums.of(snapshot)
     if isSmall(checksum) && isOneFile(session, snapshot)
-    actions <- tried(snapshot)(stateOf(snapshot)).filter(agrees(_, checksum))
+    actions <- tried(snapshot)(stateOf(session, snapshot)).filter(agrees(_, checksum))
     written <- tried(snapshot)(written(session, snapshot, actions))
   } yield written
 
@@ -94,51 +84,37 @@ private[interlock] object SmallCheckpoints extends Logging {
     Checkpoints.getV2CheckpointFormatOpt(session, snapshot).isEmpty &&
       session.sessionState.conf.getConf(DeltaSQLConf.DELTA_CHECKPOINT_PART_SIZE).isEmpty
 
-  private def stateOf(snapshot: Snapshot): Option[Vector[Action]] = {
-    val key = snapshot.deltaLog.logPath -> snapshot.metadata.id
-    val known = Option(states.getIfPresent(key)).filter(isStillThere(_, snapshot.deltaLog))
-    val actions = replayed(known.getOrElse(beforeAll), snapshot).orElse(collected(snapshot))
+  private def stateOf(session: SparkSession, snapshot: Snapshot): Option[Vector[Action]] =
+    atLastCheckpoint(session, snapshot).flatMap(replayed(_, snapshot)).orElse(collected(snapshot))
       .filter(_.size <= MostActions)
-    states.invalidate(key)
-    for (kept <- actions; file <- snapshot.logSegment.deltas.lastOption if file.getLen > 0)
-      states.put(key, State(snapshot.version, Some(file), kept))
-    actions
-  }
 
-  private def isStillThere(state: State, log: DeltaLog): Boolean = {
-    val fs = log.logPath.getFileSystem(log.newDeltaHadoopConf())
-    def isSame(file: FileStatus) = {
-      val now = fs.getFileStatus(file.getPath)
-      now.getLen == file.getLen && now.getModificationTime == file.getModificationTime
-    }
-    Try(state.file.forall(isSame)).getOrElse(false)
-  }
+  private def key(file: FileStatus) = (file.getPath, file.getLen, file.getModificationTime)
 
-  /** The state after the commits since an earlier one; none if there are too many, or they are not
-    * in the log any more.
-    */
-  private def replayed(before: State, snapshot: Snapshot): Option[Vector[Action]] = {
+  private def atLastCheckpoint(
+      session: SparkSession,
+      snapshot: Snapshot
+  ): Option[Vector[Action]] = {
     val log = snapshot.deltaLog
-    val fs = log.logPath.getFileSystem(log.newDeltaHadoopConf())
-    val listed = snapshot.logSegment.deltas.map(file => FileNames.deltaVersion(file) -> file).toMap
-    def files =
-      try
-        Some((before.version + 1 to snapshot.version).map(version =>
-          listed.getOrElse(
-            version,
-            fs.getFileStatus(FileNames.unsafeDeltaFile(log.logPath, version))
-          )
-        ))
-      catch { case _: FileNotFoundException => None }
-    val commits = snapshot.version - before.version
-    val isNear = commits >= 0 && commits <= MostCommits && commits - listed.size <= MostUnlisted
-    Option.when(isNear)(files).flatten.filter(_.map(_.getLen).sum <= MostBytes).map { since =>
+    snapshot.checkpointProvider.topLevelFiles match {
+      case Seq() => Some(Vector.empty)
+      case Seq(file) if file.getPath.getName.endsWith(".checkpoint.parquet") =>
+        Option(kept.getIfPresent(key(file)))
+          .orElse(CheckpointReader.read(session, log, file, MostActions))
+      case _ => None
+    }
+  }
+
+  /** The state after the commits since the last checkpoint; none if they are too large. */
+  private def replayed(before: Vector[Action], snapshot: Snapshot): Option[Vector[Action]] = {
+    val log = snapshot.deltaLog
+    val since = snapshot.logSegment.deltas
+    Option.when(since.map(_.getLen).sum <= MostBytes) {
       val canonical = log.getCanonicalPathFunction(runsOnExecutors = false)
       val replay = new InMemoryLogReplay(
         Some(snapshot.minFileRetentionTimestamp),
         snapshot.minSetTransactionRetentionTimestamp
       )
-      replay.append(before.version, before.actions.iterator)
+      replay.append(snapshot.checkpointProvider.version, before.iterator)
       CommitReader.read(log, since).map(CommitReader.summary).foreach { commit =>
         replay.append(
           commit.commitVersion,
@@ -178,14 +154,15 @@ private[interlock] object SmallCheckpoints extends Logging {
       snapshot: Snapshot,
       actions: Vector[Action]
   ): Option[LastCheckpointInfo] = layoutOf(session, snapshot).map { layout =>
-    val length = layout.synchronized {
+    val file = layout.synchronized {
       put(session, snapshot, layout.schema, layout.rows(actions))
     }
+    kept.put(key(file), actions)
     LastCheckpointInfo(
       version = snapshot.version,
       size = actions.size.toLong,
       parts = None,
-      sizeInBytes = Some(length),
+      sizeInBytes = Some(file.getLen),
       numOfAddFiles = Some(actions.count(_.isInstanceOf[AddFile]).toLong),
       checkpointSchema =
         Checkpoints.checkpointSchemaToWriteInLastCheckpointFile(session, layout.schema)
@@ -235,13 +212,13 @@ private[interlock] object SmallCheckpoints extends Logging {
     projections(plan.optimizedPlan).map(new Layout(plan.analyzed.schema.asNullable, _))
   }
 
-  /** Writes the rows, and returns the file's length. */
+  /** Writes the rows to the checkpoint's file. */
   private def put(
       session: SparkSession,
       snapshot: Snapshot,
       schema: StructType,
       rows: Iterator[InternalRow]
-  ): Long = {
+  ): FileStatus = {
     val log = snapshot.deltaLog
     val job = Job.getInstance(log.newDeltaHadoopConf())
     val options = VariantShreddingShims.getVariantInferShreddingSchemaOptions(false)
@@ -271,7 +248,7 @@ private[interlock] object SmallCheckpoints extends Logging {
         expectedNumParts = 1,
         rows,
         runWriteInNewThreadOnGCS = true
-      ).length
+      ).toFileStatus
     catch {
       case failed: Throwable =>
         if (isRenamed) Try(target.getFileSystem(conf).delete(target, false)): Unit

@@ -77,6 +77,19 @@ class CheckpointLagSuite extends munit.FunSuite {
     assert(table.waits(500, after = 1.milli))
   }
 
+  test("they wait again behind a checkpoint that came late") {
+    val table = new Busy
+    assert(table.waits(117))
+    assert(!table.waits(117, after = 2.seconds))
+    assert(!table.waits(140))
+    table.checkpoint = Some(120)
+    assert(!table.waits(141))
+    table.checkpoint = Some(140)
+    assert(!table.waits(142))
+    assert(!table.waits(156))
+    assert(table.waits(157))
+  }
+
   test("a wait that ends well leaves two seconds for the next") {
     val table = new Busy
     assert(table.waits(117))
