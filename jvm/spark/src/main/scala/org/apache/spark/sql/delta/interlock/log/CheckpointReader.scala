@@ -1,63 +1,98 @@
 package org.apache.spark.sql.delta.interlock.log
 
+import scala.jdk.CollectionConverters._
+import scala.util.Using
+
+import com.fasterxml.jackson.databind.JsonNode
+import com.fasterxml.jackson.databind.node.JsonNodeFactory.{instance => json}
+import org.apache.hadoop.conf.Configuration
 import org.apache.hadoop.fs.FileStatus
-import org.apache.spark.paths.SparkPath
-import org.apache.spark.sql.SparkSession
-import org.apache.spark.sql.catalyst.InternalRow
-import org.apache.spark.sql.catalyst.encoders.encoderFor
+import org.apache.parquet.column.page.PageReadStore
+import org.apache.parquet.example.data.Group
+import org.apache.parquet.example.data.simple.convert.GroupRecordConverter
+import org.apache.parquet.hadoop.ParquetFileReader
+import org.apache.parquet.hadoop.util.HadoopInputFile
+import org.apache.parquet.io.ColumnIOFactory
+import org.apache.parquet.schema.LogicalTypeAnnotation.{listType, mapType}
+import org.apache.parquet.schema.PrimitiveType.PrimitiveTypeName._
+import org.apache.parquet.schema.{MessageType, Type}
 import org.apache.spark.sql.delta.actions.{Action, SingleAction}
-import org.apache.spark.sql.delta.implicits._
-import org.apache.spark.sql.delta.{DeltaLog, Snapshot}
-import org.apache.spark.sql.execution.datasources.parquet.ParquetFileFormat
-import org.apache.spark.sql.execution.datasources.{FileFormat, PartitionedFile}
-import org.apache.spark.sql.types.StructType
+import org.apache.spark.sql.delta.util.JsonUtils
 
-/** Reads a checkpoint that is one Parquet file, without a Spark job. */
+/** Reads a checkpoint that is one Parquet file, without a Spark job: its rows are the JSON that the
+  * log has, but for [[ColumnsOnly]].
+  */
 private[log] object CheckpointReader {
-  private val encoder = encoderFor(singleActionEncoder)
 
-  // Deserializers are not thread-safe.
-  private lazy val toAction = encoder.resolveAndBind().createDeserializer()
+  /** Fields of `add` that repeat others in columns of their own types. */
+  private val ColumnsOnly = Set("partitionValues_parsed", "stats_parsed")
 
   /** The actions; none if there are more than `most`, or if Delta has to read them: of version 2, or
     * with statistics in columns alone.
     */
-  def read(
-      session: SparkSession,
-      log: DeltaLog,
-      file: FileStatus,
-      most: Int
-  ): Option[Vector[Action]] = {
-    val (schema, count) = Snapshot.getParquetFileSchemaAndRowCount(session, log, file)
-    Option.when(count <= most && hasStatistics(schema) && !schema.fieldNames.contains("sidecar")) {
-      val all = rows(session, log, file)
-      toAction.synchronized(all.map(toAction(_): SingleAction)).map(_.unwrap)
+  def read(file: FileStatus, conf: Configuration, most: Int): Option[Vector[Action]] =
+    Using.resource(ParquetFileReader.open(HadoopInputFile.fromStatus(file, conf))) { reader =>
+      val schema = reader.getFileMetaData.getSchema
+      Option.when(
+        reader.getRecordCount <= most && !schema.containsField("sidecar") &&
+          schema.containsPath(Array("add", "stats"))
+      ) {
+        val needed = withoutColumns(schema)
+        reader.setRequestedSchema(needed)
+        Iterator.continually(reader.readNextRowGroup()).takeWhile(_ != null)
+          .flatMap(rows(_, needed, schema))
+          .map(row => JsonUtils.mapper.treeToValue(node(row), classOf[SingleAction]).unwrap)
+          .toVector
+      }
     }
+
+  private def withoutColumns(schema: MessageType): MessageType = {
+    val fields = schema.getFields.asScala.map {
+      case add if add.getName == "add" =>
+        val kept = add.asGroupType.getFields.asScala.filterNot(field => ColumnsOnly(field.getName))
+        add.asGroupType.withNewFields(kept.asJava)
+      case other => other
+    }
+    new MessageType(schema.getName, fields.asJava)
   }
 
-  private def hasStatistics(schema: StructType) =
-    schema.find(_.name == "add").map(_.dataType).exists {
-      case add: StructType => add.fieldNames.contains("stats")
-      case _ => false
-    }
+  private def rows(pages: PageReadStore, needed: MessageType, schema: MessageType) = {
+    val columns = new ColumnIOFactory().getColumnIO(needed, schema)
+    val records = columns.getRecordReader(pages, new GroupRecordConverter(needed))
+    Iterator.fill(pages.getRowCount.toInt)(records.read())
+  }
 
-  private def rows(session: SparkSession, log: DeltaLog, file: FileStatus): Vector[InternalRow] = {
-    val read = new ParquetFileFormat().buildReaderWithPartitionValues(
-      session,
-      dataSchema = encoder.schema,
-      partitionSchema = new StructType(),
-      requiredSchema = encoder.schema,
-      filters = Nil,
-      options = Map(FileFormat.OPTION_RETURNING_BATCH -> "false"),
-      log.newDeltaHadoopConf()
-    )
-    val whole = PartitionedFile(
-      InternalRow.empty,
-      SparkPath.fromFileStatus(file),
-      start = 0,
-      file.getLen,
-      fileSize = file.getLen
-    )
-    read(whole).map(_.copy()).toVector
+  private def node(group: Group): JsonNode = group.getType.getLogicalTypeAnnotation match {
+    case annotation if annotation == mapType =>
+      val entries = json.objectNode()
+      for (n <- 0 until group.getFieldRepetitionCount(0)) {
+        val entry = group.getGroup(0, n)
+        entries.set[JsonNode](entry.getString(0, 0), value(entry, 1))
+      }
+      entries
+    case annotation if annotation == listType =>
+      val elements = json.arrayNode()
+      for (n <- 0 until group.getFieldRepetitionCount(0))
+        elements.add(value(group.getGroup(0, n), 0))
+      elements
+    case _ =>
+      val fields = json.objectNode()
+      for (n <- 0 until group.getType.getFieldCount)
+        fields.set[JsonNode](group.getType.getFieldName(n), value(group, n))
+      fields
+  }
+
+  private def value(group: Group, field: Int): JsonNode = {
+    def primitive(kind: Type) = kind.asPrimitiveType.getPrimitiveTypeName match {
+      case BOOLEAN => json.booleanNode(group.getBoolean(field, 0))
+      case INT32 => json.numberNode(group.getInteger(field, 0))
+      case INT64 => json.numberNode(group.getLong(field, 0))
+      case BINARY => json.textNode(group.getString(field, 0))
+      case other => throw new IllegalArgumentException(s"No field of the log has type $other.")
+    }
+    val kind = group.getType.getType(field)
+    if (group.getFieldRepetitionCount(field) == 0) json.nullNode
+    else if (kind.isPrimitive) primitive(kind)
+    else node(group.getGroup(field, 0))
   }
 }

@@ -61,7 +61,7 @@ private[interlock] object SmallCheckpoints extends Logging {
   def write(session: SparkSession, snapshot: Snapshot): Option[LastCheckpointInfo] = for {
     checksum <- Checksums.of(snapshot)
     if isSmall(checksum) && isOneFile(session, snapshot)
-    actions <- tried(snapshot)(stateOf(session, snapshot)).filter(agrees(_, checksum))
+    actions <- tried(snapshot)(stateOf(snapshot)).filter(agrees(_, checksum))
     written <- tried(snapshot)(written(session, snapshot, actions))
   } yield written
 
@@ -84,54 +84,50 @@ private[interlock] object SmallCheckpoints extends Logging {
     Checkpoints.getV2CheckpointFormatOpt(session, snapshot).isEmpty &&
       session.sessionState.conf.getConf(DeltaSQLConf.DELTA_CHECKPOINT_PART_SIZE).isEmpty
 
-  private def stateOf(session: SparkSession, snapshot: Snapshot): Option[Vector[Action]] =
-    atLastCheckpoint(session, snapshot).flatMap(replayed(_, snapshot)).orElse(collected(snapshot))
+  private def stateOf(snapshot: Snapshot): Option[Vector[Action]] =
+    atLastCheckpoint(snapshot).flatMap(replayed(_, snapshot)).orElse(collected(snapshot))
       .filter(_.size <= MostActions)
 
   private def key(file: FileStatus) = (file.getPath, file.getLen, file.getModificationTime)
 
-  private def atLastCheckpoint(
-      session: SparkSession,
-      snapshot: Snapshot
-  ): Option[Vector[Action]] = {
-    val log = snapshot.deltaLog
+  private def atLastCheckpoint(snapshot: Snapshot): Option[Vector[Action]] =
     snapshot.checkpointProvider.topLevelFiles match {
       case Seq() => Some(Vector.empty)
       case Seq(file) if file.getPath.getName.endsWith(".checkpoint.parquet") =>
         Option(kept.getIfPresent(key(file)))
-          .orElse(CheckpointReader.read(session, log, file, MostActions))
+          .orElse(CheckpointReader.read(file, snapshot.deltaLog.newDeltaHadoopConf(), MostActions))
       case _ => None
     }
-  }
 
   /** The state after the commits since the last checkpoint; none if they are too large. */
   private def replayed(before: Vector[Action], snapshot: Snapshot): Option[Vector[Action]] = {
     val log = snapshot.deltaLog
     val since = snapshot.logSegment.deltas
     Option.when(since.map(_.getLen).sum <= MostBytes) {
-      val canonical = log.getCanonicalPathFunction(runsOnExecutors = false)
       val replay = new InMemoryLogReplay(
         Some(snapshot.minFileRetentionTimestamp),
         snapshot.minSetTransactionRetentionTimestamp
       )
-      replay.append(snapshot.checkpointProvider.version, before.iterator)
-      CommitReader.read(log, since).map(CommitReader.summary).foreach { commit =>
-        replay.append(
-          commit.commitVersion,
-          commit.actions.iterator.map {
-            case add: AddFile => add.copy(path = canonical(add.path), tags = orNull(add.tags))
-            case remove: RemoveFile => remove.copy(
-                path = canonical(remove.path),
-                partitionValues =
-                  if (remove.extendedFileMetadata.contains(true)) remove.partitionValues
-                  else orNull(remove.partitionValues)
-              )
-            case other => other
-          }
-        )
-      }
+      val canonical = log.getCanonicalPathFunction(runsOnExecutors = false)
+      def append(version: Long, actions: Seq[Action]): Unit =
+        replay.append(version, actions.iterator.map(asDeltaReads(_, canonical)))
+      append(snapshot.checkpointProvider.version, before)
+      CommitReader.read(log, since).map(CommitReader.summary)
+        .foreach(commit => append(commit.commitVersion, commit.actions))
       replay.checkpoint.toVector
     }
+  }
+
+  private def asDeltaReads(action: Action, canonical: String => String): Action = action match {
+    case add: AddFile => add.copy(path = canonical(add.path), tags = orNull(add.tags))
+    case remove: RemoveFile =>
+      val isExtended = remove.extendedFileMetadata.contains(true)
+      remove.copy(
+        path = canonical(remove.path),
+        partitionValues =
+          if (isExtended) remove.partitionValues else orNull(remove.partitionValues)
+      )
+    case other => other
   }
 
   /** Jackson reads a map that is not there as an empty one, and Delta's replay as NULL. */
