@@ -91,7 +91,9 @@ private[log] object CheckpointReader {
       case other => throw new IllegalArgumentException(s"No field of the log has type $other.")
     }
     val kind = group.getType.getType(field)
-    if (group.getFieldRepetitionCount(field) == 0) json.nullNode
+    if (kind.isRepetition(Type.Repetition.REPEATED))
+      throw new IllegalArgumentException(s"$kind is neither a list nor a map.")
+    else if (group.getFieldRepetitionCount(field) == 0) json.nullNode
     else if (kind.isPrimitive) primitive(kind)
     else node(group.getGroup(field, 0))
   }

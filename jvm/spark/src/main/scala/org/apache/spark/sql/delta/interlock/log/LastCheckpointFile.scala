@@ -20,17 +20,24 @@ private[log] object LastCheckpointFile {
   /** How long a version that was read stands for the one in the file. */
   private val RecentNanos = 20.millis.toNanos
 
-  final private case class Read(version: Option[Long], at: Long)
+  final private class Recent {
+    private var last = Option.empty[Long]
+    private var readAt = Option.empty[Long]
 
-  private val reads = CacheBuilder.newBuilder().maximumSize(10000).build[Path, Read]().asMap
+    def version(log: DeltaLog): Option[Long] = synchronized {
+      if (!readAt.exists(System.nanoTime() - _ < RecentNanos)) {
+        last = LastCheckpointFile.version(log)
+        readAt = Some(System.nanoTime())
+      }
+      last
+    }
+  }
+
+  private val recent = CacheBuilder.newBuilder().maximumSize(10000).build[Path, Recent]()
 
   /** The version that it named at most 20 ms ago. */
-  def recentVersion(log: DeltaLog): Option[Long] = reads.compute(
-    log.logPath,
-    (_, last) =>
-      if (last != null && System.nanoTime() - last.at < RecentNanos) last
-      else Read(version(log), System.nanoTime())
-  ).version
+  def recentVersion(log: DeltaLog): Option[Long] =
+    recent.get(log.logPath, () => new Recent).version(log)
 
   /** The version that it names; none if it is not there or is just being replaced. */
   def version(log: DeltaLog): Option[Long] = Try {
