@@ -16,6 +16,7 @@ from tests.kit.snapshots import check_anew, delta_log, forget_logs, told
 from tests.kit.support import (
     Table,
     await_checkpoints,
+    checkpoint_file,
     commit_file,
     confs,
     deltalake_rows,
@@ -86,7 +87,7 @@ def test_a_checkpoint_of_the_newest_version(spark: SparkSession, table_path: Pat
     for _ in range(2):
         spark.sql(f"INSERT INTO {table} VALUES (9, 'z')")
     await_checkpoints(spark)
-    assert (table.path / "_delta_log" / f"{4:020}.checkpoint.parquet").exists()
+    assert checkpoint_file(table, 4).exists()
     for _ in range(2):
         snapshot, has_looked = begin(spark, before)
         assert not has_looked

@@ -110,6 +110,11 @@ def commit_file(table: Table, version: int) -> Path:
     return table.path / "_delta_log" / f"{version:020}.json"
 
 
+def checkpoint_file(table: Table, version: int) -> Path:
+    """Name the checkpoint of one version, if it is a single file."""
+    return commit_file(table, version).with_suffix(".checkpoint.parquet")
+
+
 def commit(table: Table, version: int) -> list[dict[str, Any]]:
     """Read the actions of one version."""
     text = commit_file(table, version).read_text(encoding="utf-8")

@@ -11,8 +11,8 @@ import org.apache.spark.sql.delta.Snapshot
   * would be farther ahead waits for a checkpoint, in line and without the turn.
   *
   * If two seconds bring no checkpoint that is near enough, it takes long or nobody writes one: then
-  * commits of this process go on without waiting until there is one, or for a minute. Versions that were there when the
-  * process made its first commit to the table do not count.
+  * commits of this process go on without waiting until there is one, or for a minute. Versions that
+  * were there when the process made its first commit to the table do not count.
   *
   * @param now
   *   a clock, in nanoseconds

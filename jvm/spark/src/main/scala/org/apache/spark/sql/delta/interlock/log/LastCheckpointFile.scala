@@ -2,8 +2,8 @@ package org.apache.spark.sql.delta.interlock.log
 
 import java.nio.charset.StandardCharsets.UTF_8
 import java.util.UUID
+import java.util.concurrent.TimeUnit
 
-import scala.concurrent.duration._
 import scala.util.{Try, Using}
 
 import com.google.common.cache.CacheBuilder
@@ -17,27 +17,11 @@ import org.apache.spark.sql.delta.{DeltaLog, LastCheckpointInfo}
 /** The `_last_checkpoint` of a log. */
 private[log] object LastCheckpointFile {
 
-  /** How long a version that was read stands for the one in the file. */
-  private val RecentNanos = 20.millis.toNanos
-
-  final private class Recent {
-    private var last = Option.empty[Long]
-    private var readAt = Option.empty[Long]
-
-    def version(log: DeltaLog): Option[Long] = synchronized {
-      if (!readAt.exists(System.nanoTime() - _ < RecentNanos)) {
-        last = LastCheckpointFile.version(log)
-        readAt = Some(System.nanoTime())
-      }
-      last
-    }
-  }
-
-  private val recent = CacheBuilder.newBuilder().maximumSize(10000).build[Path, Recent]()
+  private val recent = CacheBuilder.newBuilder().maximumSize(10000)
+    .expireAfterWrite(20, TimeUnit.MILLISECONDS).build[Path, Option[Long]]()
 
   /** The version that it named at most 20 ms ago. */
-  def recentVersion(log: DeltaLog): Option[Long] =
-    recent.get(log.logPath, () => new Recent).version(log)
+  def recentVersion(log: DeltaLog): Option[Long] = recent.get(log.logPath, () => version(log))
 
   /** The version that it names; none if it is not there or is just being replaced. */
   def version(log: DeltaLog): Option[Long] = Try {
