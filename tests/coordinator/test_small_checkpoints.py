@@ -16,6 +16,7 @@ from tests.kit.snapshots import delta_log, forget_logs
 from tests.kit.support import (
     Table,
     await_checkpoints,
+    checkpoint_file,
     commit_file,
     deltalake_rows,
     latest_version,
@@ -50,10 +51,6 @@ KINDS: dict[str, dict[str, Any]] = {
 }
 
 
-def checkpoint(table: Table, version: int) -> Path:
-    return table.path / "_delta_log" / f"{version:020}.checkpoint.parquet"
-
-
 def content(file: Path) -> tuple[Any, list[str]]:
     """Return the schema and the rows of a checkpoint, in one order."""
     read = pyarrow.parquet.read_table(file)
@@ -61,7 +58,7 @@ def content(file: Path) -> tuple[Any, list[str]]:
 
 
 def check_content(spark: SparkSession, table: Table, version: int) -> list[str]:
-    schema, rows = content(checkpoint(table, version))
+    schema, rows = content(checkpoint_file(table, version))
     wanted, theirs = content(of_delta(spark, table, version))
     assert schema == wanted
     assert set(rows) - set(theirs) == set(theirs) - set(rows) == set()
@@ -76,11 +73,11 @@ def last_checkpoint(table: Table) -> dict[str, Any]:
 
 def of_delta(spark: SparkSession, table: Table, version: int) -> Path:
     """Let Delta write the checkpoint of a version, beside the one that is there."""
-    own = checkpoint(table, version).rename(table.path.with_name(f"own-{version}"))
+    own = checkpoint_file(table, version).rename(table.path.with_name(f"own-{version}"))
     forget_logs(spark)
     delta_log(spark, table).createCheckpointAtVersion(version)
-    theirs = checkpoint(table, version).rename(table.path.with_name(f"delta-{version}"))
-    own.rename(checkpoint(table, version))
+    theirs = checkpoint_file(table, version).rename(table.path.with_name(f"delta-{version}"))
+    own.rename(checkpoint_file(table, version))
     return theirs
 
 
@@ -117,20 +114,20 @@ def test_the_content_is_that_of_deltas(spark: SparkSession, table_path: Path, ki
         .save(str(table.path))
     )  # fmt: skip
     run(spark, table, CHANGES)
-    versions = [version for version in range(20) if checkpoint(table, version).exists()]
+    versions = [version for version in range(20) if checkpoint_file(table, version).exists()]
     assert versions[:5] == [3, 6, 9, 12, 15]
     for version in (versions[1], versions[-1]):
         rows = check_content(spark, table, version)
     last = last_checkpoint(table)
     assert (last["version"], last["size"]) == (versions[-1], len(rows))
-    assert last["sizeInBytes"] == checkpoint(table, versions[-1]).stat().st_size
+    assert last["sizeInBytes"] == checkpoint_file(table, versions[-1]).stat().st_size
     assert last["numOfAddFiles"] == sum(json.loads(row)["add"] is not None for row in rows)
 
 
 def test_no_spark_job(spark: SparkSession, table_path: Path) -> None:
     table = make_table(spark, table_path, properties=INTERVAL)
     assert run_in_group(spark, table, CHANGES) == 0
-    assert checkpoint(table, 6).exists()
+    assert checkpoint_file(table, 6).exists()
 
 
 def test_the_last_checkpoint_stays_the_newest(spark: SparkSession, table_path: Path) -> None:
@@ -147,7 +144,7 @@ def test_the_last_checkpoint_stays_the_newest(spark: SparkSession, table_path: P
     check_content(spark, table, 4)
     assert last_checkpoint(table)["version"] == 6
     # A log that was put back has a name of a checkpoint that is not there.
-    checkpoint(table, 6).unlink()
+    checkpoint_file(table, 6).unlink()
     checkpoints.write(spark._jsparkSession, early, jvm.scala.Option.empty())
     await_checkpoints(spark)
     assert last_checkpoint(table)["version"] == 4
@@ -163,7 +160,9 @@ def test_another_setting_makes_another_plan(spark: SparkSession, table_path: Pat
     spark.conf.set(key, "true")
     try:
         run(spark, table, CHANGES[2:5])
-        with_structs, without = (content(checkpoint(table, v))[0].field("add").type for v in (3, 6))
+        with_structs, without = (
+            content(checkpoint_file(table, v))[0].field("add").type for v in (3, 6)
+        )
     finally:
         spark.conf.unset(key)
     assert "stats_parsed" in str(with_structs)
@@ -186,6 +185,36 @@ def test_behind_a_checkpoint_of_another_process(
     assert run_in_group(spark, table, CHANGES[4:]) == 0
     for version in (9, 12, 15):
         check_content(spark, table, version)
+
+
+def with_maps(rows: list[dict[str, Any]], *, are_empty: bool) -> list[dict[str, Any]]:
+    """Fill optional maps of a checkpoint's rows, as other writers may."""
+    for row in rows:
+        if row["add"]:
+            row["add"]["tags"] = [] if are_empty else None
+        if row["remove"]:
+            row["remove"]["extendedFileMetadata"] = False
+            row["remove"]["partitionValues"] = [] if are_empty else None
+    return rows
+
+
+@pytest.mark.parametrize("are_empty", [True, False])
+def test_empty_maps_of_a_checkpoint_stay_empty(
+    spark: SparkSession, table_path: Path, are_empty: bool
+) -> None:
+    made = make_table(spark, table_path, properties=INTERVAL)
+    run(spark, made, CHANGES[:5])
+    table = Table(Path(shutil.copytree(made.path, made.path.with_name("copy"))))
+    file = checkpoint_file(table, 6)
+    read = pyarrow.parquet.read_table(file)
+    rows = with_maps(read.to_pylist(), are_empty=are_empty)
+    pyarrow.parquet.write_table(pyarrow.Table.from_pylist(rows, schema=read.schema), file)
+    file.with_name(f".{file.name}.crc").unlink()
+    (table.path / "_delta_log/_last_checkpoint").unlink()
+    assert run_in_group(spark, table, ["INSERT INTO {t} VALUES (9, 'z')"] * 3) == 0
+    schema, after = content(checkpoint_file(table, 9))
+    wanted, theirs = content(of_delta(spark, table, 9))
+    assert (schema, after) == (wanted, theirs)
 
 
 @pytest.mark.parametrize("setting", ["part size", "v2"])
@@ -212,7 +241,7 @@ def test_a_checkpoint_that_was_put_in_the_place_of_another(
     other = Table(Path(shutil.copytree(table_path, tmp_path / "other")))
     for history, first in ((table, 40), (other, 60)):
         run(spark, history, [f"INSERT INTO {{t}} VALUES ({first + n}, 'kept')" for n in range(3)])
-        assert checkpoint(history, 6).exists()
+        assert checkpoint_file(history, 6).exists()
     shutil.rmtree(table_path)
     shutil.copytree(other.path, table_path)
     spark.sql(f"CALL interlock.repair('{table_path}')")
@@ -238,7 +267,7 @@ def test_a_state_that_does_not_agree_with_the_checksum_is_not_used(
     ) as warnings:
         run(spark, table, ["INSERT INTO {t} VALUES (4, 'd')"] * 3)
     assert "No checkpoint of version 3 " in warnings.toString()
-    assert not checkpoint(table, 3).exists()
+    assert not checkpoint_file(table, 3).exists()
 
 
 def test_a_commit_that_only_deltas_replay_reads(spark: SparkSession, table_path: Path) -> None:
@@ -256,5 +285,5 @@ def test_a_commit_that_only_deltas_replay_reads(spark: SparkSession, table_path:
     spark.sql(f"ALTER TABLE {table} SET TBLPROPERTIES ('delta.checkpointInterval' = '3')")
     run(spark, table, ["INSERT INTO {t} VALUES (4, 'd')"] * 6)
     due = [version for version in range(first + 1, first + 7) if version % 3 == 0]
-    assert [version for version in due if checkpoint(table, version).exists()] == due
+    assert [version for version in due if checkpoint_file(table, version).exists()] == due
     check_content(spark, table, due[-1])

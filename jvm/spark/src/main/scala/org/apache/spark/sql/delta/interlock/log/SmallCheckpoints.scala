@@ -109,28 +109,34 @@ private[interlock] object SmallCheckpoints extends Logging {
         snapshot.minSetTransactionRetentionTimestamp
       )
       val canonical = log.getCanonicalPathFunction(runsOnExecutors = false)
-      def append(version: Long, actions: Seq[Action]): Unit =
-        replay.append(version, actions.iterator.map(asDeltaReads(_, canonical)))
-      append(snapshot.checkpointProvider.version, before)
-      CommitReader.read(log, since).map(CommitReader.summary)
-        .foreach(commit => append(commit.commitVersion, commit.actions))
+      replay.append(
+        snapshot.checkpointProvider.version,
+        before.iterator.map(withPath(_, canonical))
+      )
+      CommitReader.read(log, since).map(CommitReader.summary).foreach { commit =>
+        val actions = commit.actions.iterator.map(withoutMaps).map(withPath(_, canonical))
+        replay.append(commit.commitVersion, actions)
+      }
       replay.checkpoint.toVector
     }
   }
 
-  private def asDeltaReads(action: Action, canonical: String => String): Action = action match {
-    case add: AddFile => add.copy(path = canonical(add.path), tags = orNull(add.tags))
-    case remove: RemoveFile =>
-      val isExtended = remove.extendedFileMetadata.contains(true)
-      remove.copy(
-        path = canonical(remove.path),
-        partitionValues =
-          if (isExtended) remove.partitionValues else orNull(remove.partitionValues)
-      )
+  private def withPath(action: Action, canonical: String => String): Action = action match {
+    case add: AddFile => add.copy(path = canonical(add.path))
+    case remove: RemoveFile => remove.copy(path = canonical(remove.path))
     case other => other
   }
 
-  /** Jackson reads a map that is not there as an empty one, and Delta's replay as NULL. */
+  /** An action of a commit, without maps that are not there: Jackson reads such a map as an empty
+    * one, and Delta's replay as NULL. In checkpoints both are told apart.
+    */
+  private def withoutMaps(action: Action): Action = action match {
+    case add: AddFile => add.copy(tags = orNull(add.tags))
+    case remove: RemoveFile if !remove.extendedFileMetadata.contains(true) =>
+      remove.copy(partitionValues = orNull(remove.partitionValues))
+    case other => other
+  }
+
   private def orNull(map: Map[String, String]): Map[String, String] =
     Option(map).filter(_.nonEmpty).orNull
 
