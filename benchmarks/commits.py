@@ -1,6 +1,7 @@
 """Commits per second of small appends, next to stock Delta.
 
     python -m benchmarks.commits [--quick] [--how insert] [--store stock --store filesystem]
+    python -m benchmarks.commits --on-s3 --processes 1 --store stock --store filesystem --writers 16
 
     throughput   1, 4, 16 and 64 writers of one table, threads of at most four processes
     missed       one commit that has missed 1, 10 and 100 versions of another process
@@ -8,7 +9,8 @@
 `commit` commits files that are there already: what the log costs, end to end through Delta and the
 coordinator, without the query. `insert` runs INSERT statements. A commit counts as kept if it was
 acknowledged and is in the log exactly once. "behind" is the largest number of versions between
-`_last_checkpoint` and the newest version, looked at ten times a second.
+`_last_checkpoint` and the newest version, looked at ten times a second. With `--on-s3` the tables
+are on S3Proxy, and each request waits 30 ms; stock Delta orders the commits of one process there.
 """
 
 from __future__ import annotations
@@ -22,7 +24,7 @@ import tempfile
 import threading
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -31,7 +33,9 @@ from interlock.lab.session import JVM_OPTIONS
 from integration.database import opened
 from integration.stores import STOCK, STOCK_SAME_PROPERTIES, STORES, Store
 from integration.writers import Writer, acknowledged, answers, make_files, order, run
+from tests.kit import s3
 from tests.kit.driver_process import DriverProcess, driver_processes
+from tests.kit.faulty_s3 import faulty
 from tests.kit.support import Table, commit, commit_file, versions
 
 STOCKS = {store.name: store for store in (STOCK, STOCK_SAME_PROPERTIES)}
@@ -108,14 +112,14 @@ class Bench:
         self.throughput(2 * len(self._drivers), len(self._drivers), 6)
         for n, driver in enumerate(self._drivers):
             table = self._table(range(20))
-            run([driver], [Writer(str(table.path), 0, 20, self._how, self._lines(n))], 120)
+            run([driver], [Writer(table.location, 0, 20, self._how, self._lines(n))], 120)
 
     def throughput(self, writers: int, tables: int, seconds: float) -> Row:
         """Let writers commit for some seconds, dealt out to the tables."""
         most = int(MOST_PER_SECOND * seconds / writers) + 10
         made = [self._table(range(writers * most)) for _ in range(tables)]
         planned = [
-            Writer(str(made[n % tables].path), n * most, most, self._how, self._lines(n), seconds)
+            Writer(made[n % tables].location, n * most, most, self._how, self._lines(n), seconds)
             for n in range(writers)
         ]
         with watched(made) as behind:
@@ -148,8 +152,8 @@ class Bench:
         for repetition in range(repetitions + 1):
             first = repetition * (versions_missed + 1)
             result = self._lines(0)
-            order(one, f"from integration.writers import begin; begin(spark, {str(table.path)!r})")
-            others = Writer(str(table.path), first + 1, versions_missed, "commit", self._lines(1))
+            order(one, f"from integration.writers import begin; begin(spark, {table.location!r})")
+            others = Writer(table.location, first + 1, versions_missed, "commit", self._lines(1))
             run([other], [others], PATIENCE_SECONDS)
             order(one, f"from integration.writers import end; end(spark, {first}, {result!r})")
             times.append(float(Path(result).read_text(encoding="utf-8")))
@@ -157,7 +161,7 @@ class Bench:
 
     def _table(self, identifiers: range) -> Table:
         self._made += 1
-        table = Table(self._folder / f"table-{self._made}")
+        table = self._store.table((self._store.bucket or self._folder) / f"table-{self._made}")
         created = self._drivers[0].run(self._store.create(table))
         assert created.error is None, created.message
         if self._how == "commit":
@@ -210,13 +214,17 @@ def last_checkpoint(table: Table) -> int:
 
 
 @contextmanager
-def contender(name: str, folder: Path) -> Iterator[Store]:
+def contender(name: str, folder: Path, *, on_s3: bool) -> Iterator[Store]:
     """Start what the sessions of a contender need."""
-    if name in STOCKS:
-        yield STOCKS[name]
-    else:
-        with opened(name, folder / "database") as (store, _):
-            yield store
+    with ExitStack() as stack:
+        store = STOCKS.get(name)
+        if store is None:
+            store, _ = stack.enter_context(opened(name, folder / "database"))
+        if on_s3:
+            server = stack.enter_context(s3.start(folder / "s3"))
+            proxy = stack.enter_context(faulty(server.port, kinds=()))
+            store = store.on_s3(server.bucket, server.settings(port=proxy.port))
+        yield store
 
 
 def measure(store: Store, folder: Path, scale: Scale, how: str) -> tuple[list[Row], list[str]]:
@@ -242,10 +250,14 @@ def main() -> None:
     parser.add_argument("--store", action="append", choices=CONTENDERS)
     parser.add_argument("--writers", type=int, action="append", help="of one table")
     parser.add_argument("--seconds", type=float, help="of one measurement")
+    parser.add_argument("--processes", type=int, help="of the writers")
+    parser.add_argument("--on-s3", action="store_true", help="tables on a slow S3 server")
     arguments = parser.parse_args()
     scale = QUICK if arguments.quick else Scale()
     if arguments.seconds is not None:
         scale = replace(scale, seconds=arguments.seconds)
+    if arguments.processes is not None:
+        scale = replace(scale, processes=arguments.processes)
     if arguments.writers:
         scale = replace(scale, writers=tuple(arguments.writers), tables=(), missed=())
     rows: list[Row] = []
@@ -253,7 +265,7 @@ def main() -> None:
     for name in arguments.store or scale.contenders:
         with (
             tempfile.TemporaryDirectory(prefix="interlock-bench-") as folder,
-            contender(name, Path(folder)) as store,
+            contender(name, Path(folder), on_s3=arguments.on_s3) as store,
         ):
             more, line = measure(store, Path(folder), scale, arguments.how)
         rows += more

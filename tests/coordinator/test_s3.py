@@ -169,8 +169,14 @@ def test_a_commit_that_has_missed_versions_does_not_ask_for_each(
         assert both[0].run(f"INSERT INTO {table} VALUES ({row}, 'x')") == DONE
     before = len(server.requests())
     assert both[1].open() == DONE
-    asked = [path[-10:] for method, path in server.requests()[before:] if method == "PUT"]
-    assert [path for path in asked if path.endswith(".json")] == ["00002.json", "00008.json"]
+    made = [(method, path[-10:]) for method, path in server.requests()[before:]]
+    versions = [path for method, path in made if method == "PUT" and path.endswith(".json")]
+    assert versions == ["00002.json", "00008.json"]
+    own = made.index(("PUT", versions[0]))
+    assert made[own + 1 : own + 14] == [
+        *[("HEAD", "00002.json"), ("GET", "00002.json"), ("GET", "00002.json")],  # not its own
+        *[(how, f"0000{missed}.json") for missed in range(3, 8) for how in ("HEAD", "GET")],
+    ]
     assert [row[0] for row in rows_of(table)] == list(range(1, 10))
 
 

@@ -46,7 +46,7 @@ class FaultyServer(Proxy):
 
     Args:
         target: the server's port
-        kinds: what may go wrong
+        kinds: what may go wrong; if nothing may, the server is only slow
 
     Attributes:
         faults: how often each has happened to a request that makes a version
@@ -81,6 +81,8 @@ class FaultyServer(Proxy):
                 pair.client.sendall(data)
 
     def _fault_for(self, request: bytes) -> Fault | None:
+        if not self._of_commits:
+            return None
         if not _MAKES_A_VERSION.match(request):
             return random.choice(self._of_others) if random.random() < _SHARE_OF_OTHERS else None
         if random.random() >= _SHARE_OF_COMMITS:

@@ -102,22 +102,25 @@ final class FileSystemStore(logStores: TableLog => LogStore) extends CommitStore
     */
   private def found(log: TableLog, request: CommitRequest, file: FileStatus): CommitOutcome = {
     val folder = LogFolder.of(log)
-    try
-      if (isOwn(folder, request)) {
+    try {
+      val body = folder.body(request.version, file)
+      if (isOwn(body.fold(folder.firstLine(file))(_.lines.headOption), request)) {
         folder.sync()
         committed(log, request, file)
-      } else Taken(winners(log, folder, request.version))
-    catch { case NonFatal(e) => Unknown(e) }
+      } else Taken(body.fold(Seq.empty[CommitBody])(winners(log, folder, _)))
+    } catch { case NonFatal(e) => Unknown(e) }
   }
 
   /** The commit that has a version. On a remote storage also those behind it: an attempt costs tens
     * of requests there, so a writer that made one for each version would not catch up with another.
     */
-  private def winners(log: TableLog, folder: LogFolder, version: Long): Seq[CommitBody] =
-    Iterator.iterate(version)(_ + 1)
-      .map(next => Try(folder.body(next)).toOption.flatten)
-      .take(if (LogFolder.isLocal(log)) 1 else MostWinners)
-      .takeWhile(_.nonEmpty).flatten.toVector
+  private def winners(log: TableLog, folder: LogFolder, first: CommitBody): Seq[CommitBody] =
+    if (LogFolder.isLocal(log)) Seq(first)
+    else
+      first +: Iterator.iterate(first.version + 1)(_ + 1)
+        .map(next => Try(folder.body(next)).toOption.flatten)
+        .take(MostWinners - 1)
+        .takeWhile(_.nonEmpty).flatten.toVector
 
   private def committed(log: TableLog, request: CommitRequest, file: FileStatus): CommitOutcome = {
     lastCommits.remember(log, request, file)
@@ -127,12 +130,13 @@ final class FileSystemStore(logStores: TableLog => LogStore) extends CommitStore
   /** The outcome by the log, after a reply was lost; none if the log does not tell. */
   private def lookedUp(log: TableLog, request: CommitRequest): Option[CommitOutcome] = Try {
     val folder = LogFolder.of(log)
-    folder.status(LogFolder.commitName(request.version)).filter(_ => isOwn(folder, request))
+    folder.status(LogFolder.commitName(request.version))
+      .filter(file => isOwn(folder.firstLine(file), request))
       .map(found(log, request, _))
   }.toOption.flatten
 
-  private def isOwn(folder: LogFolder, request: CommitRequest): Boolean =
-    folder.firstLine(request.version).flatMap(CommitLines.txnIdOf).contains(request.txnId)
+  private def isOwn(firstLine: Option[String], request: CommitRequest): Boolean =
+    firstLine.flatMap(CommitLines.txnIdOf).contains(request.txnId)
 
   /** Checks the log: since the transaction read the table, the folder may have been emptied and
     * filled again.

@@ -3,6 +3,7 @@ package io.interlock.coordinator
 import java.io.{FileNotFoundException, InputStream, OutputStream}
 
 import org.apache.hadoop.fs.{FileStatus, FileSystem, Path}
+import org.apache.hadoop.util.functional.FutureIO
 
 /** A `_delta_log` on any file system of Hadoop. */
 final private[coordinator] class HadoopFolder(log: TableLog) extends LogFolder {
@@ -13,6 +14,9 @@ final private[coordinator] class HadoopFolder(log: TableLog) extends LogFolder {
     catch { case _: FileNotFoundException => None }
 
   override def open(name: String): InputStream = fs.open(file(name))
+
+  override def open(file: FileStatus): InputStream =
+    FutureIO.awaitFuture(fs.openFile(file.getPath).withFileStatus(file).build())
 
   override def create(name: String): OutputStream = fs.create(file(name), false)
 

@@ -82,5 +82,5 @@ final private[coordinator] class LinkPublication(
   ): Boolean = own.exists(found.sameFile) || sameBytes(found, content)
 
   private def sameBytes(found: LocalStatus, content: CommitContent): Boolean =
-    found.getLen == content.size && folder.sha256(target).sameElements(content.sha256)
+    found.getLen == content.size && folder.sha256(found).sameElements(content.sha256)
 }

@@ -17,6 +17,9 @@ private[coordinator] trait LogFolder {
 
   def open(name: String): InputStream
 
+  /** Opens a file whose status is known, for which an object store need not be asked again. */
+  def open(file: FileStatus): InputStream = open(file.getPath.getName)
+
   /** Creates a new file and never replaces another. It is complete and durable once `close`
     * returns.
     */
@@ -34,19 +37,25 @@ private[coordinator] trait LogFolder {
   def sync(): Unit
 
   /** The first line of version `version`; none if the log has no such version. */
-  final def firstLine(version: Long): Option[String] = {
-    val name = LogFolder.commitName(version)
-    status(name).flatMap(_ => LogFolder.reading(open(name))(in => Option(in.readLine())))
-  }
+  final def firstLine(version: Long): Option[String] =
+    status(LogFolder.commitName(version)).flatMap(firstLine)
+
+  final def firstLine(file: FileStatus): Option[String] =
+    LogFolder.reading(open(file))(in => Option(in.readLine()))
 
   /** The whole of version `version`, if the log has it and it is small. */
-  final def body(version: Long): Option[CommitBody] = {
-    val name = LogFolder.commitName(version)
-    status(name).filter(_.getLen < LogFolder.Small).map { file =>
-      val lines = LogFolder.reading(open(name))(_.lines().iterator.asScala.toVector)
-      CommitBody(version, file, lines)
+  final def body(version: Long): Option[CommitBody] =
+    status(LogFolder.commitName(version)).flatMap(body(version, _))
+
+  /** The whole of version `version`, if its file is small. */
+  final def body(version: Long, file: FileStatus): Option[CommitBody] =
+    Option.when(file.getLen < LogFolder.Small) {
+      CommitBody(
+        version,
+        file,
+        LogFolder.reading(open(file))(_.lines().iterator.asScala.toVector)
+      )
     }
-  }
 
   /** Creates a new file with the given bytes; if that fails, no file is left behind.
     *
@@ -67,9 +76,9 @@ private[coordinator] trait LogFolder {
         throw e
     }
 
-  final def sha256(name: String): Array[Byte] = {
+  final def sha256(file: FileStatus): Array[Byte] = {
     val digest = LogFolder.newDigest()
-    Using.resource(new DigestInputStream(open(name), digest))(
+    Using.resource(new DigestInputStream(open(file), digest))(
       _.transferTo(OutputStream.nullOutputStream())
     )
     digest.digest()

@@ -66,7 +66,7 @@ final private[coordinator] class LogStorePublication(
 
   private def readBack(content: CommitContent): Option[Publication] =
     folder.status(target).filter(_.isFile).map { file =>
-      val same = file.getLen == content.size && folder.sha256(target).sameElements(content.sha256)
+      val same = file.getLen == content.size && folder.sha256(file).sameElements(content.sha256)
       if (same) Published(file) else Foreign(file)
     }
 

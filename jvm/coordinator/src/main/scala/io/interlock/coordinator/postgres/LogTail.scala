@@ -122,7 +122,8 @@ final private[postgres] class LogTail(context: StoreContext, log: TableLog) {
   private def isWhole(content: CommitContent): Boolean = content match {
     case _: InMemory => true
     case StagedFile(name, size, sha256) =>
-      folder.status(name).exists(_.getLen == size) && folder.sha256(name).sameElements(sha256)
+      folder.status(name)
+        .exists(file => file.getLen == size && folder.sha256(file).sameElements(sha256))
   }
 }
 

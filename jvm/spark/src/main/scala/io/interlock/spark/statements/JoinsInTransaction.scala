@@ -33,7 +33,7 @@ final class JoinsInTransaction(session: SparkSession) extends Rule[LogicalPlan]
         for ((scan, reads) <- joins)
           // Delta makes one scan of several that select the same files.
           if (scans.count(_ eq scan) == joins.count(_._1 eq scan))
-            transaction.scansFor(scan, reads)
+            transaction.reads.scanIsFor(scan, reads)
       case _ =>
     }
     plan

@@ -31,7 +31,7 @@ object ReadsInTransaction extends Rule[LogicalPlan] {
       }
     case _ => OptimisticTransaction.getActive() match {
         case Some(transaction: InterlockTransaction) =>
-          if (readsUntracked(plan, transaction.snapshot)) transaction.alsoReads()
+          if (readsUntracked(plan, transaction.snapshot)) transaction.reads.addUntracked()
           withFiles(plan) { case UnplannedScan(table) => table }
         case _ => plan
       }

@@ -4,6 +4,7 @@ import scala.util.control.NonFatal
 
 import io.interlock.coordinator.CommitQueue
 import io.interlock.rules.Conflict
+import io.interlock.spark.claims.ClaimingStatement
 import io.interlock.spark.errors.Conflicts.ConflictException
 import io.interlock.spark.errors.{Conflicts, InterlockConflict}
 import io.interlock.spark.properties.SessionPolicies
@@ -13,7 +14,7 @@ import org.apache.spark.sql.delta.actions.CommitInfo
 import org.apache.spark.sql.delta.interlock.judging.GovernedCommit
 import org.apache.spark.sql.delta.interlock.log.MissedCommits
 import org.apache.spark.sql.delta.util.FileNames
-import org.apache.spark.sql.delta.{CurrentTransactionInfo, WinningCommitSummary}
+import org.apache.spark.sql.delta.{CurrentTransactionInfo, Serializable, WinningCommitSummary}
 
 /** A statement that changes rows, before it has written any.
   *
@@ -57,14 +58,20 @@ final private[transaction] class EarlyVerdict(
       val files = missed(list)
       if (files.isEmpty) None
       else lostAgainst(files).filter(_ => transaction.isSameTable && table.has(files.last))
-        .map(lost => Conflicts.raised(lost.copy(beforeWriting = true), SessionPolicies.readable))
+        .map(raised)
     } catch { case NonFatal(_) => None }
+
+  private def raised(lost: Conflict): ConflictException = {
+    def gate = new ClaimGate(transaction, queue, commit, soFar, Serializable)
+    ClaimingStatement.current.foreach(_.tries(gate))
+    Conflicts.raised(lost.copy(beforeWriting = true), SessionPolicies.readable)
+  }
 
   private def lostAgainst(files: Seq[FileStatus]): Option[Conflict] = {
     val rounds = new JudgingRounds(transaction, commit, winners, audit, landed)
     val level = transaction.isolationOf(statement, commit)
     try {
-      transaction.judging(rounds.judge(soFar, next, files, level)): Unit
+      transaction.reads.uncounted(rounds.judge(soFar, next, files, level)): Unit
       None
     } catch {
       case lost: InterlockConflict =>

@@ -1,22 +1,19 @@
 package org.apache.spark.sql.delta.interlock.transaction
 
-import java.io.FileNotFoundException
-
 import io.delta.storage.commit.Commit
 import io.interlock.rules.OperationClass
-import io.interlock.spark.claims.ClaimingStatement
 import io.interlock.spark.commits.{Coordinators, ForeignWriters}
 import io.interlock.spark.compaction.Lineage
 import org.apache.hadoop.fs.FileStatus
 import org.apache.spark.sql.SparkSession
 import org.apache.spark.sql.catalyst.catalog.CatalogTable
 import org.apache.spark.sql.delta.DeltaOperations.Operation
-import org.apache.spark.sql.delta._
 import org.apache.spark.sql.delta.actions._
 import org.apache.spark.sql.delta.coordinatedcommits._
 import org.apache.spark.sql.delta.interlock.judging.ReadRows
 import org.apache.spark.sql.delta.interlock.log.{Committer, LogListing}
 import org.apache.spark.sql.delta.interlock.transaction.CommitState.Made
+import org.apache.spark.sql.delta.{CurrentTransactionInfo => Info, _}
 
 /** A Delta transaction that commits under the policy of its table and through the queue of its
   * coordinator. For a table with neither it behaves as Delta's own.
@@ -27,8 +24,6 @@ import org.apache.spark.sql.delta.interlock.transaction.CommitState.Made
   */
 class InterlockTransaction(log: DeltaLog, catalogTable: Option[CatalogTable], snapshot: Snapshot)
     extends OpenTransaction(log, catalogTable, snapshot) {
-  private type Info = CurrentTransactionInfo
-
   private lazy val coordinated: Option[CoordinatedCommit] = {
     val (read, id) = if (table.isNew) (metadata, "") else (snapshot.metadata, snapshot.metadata.id)
     Coordinators.queue(spark, log, read.configuration, id).map(new CoordinatedCommit(this, _))
@@ -37,40 +32,22 @@ class InterlockTransaction(log: DeltaLog, catalogTable: Option[CatalogTable], sn
   private lazy val audit = new CommitAudit(this, winners)
   private lazy val failures = new CommitFailures(this, rules, audit)
 
-  /** The commit, if its winners are judged, that is if the table had its policy when it was read.
-    */
+  /** The commit, if the table had its policy when it was read, so that its winners are judged. */
   private var judged: Option[JudgedCommit] = None
-
-  override private[transaction] def isSameTable: Boolean =
-    !rules.isCoordinated(metadata) || table.isThere(preCommitLogSegment)
-
-  private def inQueue = coordinated.zip(judged.filter(_.isCommitting))
 
   // ---- before the commit ----
 
-  override protected def endIfLost(statement: Unwritten): Unit = for {
-    policy <- rules.policy
-    own <- coordinated
-    commit = governedBy(policy, statement.op, Nil)
-    verdict = new EarlyVerdict(this, statement, commit, own.queue, resolveAgainstWinningCommit)
-    conflict <- verdict.conflict(listedSince)
-  } {
-    governed = Some(commit)
-    ClaimingStatement.current.foreach(
-      _.tries(new ClaimGate(this, own.queue, commit, withoutActions(statement.op), Serializable))
-    )
-    val failures = new CommitFailures(this, rules, verdict.audit)
-    committing(statement.op, failures.raised(statement.op, Nil, _))(throw conflict)
-  }
-
-  /** The commits in the log behind the version that was read. */
-  private def listedSince: Seq[FileStatus] = LogListing.complete(
-    deltaLog.getUpdatedLogSegment(
-      preCommitLogSegment,
-      readSnapshotTableCommitCoordinatorClientOpt,
-      catalogTable
-    )._2
-  )
+  override protected def endIfLost(statement: Unwritten): Unit =
+    for (policy <- rules.policy; own <- coordinated) {
+      val commit = governedBy(policy, statement.op, Nil)
+      def listed = table.listedSince(preCommitLogSegment, own.client)
+      val early = new EarlyVerdict(this, statement, commit, own.queue, resolveAgainstWinningCommit)
+      early.conflict(listed).foreach { lost =>
+        governed = Some(commit)
+        val failures = new CommitFailures(this, rules, early.audit)
+        committing(statement.op, failures.raised(statement.op, Nil, _))(throw lost)
+      }
+    }
 
   // ---- commit ----
 
@@ -83,7 +60,7 @@ class InterlockTransaction(log: DeltaLog, catalogTable: Option[CatalogTable], sn
     governed = rules.policyOf(op, metadata).map(governedBy(_, op, actions))
     governed.fold(super.commitImpl(actions, op, canSkipEmptyCommits, tags)) { commit =>
       rules.refuse(commit, actions)
-      if (readsUntracked && commit.countsReads) readWholeTable()
+      if (reads.areUntracked && commit.countsReads) readWholeTable()
       judged = coordinated.filter(_ => rules.hadPolicy).map { own =>
         val rounds = new JudgingRounds(this, commit, winners, audit, resolveAgainstWinningCommit)
         new JudgedCommit(this, own.queue, commit, rounds, winners)
@@ -122,9 +99,7 @@ class InterlockTransaction(log: DeltaLog, catalogTable: Option[CatalogTable], sn
       case failed: Throwable if rules.isCoordinated(metadata) => throw raised(failed)
     } finally RunningTransactions.end(this)
 
-  /** Whether a commit without actions makes no version: an overwrite makes one; others are judged
-    * and make none.
-    */
+  /** A commit without actions makes a version if it overwrites; others are only judged. */
   override protected def skipRecordingEmptyCommitAllowed(level: IsolationLevel): Boolean =
     governed.map(commit => commit.operationClass -> commit.operation) match {
       case None | Some((OperationClass.Metadata, _)) => super.skipRecordingEmptyCommitAllowed(level)
@@ -181,7 +156,8 @@ class InterlockTransaction(log: DeltaLog, catalogTable: Option[CatalogTable], sn
     refuseAnother()
     audit.sent(info)
     def alone = super.writeCommitFile(version, lines, info)
-    val made = inQueue.fold(if (coordinated.isEmpty) failures.alone(version)(alone) else alone) {
+    val queued = coordinated.zip(judged.filter(_.isCommitting))
+    val made = queued.fold(if (coordinated.isEmpty) failures.alone(version)(alone) else alone) {
       case (own, commit) =>
         own.write(version, info)(incrementallyDeriveChecksum(version, info))(
           commit.handIn(info)(writeCommitFileImpl(version, lines, own.client, info))
@@ -190,9 +166,6 @@ class InterlockTransaction(log: DeltaLog, catalogTable: Option[CatalogTable], sn
     state = Made
     made
   }
-
-  private def refuseAnother(): Unit = if (!isSameTable)
-    throw new FileNotFoundException(s"$logPath is no longer the log of ${table.name}.")
 
   override protected def incrementallyDeriveChecksum(
       version: Long,

@@ -100,7 +100,7 @@ final private[transaction] class JudgedCommit(
     */
   def handIn[A](info: CurrentTransactionInfo)(send: => A): A = {
     yielding.toOwn(info)
-    transaction.sending(send)
+    transaction.running.sending(send)
   }
 
   /** Whether the commit was sent or waits for its turn, and is not only checked. */

@@ -1,7 +1,8 @@
 package org.apache.spark.sql.delta.interlock.transaction
 
-import io.interlock.rules.{OperationClass, Policy}
-import io.interlock.spark.commits.RunningChange
+import java.io.FileNotFoundException
+
+import io.interlock.rules.Policy
 import org.apache.spark.sql.catalyst.catalog.CatalogTable
 import org.apache.spark.sql.catalyst.expressions.Expression
 import org.apache.spark.sql.delta.DeltaOperations.Operation
@@ -9,8 +10,8 @@ import org.apache.spark.sql.delta._
 import org.apache.spark.sql.delta.actions._
 import org.apache.spark.sql.delta.commands.DeletionVectorUtils
 import org.apache.spark.sql.delta.constraints.Constraint
-import org.apache.spark.sql.delta.interlock.judging.{GovernedCommit, MatchedReads, MatchedScan}
-import org.apache.spark.sql.delta.interlock.transaction.CommitState.{Judged, Made, Unsent}
+import org.apache.spark.sql.delta.interlock.judging.GovernedCommit
+import org.apache.spark.sql.delta.interlock.transaction.CommitState.{Made, Unsent}
 import org.apache.spark.sql.delta.stats.DeltaScan
 import org.apache.spark.sql.{Dataset, SparkSession}
 
@@ -33,14 +34,10 @@ abstract private[transaction] class OpenTransaction(
   protected lazy val rules = new TableRules(spark, table)
   private lazy val writes = new StatementWrites(this, rules)
 
-  /** Whether the commit is in the queue and waits for its outcome. */
-  @volatile private var isSent = false
+  /** What the statement reads, beyond what Delta tracks. */
+  val reads = new StatementReads
 
-  private[transaction] def sending[A](send: => A): A = {
-    isSent = true
-    try send
-    finally isSent = false
-  }
+  private[transaction] val running = new RunningStatement(this, rules)
 
   private[transaction] def session: SparkSession = spark
   private[transaction] val times = new CommitTimes
@@ -48,7 +45,11 @@ abstract private[transaction] class OpenTransaction(
   private[transaction] def isMade: Boolean = state == Made
 
   /** Whether the log still belongs to the table that was read. Other threads ask this too. */
-  private[transaction] def isSameTable: Boolean
+  private[transaction] def isSameTable: Boolean =
+    !rules.isCoordinated(metadata) || table.isThere(preCommitLogSegment)
+
+  protected def refuseAnother(): Unit = if (!isSameTable)
+    throw new FileNotFoundException(s"$logPath is no longer the log of ${table.name}.")
 
   /** The transaction's reads without actions, for a check without a commit. */
   private[transaction] def withoutActions(op: Operation) = CurrentTransactionInfo(
@@ -81,89 +82,32 @@ abstract private[transaction] class OpenTransaction(
       shouldRewriteFilter: Boolean
   ): Unit = {
     rules.refuseOthers()
-    if (!isJudging) {
+    reads.counted {
       super.trackReadPredicates(filters, partitionOnly, shouldRewriteFilter)
-      for (reads <- nextReads; read <- predicates.lastOption) matched :+= MatchedScan(read, reads)
-      nextReads = None
+      reads.tracked(predicates.lastOption)
     }
   }
 
   override def trackFilesRead(files: Seq[AddFile]): Unit =
-    if (!isJudging) super.trackFilesRead(files)
+    reads.counted(super.trackFilesRead(files))
 
   override def filesForScan(filters: Seq[Expression], keepNumRecords: Boolean): DeltaScan = {
     val scan = super.filesForScan(filters, keepNumRecords)
-    if (!isJudging) planned ++= predicates.lastOption.map(scan -> _)
+    reads.planned(scan, predicates.lastOption)
     scan
   }
 
-  /** Whether the statement is judged before it writes. What is read for that does not count. */
-  @volatile private var isJudging = false
+  private[transaction] def predicates: Vector[DeltaTableReadPredicate] =
+    readPredicates.toArray(Array.empty[DeltaTableReadPredicate]).toVector
 
-  private def predicates = readPredicates.toArray(Array.empty[DeltaTableReadPredicate]).toVector
-
-  private var nextReads: Option[MatchedReads] = None
-
-  /** The scans of the statement's queries, with their predicates. */
-  private var planned = Vector.empty[(DeltaScan, DeltaTableReadPredicate)]
-
-  /** The scans of which only matching rows count. */
-  private var matched = Vector.empty[MatchedScan]
-
-  /** Tells what the next scan of the table is for. */
-  def scansFor(reads: MatchedReads): Unit = nextReads = Some(reads)
-
-  /** Tells what a scan is for. */
-  def scansFor(scan: DeltaScan, reads: MatchedReads): Unit =
-    for ((known, read) <- planned if !isJudging && (known eq scan))
-      matched :+= MatchedScan(read, reads)
-
-  /** Whether the statement reads the table in ways that Delta does not track. */
-  @volatile protected var readsUntracked = false
-
-  /** Reports such a read; it counts as a read of the whole table. */
-  def alsoReads(): Unit = if (!isJudging) readsUntracked = true
+  /** The paths of the files that it has read so far; none if it may have read any. */
+  private[transaction] def filesRead: Option[Set[String]] =
+    Option.unless(readTheWholeTable || reads.areUntracked)(
+      readFiles.toArray(Array.empty[AddFile]).map(_.path).toSet
+    )
 
   /** Whether a dynamic overwrite also replaces partitions with a NULL value. */
   private var replacesNull = true
-
-  /** The classes that the statement may have before its commit, of those for which compactions make
-    * way.
-    */
-  @volatile private var mayBe = Set.empty[OperationClass]
-
-  private def yieldedTo(classes: OperationClass*) =
-    rules.policy.fold(Set.empty[OperationClass])(_.yieldedTo.intersect(classes.toSet))
-
-  /** Whether it is an UPDATE, DELETE or MERGE. */
-  @volatile private var isChange = false
-
-  /** Tells that the statement changes rows. */
-  def changesRows(): Unit = {
-    isChange = true
-    mayBe = yieldedTo(OperationClass.Mutate)
-  }
-
-  /** What the statement has read, if compactions make way for it. Other threads ask this. */
-  private[transaction] def yieldedFor(since: Long): Option[RunningChange] = {
-    val classes =
-      governed.fold(mayBe)(commit => commit.policy.yieldedTo & Set(commit.operationClass))
-    if (classes.isEmpty || isSent || isMade) None
-    else {
-      val files = state match {
-        case Judged(_, info, _, _, _) => Option.unless(info.readWholeTable)(
-            info.readFiles.map(_.path) ++
-              info.actions.collect { case remove: RemoveFile => remove.path }
-          )
-        case _ =>
-          // Such a statement may not have planned its scan yet.
-          val isPlanned = !isChange || predicates.nonEmpty
-          val isKnown = isPlanned && !readTheWholeTable && !readsUntracked
-          Option.when(isKnown)(readFiles.toArray(Array.empty[AddFile]).map(_.path).toSet)
-      }
-      Some(RunningChange(since, RunningTransactions.owner(session), classes, files))
-    }
-  }
 
   /** An UPDATE, DELETE or MERGE that has written nothing yet. */
   private var unwritten: Option[Unwritten] = None
@@ -178,14 +122,8 @@ abstract private[transaction] class OpenTransaction(
     */
   protected def endIfLost(statement: Unwritten): Unit
 
-  private[transaction] def judging[A](judge: => A): A = {
-    isJudging = true
-    try judge
-    finally isJudging = false
-  }
-
   protected def governedBy(policy: Policy, op: Operation, actions: Seq[Action]): GovernedCommit =
-    GovernedCommit(policy, op, actions, snapshot, spark, replacesNull, matched)
+    GovernedCommit(policy, op, actions, snapshot, spark, replacesNull, reads.matched)
 
   override def writeFiles(
       data: Dataset[_],
@@ -198,12 +136,7 @@ abstract private[transaction] class OpenTransaction(
     unwritten = None
     first.foreach(endIfLost)
     def write = writes.run(data, isOptimize)(super.writeFiles(_, options, isOptimize, constraints))
-    if (isChange || isOptimize || options.exists(_.rearrangeOnly)) write
-    else {
-      mayBe = yieldedTo(OperationClass.Append, OperationClass.Overwrite)
-      try write
-      finally mayBe = Set.empty
-    }
+    if (isOptimize || options.exists(_.rearrangeOnly)) write else running.writing(write)
   }
 
   // ---- table properties ----

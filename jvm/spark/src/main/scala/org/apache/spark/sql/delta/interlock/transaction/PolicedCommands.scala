@@ -52,7 +52,7 @@ private[transaction] trait ChangesRows extends DeltaLogging {
   protected def begin(transaction: OptimisticTransaction): Unit = transaction match {
     case policed: InterlockTransaction =>
       begun ::= policed
-      policed.changesRows()
+      policed.running.changesRows()
     case _ =>
   }
 

@@ -78,7 +78,7 @@ final class PolicedMerge(
     OptimisticTransaction.getActive().foreach {
       case policed: InterlockTransaction =>
         policed.changes(Unwritten(asOperation, changesData = false))
-        if (judgesReads) policed.scansFor(MatchedReads.of(this, getMergeSource))
+        if (judgesReads) policed.reads.nextScanIsFor(MatchedReads.of(this, getMergeSource))
       case _ =>
     }
   }

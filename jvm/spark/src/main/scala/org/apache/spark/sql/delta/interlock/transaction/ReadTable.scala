@@ -11,7 +11,8 @@ import org.apache.hadoop.conf.Configuration
 import org.apache.hadoop.fs.{FileStatus, FileSystem, Path}
 import org.apache.spark.sql.SparkSession
 import org.apache.spark.sql.catalyst.catalog.CatalogTable
-import org.apache.spark.sql.delta.interlock.log.{ChecksummedSnapshot, CommitLog}
+import org.apache.spark.sql.delta.coordinatedcommits.TableCommitCoordinatorClient
+import org.apache.spark.sql.delta.interlock.log.{ChecksummedSnapshot, CommitLog, LogListing}
 import org.apache.spark.sql.delta.util.FileNames
 import org.apache.spark.sql.delta.{DeltaLog, LogSegment, Snapshot}
 
@@ -64,6 +65,10 @@ final private[transaction] class ReadTable(
     val now = made.flatMap(_ => new CommitLog(snapshot).info(snapshot.version)).flatMap(_.txnId)
     now.forall(made.contains)
   }
+
+  /** The commits in the log behind a segment of it. */
+  def listedSince(segment: LogSegment, client: TableCommitCoordinatorClient): Seq[FileStatus] =
+    LogListing.complete(log.getUpdatedLogSegment(segment, Some(client), catalogTable)._2)
 
   /** Whether a commit file still has the same size and time. */
   def has(file: FileStatus): Boolean = Try(status(file)).toOption

@@ -56,7 +56,7 @@ object RunningTransactions extends Logging {
       jobs.filter(System.currentTimeMillis() - _.since >= millis)
     System.gc() // forgets the transactions that were given up
     if (longEnough(others(log)).nonEmpty) Thread.sleep(Leases.DeadAfter.toMillis)
-    longEnough(own(beforeMillis = 0).get(log.logPath).map(oldest) ++ others(log))
+    longEnough(own(beforeMillis = 0).get(log.logPath).map(jobOf) ++ others(log))
       .minByOption(_.since)
   }
 
@@ -72,7 +72,7 @@ object RunningTransactions extends Logging {
     s"${session.sparkContext.sparkUser} in ${session.sparkContext.applicationId}"
 
   private def changeOf(transaction: (InterlockTransaction, Long)) =
-    transaction._1.yieldedFor(transaction._2)
+    transaction._1.running.change(transaction._2)
 
   private def started = since.synchronized(running.toSeq)
 
@@ -90,7 +90,7 @@ object RunningTransactions extends Logging {
     started.filter(_._2 <= latest).groupBy(_._1.deltaLog.logPath)
   }
 
-  private def oldest(several: Seq[(InterlockTransaction, Long)]): RunningJob = {
+  private def jobOf(several: Seq[(InterlockTransaction, Long)]): RunningJob = {
     val (transaction, since) = several.minBy(_._2)
     RunningJob(since, owner(transaction.session), several.flatMap(changeOf).sortBy(_.since))
   }
@@ -113,7 +113,7 @@ object RunningTransactions extends Logging {
       running match {
         case None => noted.remove(path).foreach(_._1.remove(process))
         case Some(several) =>
-          val job = oldest(several)
+          val job = jobOf(several)
           if (!noted.get(path).exists(_._2 == job)) {
             val leases = this.leases(several.head._1.deltaLog)
             leases.put(process, job.toJson, Longest)
