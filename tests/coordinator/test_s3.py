@@ -172,11 +172,14 @@ def test_a_commit_that_has_missed_versions_does_not_ask_for_each(
     made = [(method, path[-10:]) for method, path in server.requests()[before:]]
     versions = [path for method, path in made if method == "PUT" and path.endswith(".json")]
     assert versions == ["00002.json", "00008.json"]
-    own = made.index(("PUT", versions[0]))
-    assert made[own + 1 : own + 14] == [
+    own = made.index(("PUT", versions[0])) + 1
+    assert made[own : own + 13] == [
         *[("HEAD", "00002.json"), ("GET", "00002.json"), ("GET", "00002.json")],  # not its own
         *[(how, f"0000{missed}.json") for missed in range(3, 8) for how in ("HEAD", "GET")],
     ]
+    again = made.index(("PUT", versions[1]))
+    reads = [path for how, path in made[own + 13 : again] if how == "GET" and "0000" in path]
+    assert reads == ["000007.crc", "00007.json"]  # to derive the checksum from one that is proved
     assert [row[0] for row in rows_of(table)] == list(range(1, 10))
 
 

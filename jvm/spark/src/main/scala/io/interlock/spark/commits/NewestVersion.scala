@@ -4,14 +4,14 @@ import org.apache.hadoop.fs.{FileStatus, Path}
 import org.apache.spark.sql.SparkSession
 import org.apache.spark.sql.delta.RowId.RowTrackingMetadataDomain
 import org.apache.spark.sql.delta.actions.{Action, CommitInfo, DomainMetadata}
-import org.apache.spark.sql.delta.util.{DeltaCommitFileProvider, FileNames, JsonUtils}
+import org.apache.spark.sql.delta.util.{DeltaCommitFileProvider, JsonUtils}
 import org.apache.spark.sql.delta.{RowTracking, Snapshot, VersionChecksum}
 
 /** The facts in the log that prove a `.crc` of a snapshot's version: the transaction that made the
   * version, and the highest row id. A `.crc` file may belong to a commit that another writer has
   * replaced, or to another version, or it may be wrong.
   *
-  * One commit file is read, and earlier ones until one has set row ids.
+  * One commit file is read, once, and earlier ones until one has set row ids.
   *
   * @param known
   *   the checksum of a commit, if it is already proved
@@ -33,10 +33,10 @@ final class NewestVersion(
       (checksum.domainMetadata.isEmpty || !RowTracking.isSupported(snapshot.protocol) ||
         highestRowId == highestRowIdOf(checksum))
 
-  private def commitInfo: Option[CommitInfo] =
-    actions(DeltaCommitFileProvider(snapshot).deltaFile(snapshot.version))(
-      _.collectFirst { case info: CommitInfo => info }
-    )
+  private val file = DeltaCommitFileProvider(snapshot).deltaFile(snapshot.version)
+  private lazy val newest = facts(file)
+
+  private def commitInfo: Option[CommitInfo] = newest.collectFirst { case info: CommitInfo => info }
 
   /** The highest row id, by the last commit that has set it. */
   private def highestRowId: Option[Long] = {
@@ -44,17 +44,16 @@ final class NewestVersion(
       known(file).filter(_.domainMetadata.nonEmpty).map(highestRowIdOf)
         .orElse(highestRowIdIn(file.getPath))
     val deltas = snapshot.logSegment.deltas.reverseIterator
-    def newest =
+    val inLog =
       if (deltas.hasNext) deltas.flatMap(inCommit).nextOption()
-      else highestRowIdIn(FileNames.unsafeDeltaFile(log.logPath, snapshot.version))
-    newest.getOrElse(highestRowIdInCheckpoint)
+      else highestRowIdIn(file)
+    inLog.getOrElse(highestRowIdInCheckpoint)
   }
 
-  private def highestRowIdIn(file: Path): Option[Option[Long]] =
-    lines(file)(
-      _.filter(_.contains(Domain)).map(Action.fromJson)
-        .collectFirst { case domain: DomainMetadata if isRowTracking(domain) => highest(domain) }
-    )
+  private def highestRowIdIn(commit: Path): Option[Option[Long]] =
+    (if (commit == file) newest else facts(commit)).collectFirst {
+      case domain: DomainMetadata if isRowTracking(domain) => highest(domain)
+    }
 
   /** The same by the checkpoint: reads one column, by a Spark job. */
   private def highestRowIdInCheckpoint: Option[Long] =
@@ -67,20 +66,18 @@ final class NewestVersion(
         .flatMap(highest)
     )
 
-  private def actions[A](file: Path)(read: Iterator[Action] => A): A =
-    lines(file)(lines => read(lines.map(Action.fromJson)))
-
-  private def lines[A](file: Path)(read: Iterator[String] => A): A = {
-    val lines = log.store.readAsIterator(file, conf)
-    try read(lines)
+  /** The actions of a commit that may tell the facts. */
+  private def facts(commit: Path): Seq[Action] = {
+    val lines = log.store.readAsIterator(commit, conf)
+    try lines.filter(line => Telling.exists(line.contains)).map(Action.fromJson).toVector
     finally lines.close()
   }
 }
 
 private object NewestVersion {
 
-  /** This text is in each line that sets the highest row id. */
-  private val Domain = "\"delta.rowTracking\""
+  /** One of these texts is in each line that tells the transaction or the highest row id. */
+  private val Telling = Seq("\"commitInfo\"", "\"delta.rowTracking\"")
 
   /** Whether the facts that both have of the commit are equal, and there is at least one. */
   private def isOf(info: CommitInfo, checksum: VersionChecksum): Boolean = {
