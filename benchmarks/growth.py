@@ -1,0 +1,129 @@
+"""What a small commit costs as a table, its log and the driver's tables grow.
+
+    python -m benchmarks.growth [--quick]
+
+    files     in the table, which one commit has added
+    versions  in the log, of which the newest has a checkpoint
+    tables    in the driver, each with a commit of its own before
+
+Each cell is the median of 30 commits of a file that is there already, in milliseconds, after 20
+others. `last/first` is the most against the least. `benchmarks.commits` has the cost of versions
+that a commit has missed, `benchmarks.rebase` that of winners.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import shutil
+import statistics
+import tempfile
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+from pyspark.sql import SparkSession
+
+from benchmarks.rebase import SETTINGS, print_table
+from integration.compiled import compiled
+from integration.writers import delta_log, make_files
+from tests.kit.sessions import classic_session
+from tests.kit.support import Table, commit, commit_file, latest_version, make_table
+from tests.kit.tiny_files import of_tiny_files
+
+WARM_UP, MEASURED = 20, 30
+FIRST_ID = 10
+SIZES = {"files": (10, 1_000, 200_000), "versions": (10, 10_000, 100_000), "tables": (1, 1_000)}
+QUICK = {"files": (10, 1_000), "versions": (10, 1_000), "tables": (1, 20)}
+
+
+class Bench:
+    """Commits to tables in one session."""
+
+    def __init__(self, spark: SparkSession, folder: Path) -> None:
+        self._spark = spark
+        self._folder = folder
+        self._made = 0
+        self._appends = compiled(spark, "Appends")
+        jvm = spark._jvm
+        jvm.org.apache.spark.sql.classic.SparkSession.setActiveSession(spark._jsparkSession)  # type: ignore[union-attr]
+
+    def files(self, count: int) -> float:
+        """Measure commits to a table of so many files."""
+        names = (f"{n // 1000}/{n}.parquet" for n in range(count))
+        return self._measured(of_tiny_files(self._spark, self._new(), names))
+
+    def versions(self, count: int) -> float:
+        """Measure commits behind so many versions."""
+        table = self._table()
+        self._commit(table, range(FIRST_ID, FIRST_ID + 1))
+        lengthen(table, count)
+        delta_log(self._spark, str(table.path)).checkpoint()
+        return self._measured(table)
+
+    def tables(self, count: int) -> float:
+        """Measure commits to one of so many tables."""
+        made = self._table()
+        for _ in range(1, count):
+            other = Table(shutil.copytree(made.path, self._new()))
+            self._commit(other, range(FIRST_ID, FIRST_ID + 1))
+        return self._measured(made)
+
+    def _table(self) -> Table:
+        columns = "(id INT) USING delta"
+        return make_table(self._spark, self._new(), columns=columns, statements=())
+
+    def _new(self) -> Path:
+        self._made += 1
+        return self._folder / f"table-{self._made}"
+
+    def _measured(self, table: Table) -> float:
+        """Return the median of some commits, in seconds."""
+        first = FIRST_ID + 1
+        self._commit(table, range(first, first + WARM_UP))
+        times = self._commit(table, range(first + WARM_UP, first + WARM_UP + MEASURED))
+        return statistics.median(times)
+
+    def _commit(self, table: Table, ids: range) -> list[float]:
+        """Commit files of these ids one by one, and return the seconds of each."""
+        make_files(table, ids)
+        told = self._folder / "told"
+        log = delta_log(self._spark, str(table.path))
+        self._appends.run(log, ids.start, len(ids), 1e6, str(told))
+        lines = [json.loads(line) for line in told.read_text(encoding="utf-8").splitlines()]
+        assert all("version" in line for line in lines[:-1]), lines
+        return [line["seconds"] for line in lines[:-1]]
+
+
+def lengthen(table: Table, count: int) -> None:
+    """Give a log more versions, as a writer makes them that commits nothing each time."""
+    last = latest_version(table)
+    (info,) = (action["commitInfo"] for action in commit(table, last) if "commitInfo" in action)
+    for version in range(last + 1, last + 1 + count):
+        info["inCommitTimestamp"] += 1
+        info.update({"readVersion": version - 1, "txnId": f"empty-{version}", "tags": {}})
+        text = json.dumps({"commitInfo": info})
+        commit_file(table, version).write_text(f"{text}\n", encoding="utf-8")
+
+
+def line(name: str, sizes: Sequence[int], measure: Callable[[int], float]) -> list[list[str]]:
+    """Measure at each size, at the first of them twice, since that loads the classes."""
+    measure(sizes[0])
+    seconds = [measure(size) for size in sizes]
+    return [
+        [name, *(f"{size:,}" for size in sizes), "last/first"],
+        ["", *(f"{s * 1000:.0f} ms" for s in seconds), f"{seconds[-1] / seconds[0]:.2f}"],
+    ]
+
+
+def main() -> None:
+    """Measure and print."""
+    parser = argparse.ArgumentParser(description="What a commit costs as tables grow.")
+    parser.add_argument("--quick", action="store_true", help="smaller tables, in two minutes")
+    sizes = QUICK if parser.parse_args().quick else SIZES
+    for name, of in sizes.items():
+        with tempfile.TemporaryDirectory() as folder, classic_session(**SETTINGS) as spark:
+            print_table(line(name, of, getattr(Bench(spark, Path(folder)), name)))
+
+
+if __name__ == "__main__":
+    main()
