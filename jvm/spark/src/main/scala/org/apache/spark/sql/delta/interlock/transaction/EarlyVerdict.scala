@@ -20,8 +20,14 @@ import org.apache.spark.sql.delta.{CurrentTransactionInfo, Serializable, Winning
   *
   * @param changesData
   *   whether its commit is sure to change data; Delta judges one that changes none by a weaker level
+  * @param marksRows
+  *   whether it first writes deletion vectors, as it scans the files that it has selected
   */
-final private[transaction] case class Unwritten(op: Operation, changesData: Boolean)
+final private[transaction] case class Unwritten(
+    op: Operation,
+    changesData: Boolean,
+    marksRows: Boolean = false
+)
 
 /** Finds out, before an UPDATE, DELETE or MERGE writes its files, whether it has lost already.
   *

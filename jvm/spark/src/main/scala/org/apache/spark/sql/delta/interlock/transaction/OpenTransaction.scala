@@ -91,6 +91,12 @@ abstract private[transaction] class OpenTransaction(
   override def trackFilesRead(files: Seq[AddFile]): Unit =
     reads.counted(super.trackFilesRead(files))
 
+  override def filterFiles(filters: Seq[Expression], keepNumRecords: Boolean): Seq[AddFile] = {
+    val files = super.filterFiles(filters, keepNumRecords)
+    if (unwritten.exists(_.marksRows)) beginsToWrite()
+    files
+  }
+
   override def filesForScan(filters: Seq[Expression], keepNumRecords: Boolean): DeltaScan = {
     val scan = super.filesForScan(filters, keepNumRecords)
     reads.planned(scan, predicates.lastOption)
@@ -112,8 +118,16 @@ abstract private[transaction] class OpenTransaction(
   /** An UPDATE, DELETE or MERGE that has written nothing yet. */
   private var unwritten: Option[Unwritten] = None
 
-  /** Tells that the statement changes rows, and has written nothing when it calls `writeFiles`. */
+  /** Tells that the statement changes rows, and has written nothing when it calls `writeFiles`, or
+    * `filterFiles` if it marks rows.
+    */
   def changes(statement: Unwritten): Unit = unwritten = Some(statement)
+
+  private def beginsToWrite(): Unit = {
+    val first = unwritten
+    unwritten = None
+    first.foreach(endIfLost)
+  }
 
   /** Ends a statement that has lost already.
     *
@@ -132,9 +146,7 @@ abstract private[transaction] class OpenTransaction(
       constraints: Seq[Constraint]
   ): Seq[FileAction] = {
     if (options.flatMap(_.useNullIntolerantEqualityWithDPO).contains(true)) replacesNull = false
-    val first = unwritten
-    unwritten = None
-    first.foreach(endIfLost)
+    beginsToWrite()
     def write = writes.run(data, isOptimize)(super.writeFiles(_, options, isOptimize, constraints))
     if (isOptimize || options.exists(_.rearrangeOnly)) write else running.writing(write)
   }

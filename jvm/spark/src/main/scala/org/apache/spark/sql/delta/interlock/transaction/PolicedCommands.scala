@@ -56,8 +56,8 @@ private[transaction] trait ChangesRows extends DeltaLogging {
     case _ =>
   }
 
-  /** Tells the transaction of an UPDATE or DELETE what it does, unless it marks rows in deletion
-    * vectors: those are written before the first call of `writeFiles`.
+  /** Tells the transaction of an UPDATE or DELETE what it does. One that marks rows in deletion
+    * vectors may find none.
     */
   protected def tell(
       transaction: OptimisticTransaction,
@@ -66,8 +66,8 @@ private[transaction] trait ChangesRows extends DeltaLogging {
   ): Boolean = {
     begin(transaction)
     transaction match {
-      case policed: InterlockTransaction if !marksRows =>
-        policed.changes(Unwritten(op, changesData = true))
+      case policed: InterlockTransaction =>
+        policed.changes(Unwritten(op, changesData = !marksRows, marksRows))
       case _ =>
     }
     marksRows
