@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
-from interlock.errors import ConcurrentAppendError, ConflictError
-from interlock.lab.model import Rows, in_order
+from interlock.errors import ConcurrentAppendError
+from interlock.lab.model import in_order
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.functions import lit
 
@@ -22,6 +21,7 @@ from tests.kit.one_file import (
     one_file,
     register_is_even,
 )
+from tests.kit.source_reads import APPEND, BOTH, DELETE, NEW, Case, ids
 from tests.kit.support import (
     Table,
     deltalake_rows,
@@ -34,16 +34,7 @@ from tests.kit.support import (
     sql_race,
 )
 
-# It reads a row of the table, so it does not count as committed behind the INSERT.
-NEW = "INSERT INTO {{t}} SELECT {0}, 'new', 3 FROM {{t}} WHERE id = 1"
-BOTH = None
-APPEND, DELETE = "ConcurrentAppendError", "ConcurrentDeleteReadError"
 SAME_KEY = "t.id = s.id"
-
-
-def ids(*values: int | str) -> str:
-    """A source of ids."""
-    return "SELECT col1 AS id FROM VALUES " + ", ".join(f"({value})" for value in values)
 
 
 def anti_join(source: str, on: str = SAME_KEY, target: str = "{t}") -> str:
@@ -68,24 +59,6 @@ def outer_join(source: str, on: str = SAME_KEY) -> str:
 
 def semi_join(source: str) -> str:
     return anti_join(source).replace("ANTI", "SEMI")
-
-
-@dataclass(frozen=True)
-class Case:
-    """Two statements on one file of four rows.
-
-    Attributes:
-        fails: the error of the later one, with what it says and the row of its source that it
-            shows; None if both succeed
-        rows: the rows in the end
-
-    """
-
-    id: str
-    earlier: str
-    later: str
-    fails: tuple[str, str, str | None] | None
-    rows: Rows
 
 
 KEYS = ids(2, 9)
@@ -152,23 +125,7 @@ def functions(spark: SparkSession) -> None:
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.id)
 def test_an_insert_after_another_job(spark: SparkSession, table_path: Path, case: Case) -> None:
-    table = one_file(spark, table_path)
-    first, second = sql_race(spark, table, case.earlier, case.later)
-    assert first.error is None
-    assert second.held
-    if case.fails is None:
-        assert second.error is None
-    else:
-        assert isinstance(second.error, ConflictError)
-        error, why, source_row = case.fails
-        assert type(second.error).__name__ == error
-        assert why in str(second.error)
-        assert "MERGE" not in str(second.error)
-        assert second.error.source_rows == (() if source_row is None else (source_row,))
-        assert latest_version(table) == 2
-    assert rows(spark, table) == deltalake_rows(table) == in_order(case.rows)
-    assert rows(spark, table, version=1) == FILE
-    check_log(table)
+    assert "MERGE" not in case.check(spark, table_path)
 
 
 def absent(spark: SparkSession, target: DataFrame) -> DataFrame:

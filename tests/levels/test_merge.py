@@ -3,33 +3,25 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
 from delta.tables import DeltaTable
-from interlock.errors import ConflictError
-from interlock.lab.model import Rows, in_order
+from interlock.lab.model import in_order
 from pyspark.sql import Column, DataFrame, SparkSession
 
-from tests.kit.log_replay import check_log
 from tests.kit.one_file import FILE, X1, changed, one_file, register_is_even
+from tests.kit.source_reads import APPEND, BOTH, DELETE, NEW, Case, ids
 from tests.kit.support import (
     Table,
     confs,
-    deltalake_rows,
     jobs_started,
-    latest_version,
     python_job,
     race,
     rows,
     sql_job,
     sql_race,
 )
-
-# It reads a row of the table, so it does not count as committed behind the MERGE.
-NEW = "INSERT INTO {{t}} SELECT {0}, 'new', 3 FROM {{t}} WHERE id = 1"
-BOTH = None
 
 
 def merge(source: str, on: str = "t.id = s.id", *clauses: str) -> str:
@@ -41,30 +33,6 @@ def merge(source: str, on: str = "t.id = s.id", *clauses: str) -> str:
     return f"MERGE INTO {{t}} t USING ({source}) s ON {on} {' '.join(clauses or upsert)}"
 
 
-def ids(*values: int | str) -> str:
-    """A source of ids."""
-    return "SELECT col1 AS id FROM VALUES " + ", ".join(f"({value})" for value in values)
-
-
-@dataclass(frozen=True)
-class Case:
-    """Two statements on one file of four rows.
-
-    Attributes:
-        fails: the error of the later one, with what it says and the row of its source that it
-            shows; None if both succeed
-        rows: the rows in the end
-
-    """
-
-    id: str
-    earlier: str
-    later: str
-    fails: tuple[str, str, str | None] | None
-    rows: Rows
-
-
-APPEND, DELETE = "ConcurrentAppendError", "ConcurrentDeleteReadError"
 UPSERT_2_9 = merge(ids(2, 9))
 M2, M9 = (2, "M", 1), (9, "M", 1)
 MATCHED = "WHEN MATCHED THEN UPDATE SET v = 'M'"
@@ -155,22 +123,7 @@ def functions(spark: SparkSession) -> None:
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.id)
 def test_a_merge_after_another_job(spark: SparkSession, table_path: Path, case: Case) -> None:
-    table = one_file(spark, table_path)
-    first, second = sql_race(spark, table, case.earlier, case.later)
-    assert first.error is None
-    assert second.held
-    if case.fails is None:
-        assert second.error is None
-    else:
-        assert isinstance(second.error, ConflictError)
-        error, why, source_row = case.fails
-        assert type(second.error).__name__ == error
-        assert why in str(second.error)
-        assert second.error.source_rows == (() if source_row is None else (source_row,))
-        assert latest_version(table) == 2
-    assert rows(spark, table) == deltalake_rows(table) == in_order(case.rows)
-    assert rows(spark, table, version=1) == FILE
-    check_log(table)
+    case.check(spark, table_path)
 
 
 def by_builder(table: Table) -> Callable[[SparkSession], object]:
