@@ -28,10 +28,15 @@ class Beside:
     def __init__(self, *, before: tuple[str, ...] = ()) -> None:
         self._before = list(before)
         self._winners: list[tuple[str, str]] = []
+        self._unanswered: str | None = None
 
     def let_win(self, part: str, winner: str) -> None:
         """Let `winner` commit while the next statement with `part` in it waits to commit."""
         self._winners.append((part.lower(), winner))
+
+    def lose_reply(self, part: str) -> None:
+        """Let statements with `part` in them commit, and then raise CommitStateUnknown."""
+        self._unanswered = part.lower()
 
     def all_met(self) -> bool:
         """Tell whether each winner has met its statement."""
@@ -45,7 +50,10 @@ class Beside:
             while self._before:
                 _sql(session, self._before.pop(0))
             winner = self._winner_of(query)
-            return _after(session, winner, query) if winner else _sql(session, query, *args, **kwargs)
+            frame = _after(session, winner, query) if winner else _sql(session, query, *args, **kwargs)
+            if self._unanswered and self._unanswered in query.lower():
+                raise interlock.CommitStateUnknown("The reply to the commit was lost.")
+            return frame
 
         SparkSession.sql = sql  # type: ignore[method-assign, assignment]
         try:

@@ -12,7 +12,6 @@ import re
 import shutil
 import subprocess
 import sys
-from collections.abc import Mapping
 from importlib.metadata import distribution
 from pathlib import Path
 
@@ -80,24 +79,20 @@ def _share(environment: Path) -> None:
     (packages / "shared.pth").write_text(f"{shared}\n", encoding="utf-8")
 
 
-def spark_environment(folder: Path, **settings: str) -> dict[str, str]:
-    """Return the environment of a small Spark that keeps its tables and metastore in a folder.
-
-    Args:
-        folder: where they are, with the `spark-defaults.conf` that says so
-        settings: more of them, `__` standing for a dot
-
-    """
-    conf: Mapping[str, str] = {
+def spark_settings(folder: Path) -> dict[str, str]:
+    """Return the settings of a small Spark that keeps its tables and metastore in a folder."""
+    derby = f"jdbc:derby:;databaseName={folder / 'metastore'};create=true"
+    return {
         **SMALL_SESSION,
         "spark.sql.warehouse.dir": str(folder / "warehouse"),
-        "spark.hadoop.javax.jdo.option.ConnectionURL": (
-            f"jdbc:derby:;databaseName={folder / 'metastore'};create=true"
-        ),
-        **{key.replace("__", "."): value for key, value in settings.items()},
+        "spark.hadoop.javax.jdo.option.ConnectionURL": derby,
     }
+
+
+def spark_environment(folder: Path) -> dict[str, str]:
+    """Return the environment in which Spark has these settings by default."""
     (folder / "conf").mkdir()
-    lines = (f"{key} {value}\n" for key, value in conf.items())
+    lines = (f"{key} {value}\n" for key, value in spark_settings(folder).items())
     (folder / "conf" / "spark-defaults.conf").write_text("".join(lines), encoding="utf-8")
     return {
         **os.environ,
