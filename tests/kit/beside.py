@@ -50,16 +50,18 @@ class Beside:
             while self._before:
                 _sql(session, self._before.pop(0))
             winner = self._winner_of(query)
-            frame = _after(session, winner, query) if winner else _sql(session, query, *args, **kwargs)
+            frame = (
+                _after(session, winner, query) if winner else _sql(session, query, *args, **kwargs)
+            )
             if self._unanswered and self._unanswered in query.lower():
                 raise interlock.CommitStateUnknown("The reply to the commit was lost.")
             return frame
 
-        SparkSession.sql = sql  # type: ignore[method-assign, assignment]
+        SparkSession.sql = sql  # type: ignore[method-assign]
         try:
             yield
         finally:
-            SparkSession.sql = _sql  # type: ignore[method-assign, assignment]
+            SparkSession.sql = _sql  # type: ignore[method-assign]
 
     def _winner_of(self, query: str) -> str | None:
         for pair in self._winners:

@@ -11,7 +11,7 @@ import subprocess
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
@@ -51,7 +51,7 @@ class Dbt:
 
     def cities(self) -> dict[int, str]:
         """Return the city of each row of the model's table."""
-        return {row[0]: row[2] for row in deltalake_rows(self.table)}
+        return {row[0]: row[2] for row in cast(Any, deltalake_rows(self.table))}
 
 
 @pytest.fixture(scope="module")

@@ -1,4 +1,4 @@
-"""The job of docs/recipes.md on a Hive metastore, and a second driver that finds its table there."""
+"""The job of docs/recipes.md on a Hive metastore, and a second driver that finds its table."""
 
 from __future__ import annotations
 
