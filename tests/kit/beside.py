@@ -57,7 +57,7 @@ class Beside:
                 raise interlock.CommitStateUnknown("The reply to the commit was lost.")
             return frame
 
-        SparkSession.sql = sql  # type: ignore[method-assign]
+        SparkSession.sql = sql  # type: ignore[method-assign, assignment]
         try:
             yield
         finally:
