@@ -192,7 +192,8 @@ def _session(kind: str, settings: dict[str, Any]) -> Any:
         from tests.kit.sessions import stock
 
         # The jar, of which nothing is registered, has the gate that orders commits.
-        builder = stock(builder.config("spark.jars", str(interlock.jar_path())))
+        jars = [str(interlock.jar_path()), *filter(None, [settings.get("spark.jars")])]
+        builder = stock(builder.config("spark.jars", ",".join(jars)))
     else:
         builder = interlock.configure(builder)
     spark = builder.getOrCreate()
