@@ -9,9 +9,11 @@ import itertools
 import os
 import random
 import shutil
+import threading
 from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import interlock
 import pytest
@@ -200,6 +202,52 @@ def test_what_is_not_certain_is_left_to_the_commit(
     assert record.phase is None
     assert record.bytes
     assert unknown_files(table) == []
+
+
+def test_a_job_that_is_cancelled_while_it_is_judged(spark: SparkSession, tmp_path: Path) -> None:
+    """It ends there, and is not left to its commit."""
+    table, source = (
+        table_of(spark, tmp_path / "t", "row_serializable", vectors=True),
+        tmp_path / "s",
+    )
+    odd = "SELECT INT(id) * 2 + 1 AS id FROM range(1000000)"
+    spark.sql(f"CREATE TABLE delta.`{source}` USING delta AS {odd}")
+    context, ended = spark.sparkContext, threading.Event()
+
+    def job() -> None:
+        context.setJobGroup("merge", "")
+        spark.sql(
+            f"MERGE INTO {table} t USING delta.`{source}` s ON t.id = s.id "
+            "WHEN MATCHED THEN UPDATE SET v = 'Y'"
+        )
+
+    def cancel() -> bool:
+        store: Any = context._jsc.sc().statusStore()
+        while not ended.is_set():
+            known = store.jobsList(None)
+            for judging in map(known.apply, range(known.size())):
+                tags, status = str(judging.jobTags()), str(judging.status())
+                if status == "RUNNING" and "interlock-judging" in tags:
+                    context.cancelJobGroup("merge")
+                    return True
+        return False
+
+    with (
+        confs(spark, {"spark.interlock.judging.maxSourceRows": "5000000"}),
+        ThreadPoolExecutor(1) as beside,
+    ):
+        futures = []
+
+        def win() -> None:
+            spark.sql(INSERT.format(t=table))
+            futures.append(beside.submit(cancel))
+
+        error = end_behind(spark, job, win)
+        ended.set()
+    assert futures[0].result()
+    assert "SPARK_JOB_CANCELLED" in str(error)
+    assert latest_version(table) == 3
+    assert rows(spark, table) == WITH_4
 
 
 def test_another_run_of_the_same_batch(spark: SparkSession, table_path: Path) -> None:

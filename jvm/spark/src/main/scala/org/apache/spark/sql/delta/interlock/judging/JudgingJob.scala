@@ -3,15 +3,16 @@ package org.apache.spark.sql.delta.interlock.judging
 import java.util.UUID
 import java.util.concurrent.{TimeUnit, TimeoutException}
 
+import io.interlock.coordinator.Causes
 import io.interlock.spark.properties.JudgingSettings
 import org.apache.spark.sql.classic
 import org.apache.spark.util.ThreadUtils
-import org.apache.spark.{TaskContext, TaskKilledException}
+import org.apache.spark.{SparkException, TaskContext, TaskKilledException}
 
 /** What a commit computes to find out whether it overlaps with a winner. It is cancelled if it takes
   * longer than the session allows.
   */
-private[judging] object JudgingJob {
+private[interlock] object JudgingJob {
   private lazy val clock = ThreadUtils.newDaemonSingleThreadScheduledExecutor("interlock-judging")
 
   /** Runs Spark jobs from this thread. */
@@ -29,6 +30,14 @@ private[judging] object JudgingJob {
     try limited(session)(task.markInterrupted)(read(task))
     catch { case killed: TaskKilledException => throw new TimeoutException(killed.reason) }
     finally task.markTaskCompleted(None)
+  }
+
+  /** Whether a failure is that somebody has cancelled the statement's jobs, and not this timeout. */
+  def isCancelled(failure: Throwable): Boolean = Causes.of(failure).exists {
+    case job: SparkException =>
+      job.getCondition == "SPARK_JOB_CANCELLED" &&
+      !job.getMessage.contains(JudgingSettings.TimeoutConf)
+    case _ => false
   }
 
   /** @param cancel

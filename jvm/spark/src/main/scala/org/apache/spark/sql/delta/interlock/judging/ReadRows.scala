@@ -132,7 +132,7 @@ final private[interlock] class ReadRows(
           undecided = undecidable.nonEmpty
         ))
       } catch {
-        case NonFatal(error) =>
+        case NonFatal(error) if !JudgingJob.isCancelled(error) =>
           val cause = Throwables.getRootCause(error).toString.linesIterator.nextOption()
           val failed =
             s"its predicate ${predicate.getOrElse("")} cannot be evaluated on rows that the " +

@@ -11,7 +11,7 @@ import io.interlock.spark.properties.SessionPolicies
 import org.apache.hadoop.fs.FileStatus
 import org.apache.spark.sql.delta.DeltaOperations.Operation
 import org.apache.spark.sql.delta.actions.CommitInfo
-import org.apache.spark.sql.delta.interlock.judging.GovernedCommit
+import org.apache.spark.sql.delta.interlock.judging.{GovernedCommit, JudgingJob}
 import org.apache.spark.sql.delta.interlock.log.MissedCommits
 import org.apache.spark.sql.delta.util.FileNames
 import org.apache.spark.sql.delta.{CurrentTransactionInfo, Serializable, WinningCommitSummary}
@@ -65,7 +65,7 @@ final private[transaction] class EarlyVerdict(
       if (files.isEmpty) None
       else lostAgainst(files).filter(_ => transaction.isSameTable && table.has(files.last))
         .map(raised)
-    } catch { case NonFatal(_) => None }
+    } catch { case NonFatal(failed) if !JudgingJob.isCancelled(failed) => None }
 
   private def raised(lost: Conflict): ConflictException = {
     def gate = new ClaimGate(transaction, queue, commit, soFar, Serializable)
