@@ -24,8 +24,7 @@ from pathlib import Path
 from pyspark.sql import SparkSession
 
 from benchmarks.rebase import SETTINGS, print_table
-from integration.compiled import compiled
-from integration.writers import delta_log, make_files
+from integration.writers import Writer, acknowledged, answers, commit_files, delta_log, make_files
 from tests.kit.sessions import classic_session
 from tests.kit.support import Table, commit, commit_file, latest_version, make_table
 from tests.kit.tiny_files import of_tiny_files
@@ -43,9 +42,6 @@ class Bench:
         self._spark = spark
         self._folder = folder
         self._made = 0
-        self._appends = compiled(spark, "Appends")
-        jvm = spark._jvm
-        jvm.org.apache.spark.sql.classic.SparkSession.setActiveSession(spark._jsparkSession)  # type: ignore[union-attr]
 
     def files(self, count: int) -> float:
         """Measure commits to a table of so many files."""
@@ -86,12 +82,12 @@ class Bench:
     def _commit(self, table: Table, ids: range) -> list[float]:
         """Commit files of these ids one by one, and return the seconds of each."""
         make_files(table, ids)
-        told = self._folder / "told"
-        log = delta_log(self._spark, str(table.path))
-        self._appends.run(log, ids.start, len(ids), 1e6, str(told))
-        lines = [json.loads(line) for line in told.read_text(encoding="utf-8").splitlines()]
-        assert all("version" in line for line in lines[:-1]), lines
-        return [line["seconds"] for line in lines[:-1]]
+        told = str(self._folder / "told")
+        writer = Writer(table.location, ids.start, len(ids), "commit", told)
+        commit_files(self._spark, writer)
+        made = answers([writer])
+        assert len(acknowledged(made)) == len(ids), made
+        return [answer.seconds for answer in made]
 
 
 def lengthen(table: Table, count: int) -> None:

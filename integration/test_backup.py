@@ -9,7 +9,6 @@ from __future__ import annotations
 import os
 import shutil
 import subprocess
-import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -18,13 +17,10 @@ from pathlib import Path
 import pytest
 
 from integration.database import NAME, Database, database
+from tests.kit.command import INTERLOCK
 from tests.kit.driver_process import DriverProcess, driver_processes
 from tests.kit.postgres import ADMIN, PASSWORDS, Dump
 from tests.kit.support import Table, commit_file, deltalake_rows, latest_version
-
-COMMAND = (
-    "from interlock._cli import main; exit(main(['coordinator', *__import__('sys').argv[1:]]))"
-)
 
 
 @dataclass(frozen=True)
@@ -89,7 +85,7 @@ def repair(behind: Database, table: Table) -> None:
     user = behind.admin()
     options = ["--url", user["url"], "--user", ADMIN, "--password-variable", "SECRET"]
     subprocess.run(
-        [sys.executable, "-c", COMMAND, "repair", *options, "--table", str(table.path)],
+        [*INTERLOCK, "coordinator", "repair", *options, "--table", str(table.path)],
         env={**os.environ, "SECRET": PASSWORDS[ADMIN]},
         check=True,
     )

@@ -134,7 +134,8 @@ def _write(spark: SparkSession, writer: Writer) -> None:
         raise
 
 
-def _commit(spark: SparkSession, writer: Writer) -> None:
+def commit_files(spark: SparkSession, writer: Writer) -> None:
+    """Commit a writer's files, and write down what became of each."""
     appends = compiled(spark, "Appends")
     log = delta_log(spark, writer.table)
     jvm: Any = spark._jvm
@@ -167,7 +168,7 @@ def _write_with_deltalake(spark: SparkSession, writer: Writer) -> None:
 
 _HOW = {
     "insert": _insert,
-    "commit": _commit,
+    "commit": commit_files,
     "deltalake": _write_with_deltalake,
     "count": _count,
 }

@@ -6,7 +6,6 @@ import base64
 import json
 import os
 import subprocess
-import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -20,6 +19,7 @@ from interlock import _cli
 from interlock._commands import coordinator
 
 from tests.kit import postgres
+from tests.kit.command import INTERLOCK
 from tests.kit.coordinator_jvm import (
     Refused,
     coordinator_jvm,
@@ -31,7 +31,7 @@ from tests.kit.coordinator_jvm import (
 
 WRONG = "wr0ng-pass/word"
 
-SHELL = [sys.executable, "-c", "from interlock._cli import main; exit(main())", "coordinator"]
+SHELL = [*INTERLOCK, "coordinator"]
 VARIABLE = ["--password-variable", "SECRET"]
 
 LOG4J = """

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import subprocess
-import sys
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
@@ -12,6 +11,7 @@ from typing import Any
 import pytest
 
 from tests.kit import hasty_s3, s3
+from tests.kit.command import INTERLOCK
 from tests.kit.driver_process import Answer, DriverProcess, driver_processes
 
 DONE = Answer()
@@ -45,7 +45,7 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[s3.Server]:
 def doctor(settings: Mapping[str, str], target: str) -> dict[str, Any]:
     """Run the command in a process of its own; return its checks by name."""
     conf = [f"--conf={key}={value}" for key, value in settings.items()]
-    command = [sys.executable, "-c", "from interlock._cli import main; exit(main())", "doctor"]
+    command = [*INTERLOCK, "doctor"]
     done = subprocess.run(
         [*command, target, "--json", *conf], capture_output=True, text=True, check=False
     )

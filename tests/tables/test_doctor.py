@@ -21,7 +21,7 @@ from interlock._diagnosis import Check
 from interlock._session import CATALOG, DELTA_EXTENSION, EXTENSION, PROCEDURES
 from pyspark.errors import ParseException
 
-SHELL = [sys.executable, "-c", "from interlock._cli import main; exit(main())"]
+from tests.kit.command import INTERLOCK
 
 
 class Conf:
@@ -204,7 +204,7 @@ def test_a_setting_without_value_is_refused(doctor: Callable[..., int]) -> None:
 def test_this_machine_from_the_command_line(tmp_path: Path) -> None:
     """In a process of its own: one session with the user's settings, and both kinds of result."""
     (tmp_path / "spark-defaults.conf").write_text(f"spark.sql.catalog.interlock {PROCEDURES}\n")
-    command = [*SHELL, "doctor", str(tmp_path), "--json", "--conf"]
+    command = [*INTERLOCK, "doctor", str(tmp_path), "--json", "--conf"]
     done = subprocess.run(
         [*command, "spark.sql.catalog.spark_catalog=org.apache.spark.sql.delta.catalog.X"],
         cwd=tmp_path,

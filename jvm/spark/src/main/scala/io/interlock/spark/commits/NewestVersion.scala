@@ -52,7 +52,7 @@ final class NewestVersion(
 
   private def highestRowIdIn(commit: Path): Option[Option[Long]] =
     (if (commit == file) newest else facts(commit)).collectFirst {
-      case domain: DomainMetadata if isRowTracking(domain) => highest(domain)
+      case domain: DomainMetadata => highest(domain)
     }
 
   /** The same by the checkpoint: reads one column, by a Spark job. */
@@ -66,10 +66,16 @@ final class NewestVersion(
         .flatMap(highest)
     )
 
-  /** The actions of a commit that may tell the facts. */
+  /** The two actions of a commit that tell the facts, as far as it has them. What comes behind them
+    * is not read.
+    */
   private def facts(commit: Path): Seq[Action] = {
     val lines = log.store.readAsIterator(commit, conf)
-    try lines.filter(line => Telling.exists(line.contains)).map(Action.fromJson).toVector
+    try
+      lines.filter(line => Telling.exists(line.contains)).map(Action.fromJson).collect {
+        case info: CommitInfo => info
+        case domain: DomainMetadata if isRowTracking(domain) => domain
+      }.take(2).toVector
     finally lines.close()
   }
 }
