@@ -14,9 +14,12 @@ from typing import Any
 
 import interlock
 import pytest
+from deltalake import DeltaTable
 from interlock.errors import ConflictError, UsageError
 from pyspark.sql import SparkSession
 
+from tests.kit.gates import end_behind
+from tests.kit.properties import operations
 from tests.kit.support import (
     Table,
     confs,
@@ -24,6 +27,7 @@ from tests.kit.support import (
     latest_version,
     log_of,
     make_table,
+    python_job,
     race,
     rows,
     sql_job,
@@ -32,6 +36,7 @@ from tests.kit.support import (
 COLUMNS = "(id INT, v STRING, p INT) USING delta PARTITIONED BY (p)"
 INSERT = "INSERT INTO {t} VALUES (1, 'a', 1), (2, 'b', 1), (3, 'c', 2)"
 X1 = "UPDATE {t} SET v = 'X' WHERE id = 1 AND p = 1"
+HOOK = "org.apache.spark.sql.delta.hooks"
 GATE = "org.apache.spark.sql.delta.interlock.transaction.ClaimGate"
 WAITS = "waits for the claim"
 
@@ -97,6 +102,24 @@ def test_who_waits(
     assert latest_version(table) == 2
     assert rows(spark, table) == deltalake_rows(table)
     assert str(log).count(WAITS) == waits
+
+
+def test_an_insert_does_not_wait_in_its_auto_compaction(
+    spark: SparkSession, table_path: Path
+) -> None:
+    table, other = table_of(spark, table_path), spark.newSession()
+    other.conf.set("spark.databricks.delta.autoCompact.enabled", "true")
+    other.conf.set("spark.databricks.delta.autoCompact.minNumFiles", "2")
+    insert = f"INSERT INTO {table} VALUES (9, 'z', 1)"
+    with interlock.table(spark, str(table)).claim(minutes=1), log_of(spark, HOOK) as log:
+        other.sql(insert)
+        assert "INTERLOCK_AUTO_COMPACTION_SKIPPED" in str(log)
+    assert latest_version(table) == 2
+    assert rows(spark, table) == deltalake_rows(table)
+    files = {file.name for file in table.path.rglob("p=*/*.parquet")}
+    assert files == {Path(uri).name for uri in DeltaTable(table.path).file_uris()}
+    other.sql(insert)
+    assert operations(table)[-2:] == ["WRITE", "OPTIMIZE"]
 
 
 def test_the_session_of_a_claim_does_not_wait(spark: SparkSession, table_path: Path) -> None:
@@ -309,6 +332,75 @@ def _gate(value: str, folder: str) -> str:
     run = len(list(Path(folder).iterdir())) + 1
     Path(folder, str(run)).touch()
     while run > 1 and not Path(folder, "go").exists():
+        sleep(0.02)
+    return value + "G"
+
+
+@pytest.mark.parametrize(
+    ("statement", "early", "late"),
+    [
+        ("UPDATE {t} SET v = gate(v) WHERE id = 1 AND p = 1", [1], [1]),
+        ("UPDATE {t} SET v = gate(v) WHERE id = 1 AND p IN (1, 9)", [1, 9], [1, 9]),
+        ("UPDATE {t} SET v = gate(v) WHERE id = 1 AND p < 2", [], []),
+        ("UPDATE {t} SET v = gate(v) WHERE id = 1", [], []),
+        ("UPDATE {t} SET v = gate(v), p = 9 WHERE id = 1 AND p = 1", [], [1, 9]),
+        ("MERGE INTO {t} USING (SELECT 1 AS id) s ON {t}.id = s.id AND p = 1 "
+         "WHEN MATCHED THEN UPDATE SET v = gate(v)", [], [1]),
+    ],
+)  # fmt: skip
+@pytest.mark.parametrize("is_early", [True, False])
+def test_what_a_second_run_claims(
+    spark: SparkSession,
+    table_path: Path,
+    statement: str,
+    early: list[int],
+    late: list[int],
+    is_early: bool,
+) -> None:
+    """All that it may read and write, though its first run may have written nothing."""
+    table = table_of(spark, table_path / "t", **{"delta.enableDeletionVectors": "false"})
+    again, signs = spark.newSession(), table_path / "signs"
+    signs.mkdir()
+    again.udf.register("gate", lambda v: _gate_behind_winner(v, str(signs)), "string")
+    again.conf.set("spark.interlock.rerun.maxRuns", "2")
+
+    def run(*_: object) -> None:
+        again.sql(statement.format(t=table))
+
+    def win(*_: object) -> None:
+        spark.newSession().sql(X1.format(t=table))
+        (signs / "won").touch()
+
+    def compete() -> list[object]:
+        if is_early:
+            return [end_behind(spark, run, win)]
+        return [end.error for end in race(spark, python_job("win", win), python_job("run", run))]
+
+    with running(compete) as (both,):
+        try:
+            soon(lambda: (signs / "again").exists() or both.done())
+            (shown,) = interlock.table(spark, str(table)).claims()
+        finally:
+            (signs / "go").touch()
+        assert set(both.result()) == {None}
+    assert (signs / "first").exists() != is_early
+    expected = early if is_early else late
+    assert sorted(int(partition["p"]) for partition in shown.partitions) == expected
+    assert shown.until is not None
+    assert shown.until - shown.since > timedelta(minutes=59)
+    assert rows(spark, table) == deltalake_rows(table)
+    assert (1, "XG") in [row[:2] for row in rows(spark, table)]
+    assert latest_version(table) == 3
+
+
+def _gate_behind_winner(value: str, signs: str) -> str:
+    """Return at once before the winner's commit, and behind it when `go` is there."""
+    from pathlib import Path
+    from time import sleep
+
+    is_first = not Path(signs, "won").exists()
+    Path(signs, "first" if is_first else "again").touch()
+    while not is_first and not Path(signs, "go").exists():
         sleep(0.02)
     return value + "G"
 

@@ -31,11 +31,11 @@ final class ClaimingStatement extends Logging {
 
   def holds(claim: Claim): Boolean = held.contains(claim.id)
 
-  /** Claims, before the next run, what the last one has tried to commit: for twice the time that it
-    * took.
+  /** Claims, before the next run, what the last one has tried to commit: until the statement ends,
+    * at most for an hour or, if that is longer, for twice the time of the last run.
     */
   def claim(): Unit = {
-    val most = ((System.nanoTime - started).nanos * 2).max(ClaimingStatement.Shortest)
+    val most = ((System.nanoTime - started).nanos * 2).max(1.hour)
     release()
     tried.foreach(commit =>
       try held = Some(commit.claim(most))
@@ -57,7 +57,6 @@ final class ClaimingStatement extends Logging {
 }
 
 object ClaimingStatement {
-  private val Shortest = 10.seconds
   private val running = new ThreadLocal[ClaimingStatement]
 
   /** The statement of this thread, if it may run again. */

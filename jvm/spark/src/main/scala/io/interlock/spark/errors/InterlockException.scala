@@ -301,6 +301,12 @@ object InterlockException {
     "seconds" -> seconds.toString
   )
 
+  /** @param owner
+    *   who has the claim
+    */
+  def autoCompactionSkipped(table: String, owner: String): InterlockException =
+    of("INTERLOCK_AUTO_COMPACTION_SKIPPED", "table" -> table, "owner" -> owner)
+
   /** A refusal by the commit coordinator. */
   def ofCoordinator(refusal: CoordinatorException): InterlockException =
     of(refusal, refusal.condition, refusal.parameters.toSeq: _*)

@@ -127,15 +127,15 @@ final case class GovernedCommit(
     Winner(snapshot.version + 1, operationClass, changed)
   }
 
-  /** What a new run of the job will read and write, by what this one has: its partitions, or the
-    * whole table if they are many or not known.
+  /** What a new run of the job may read and write, by what this one has: the partitions that it has
+    * written and those that its predicates name, or the whole table if they are many or not known.
     */
   def claimed(info: CurrentTransactionInfo): ClaimScope = {
-    val read = info.readFiles.map(values.of(_, info.commitInfo))
-    val partitions = touched(info).written ++ read.flatten
+    val read = info.readPredicates.filter(_.shouldRewriteFilter).map(predicates.named)
+    val partitions = touched(info).written.map(_.values) ++ read.flatten.flatten
     val isKnown = isPartitioned && !info.readWholeTable && touched(info).areTold &&
       !read.contains(None) && partitions.size <= GovernedCommit.MostClaimed
-    ClaimScope(Some(operationClass), if (isKnown) partitions.map(_.values).toSeq else Nil)
+    ClaimScope(Some(operationClass), if (isKnown) partitions.toSeq else Nil)
   }
 
   /** A few of the partitions of the commit's files, or the whole table. */

@@ -58,6 +58,37 @@ final class PartitionPredicates(
     partition => decided.forall(selects => Try(selects(partition)).getOrElse(true))
   }
 
+  /** The partitions that the predicate of a scan names with `=`, IN or IS NULL: values of partition
+    * columns, of which each partition that it selects has all of one entry; none if it may select
+    * others.
+    */
+  def named(read: DeltaTableReadPredicate): Option[Seq[Map[String, String]]] =
+    read.partitionPredicates.flatMap(resolve).reduceOption(And(_, _))
+      .flatMap(predicate => Try(namedBy(predicate)).toOption.flatten)
+
+  private def namedBy(predicate: Expression): Option[Seq[Map[String, String]]] = predicate match {
+    case And(left, right) => Seq(left, right).flatMap(namedBy(_)) match {
+        case Seq(ofLeft, ofRight) => Some(for {
+            one <- ofLeft
+            other <- ofRight
+            if one.forall { case (key, value) => other.getOrElse(key, value) == value }
+          } yield one ++ other)
+        case one => one.headOption
+      }
+    case Or(left, right) =>
+      for (ofLeft <- namedBy(left); ofRight <- namedBy(right)) yield ofLeft ++ ofRight
+    case IsNull(column: BoundReference) => values.normal(column.ordinal, Seq(null))
+    case EqualNullSafe(column: BoundReference, value) if value.foldable =>
+      values.normal(column.ordinal, Seq(value.eval()))
+    case EqualTo(column: BoundReference, value) if value.foldable => notNull(column, Seq(value))
+    case EqualTo(value, column: BoundReference) if value.foldable => notNull(column, Seq(value))
+    case In(column: BoundReference, list) if list.forall(_.foldable) => notNull(column, list)
+    case _ => None
+  }
+
+  private def notNull(column: BoundReference, list: Seq[Expression]) =
+    values.normal(column.ordinal, list.map(_.eval()).filter(_ != null))
+
   private def parse(sql: String): Option[Expression] =
     Try(spark.sessionState.sqlParser.parseExpression(sql)).toOption
 

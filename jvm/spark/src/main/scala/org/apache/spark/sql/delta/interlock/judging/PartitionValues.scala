@@ -8,6 +8,7 @@ import org.apache.spark.sql.SparkSession
 import org.apache.spark.sql.catalyst.InternalRow
 import org.apache.spark.sql.catalyst.expressions._
 import org.apache.spark.sql.catalyst.optimizer.NormalizeNaNAndZero
+import org.apache.spark.sql.catalyst.util.UnsafeRowUtils
 import org.apache.spark.sql.delta.DeltaColumnMapping
 import org.apache.spark.sql.delta.actions.{CommitInfo, FileAction, RemoveFile}
 import org.apache.spark.sql.delta.util.PartitionUtils
@@ -52,6 +53,16 @@ final class PartitionValues(spark: SparkSession, columns: StructType) {
     })
   }
 
+  /** Typed values of a column; none if other values are equal to one of them, or it has no normal
+    * form.
+    */
+  def normal(ordinal: Int, typed: Seq[Any]): Option[Seq[Map[String, String]]] = {
+    val column = columns(ordinal)
+    val texts = typed.map(value => Option(value).map(text(_, column.dataType)).orNull)
+    val read = texts.flatMap(text => normal(Map(column.name -> text)))
+    Option.when(UnsafeRowUtils.isBinaryStable(column.dataType) && read.size == texts.size)(read)
+  }
+
   /** The typed values of a partition, in the order of the columns. */
   def row(partition: Partition): InternalRow = InternalRow.fromSeq(columns.map { column =>
     val text = partition.values(column.name)
@@ -86,13 +97,15 @@ final class PartitionValues(spark: SparkSession, columns: StructType) {
     }
     text =>
       if (text.isEmpty) null
-      else
-        PartitionUtils.literalToNormalizedString(
-          Literal(read.eval(InternalRow(UTF8String.fromString(text))), column.dataType),
-          Some(timeZone),
-          useUtcNormalizedTimestamp = true
-        )
+      else this.text(read.eval(InternalRow(UTF8String.fromString(text))), column.dataType)
   }
+
+  private def text(value: Any, dataType: DataType): String =
+    PartitionUtils.literalToNormalizedString(
+      Literal(value, dataType),
+      Some(timeZone),
+      useUtcNormalizedTimestamp = true
+    )
 
   private def cast(text: Expression, column: StructField): Expression =
     Cast(text, column.dataType, Some(timeZone), EvalMode.LEGACY)

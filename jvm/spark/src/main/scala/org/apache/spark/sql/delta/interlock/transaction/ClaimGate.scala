@@ -6,10 +6,16 @@ import io.interlock.coordinator.{CommitQueue, TableLog}
 import io.interlock.rules.OperationClass
 import io.interlock.spark.claims._
 import io.interlock.spark.commits.Operations
+import io.interlock.spark.errors.InterlockException
 import org.apache.spark.internal.Logging
 import org.apache.spark.sql.delta.interlock.judging.GovernedCommit
 import org.apache.spark.sql.delta.interlock.log.Committer
-import org.apache.spark.sql.delta.{CurrentTransactionInfo, IsolationLevel, Serializable}
+import org.apache.spark.sql.delta.{
+  CurrentTransactionInfo,
+  DeltaOperations,
+  IsolationLevel,
+  Serializable
+}
 
 /** Where a commit waits for the claims of others, and where a statement that has lost claims what it
   * tried to commit.
@@ -33,14 +39,25 @@ final private[transaction] class ClaimGate(
 
   private var isImpatient = false
 
-  /** Waits while a claim of any process holds the commit. */
+  /** Waits while a claim of any process holds the commit.
+    *
+    * @throws InterlockException
+    *   INTERLOCK_AUTO_COMPACTION_SKIPPED if the statement would wait with its commit made
+    */
   def await(): Unit = if (!isImpatient)
     isImpatient =
       claims.await(holding(claims.all()), Claims.patience(by.session, tableLog)) { claim =>
+        if (isAutoCompaction)
+          throw InterlockException.autoCompactionSkipped(table.name, claim.owner)
         logWarning(
           s"${Operations.name(commit.operation)} on ${table.name} waits for ${Claims.shown(claim)}."
         )
       }.nonEmpty
+
+  private def isAutoCompaction = commit.operation match {
+    case optimize: DeltaOperations.Optimize => optimize.auto
+    case _ => false
+  }
 
   /** Whether a claim of this process holds it. */
   def isClosed: Boolean = !isImpatient && holding(claims.own).nonEmpty

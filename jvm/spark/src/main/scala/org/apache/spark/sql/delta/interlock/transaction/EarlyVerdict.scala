@@ -22,11 +22,14 @@ import org.apache.spark.sql.delta.{CurrentTransactionInfo, Serializable, Winning
   *   whether its commit is sure to change data; Delta judges one that changes none by a weaker level
   * @param marksRows
   *   whether it first writes deletion vectors, as it scans the files that it has selected
+  * @param addsElsewhere
+  *   whether it may add rows in other partitions than those that it reads
   */
 final private[transaction] case class Unwritten(
     op: Operation,
     changesData: Boolean,
-    marksRows: Boolean = false
+    marksRows: Boolean,
+    addsElsewhere: Boolean
 )
 
 /** Finds out, before an UPDATE, DELETE or MERGE writes its files, whether it has lost already.
@@ -68,8 +71,11 @@ final private[transaction] class EarlyVerdict(
     } catch { case NonFatal(failed) if !JudgingJob.isCancelled(failed) => None }
 
   private def raised(lost: Conflict): ConflictException = {
-    def gate = new ClaimGate(transaction, queue, commit, soFar, Serializable)
-    ClaimingStatement.current.foreach(_.tries(gate))
+    val mayBeAnywhere = statement.addsElsewhere || transaction.reads.areUntracked
+    def whole = soFar.copy(readWholeTable = soFar.readWholeTable || mayBeAnywhere)
+    ClaimingStatement.current.foreach(
+      _.tries(new ClaimGate(transaction, queue, commit, whole, Serializable))
+    )
     Conflicts.raised(lost.copy(beforeWriting = true), SessionPolicies.readable)
   }
 

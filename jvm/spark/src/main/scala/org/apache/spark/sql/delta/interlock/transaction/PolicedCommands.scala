@@ -58,16 +58,20 @@ private[transaction] trait ChangesRows extends DeltaLogging {
 
   /** Tells the transaction of an UPDATE or DELETE what it does. One that marks rows in deletion
     * vectors may find none.
+    *
+    * @param addsElsewhere
+    *   see [[Unwritten]]
     */
   protected def tell(
       transaction: OptimisticTransaction,
       op: DeltaOperations.Operation,
-      marksRows: Boolean
+      marksRows: Boolean,
+      addsElsewhere: Boolean
   ): Boolean = {
     begin(transaction)
     transaction match {
       case policed: InterlockTransaction =>
-        policed.changes(Unwritten(op, changesData = !marksRows, marksRows))
+        policed.changes(Unwritten(op, changesData = !marksRows, marksRows, addsElsewhere))
       case _ =>
     }
     marksRows
@@ -104,7 +108,12 @@ final class PolicedUpdate(
   ): Boolean = tell(
     transaction,
     DeltaOperations.Update(where),
-    super.shouldWritePersistentDeletionVectors(spark, transaction)
+    super.shouldWritePersistentDeletionVectors(spark, transaction),
+    addsElsewhere = !index.partitionSchema.forall(column =>
+      of.output.zip(values).exists { case (named, value) =>
+        named.name == column.name && named.semanticEquals(value)
+      }
+    )
   )
 }
 
@@ -124,6 +133,7 @@ final class PolicedDelete(
   ): Boolean = tell(
     transaction,
     DeltaOperations.Delete(where.toSeq),
-    super.shouldWritePersistentDeletionVectors(spark, transaction)
+    super.shouldWritePersistentDeletionVectors(spark, transaction),
+    addsElsewhere = false
   )
 }

@@ -77,7 +77,7 @@ final class PolicedMerge(
     super.prepareMergeSource(spark, source, condition, matched, notMatched, isInsertOnly)
     OptimisticTransaction.getActive().foreach {
       case policed: InterlockTransaction =>
-        policed.changes(Unwritten(asOperation, changesData = false))
+        policed.changes(unwritten(changesData = false))
         if (judgesReads) policed.reads.nextScanIsFor(MatchedReads.of(this, getMergeSource))
       case _ =>
     }
@@ -99,13 +99,18 @@ final class PolicedMerge(
       notMatchedBySource.isEmpty && matched.exists(_.condition.isEmpty)
     transaction match {
       case policed: InterlockTransaction =>
-        policed.changes(Unwritten(asOperation, writesUnmodifiedRows || changesMatches))
+        policed.changes(unwritten(writesUnmodifiedRows || changesMatches))
       case _ =>
     }
     super.writeAllChanges(spark, transaction, found, deletes, writesUnmodifiedRows)
   }
 
-  private def asOperation = DeltaOperations.Merge(Some(on), Nil, Nil, Nil)
+  private def unwritten(changesData: Boolean) = Unwritten(
+    DeltaOperations.Merge(Some(on), Nil, Nil, Nil),
+    changesData,
+    marksRows = false,
+    addsElsewhere = true
+  )
 }
 
 object PolicedMerge {
