@@ -30,6 +30,20 @@ class LogStoreSuite extends Tables {
     assertTaken(table, outcome, 1, 2)
   }
 
+  remoteTable.test("of a batch the first looks at the commit that was made last") { table =>
+    assertCommitted(table.commit(0, "t0"), 0)
+    val requests = Seq(1L, 2L, 3L).map(version => table.request(version, s"t$version"))
+    val looks = OtherScheme.looksAt(table.log) {
+      table.store.commit(table.log, requests).zip(requests).foreach { case (made, request) =>
+        assertCommitted(made, request.version)
+      }
+    }
+    def number(version: Long) = looks.count(_ == LogFolder.commitName(version))
+    assertEquals(number(0), 1)
+    assertEquals((number(1), number(2)), (number(3), number(3)), "only while each is made")
+    assertLog(table, "t0", "t1", "t2", "t3")
+  }
+
   remoteTable.test("a large commit is staged in a file, which is gone after it") { table =>
     val lines = Vector.tabulate(30)(i => s"$i" * 50000)
     assertCommitted(table.commit(0, "t0", lines: _*), 0)

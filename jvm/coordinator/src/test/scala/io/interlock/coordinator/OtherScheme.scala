@@ -8,7 +8,9 @@ import scala.collection.concurrent.TrieMap
 import org.apache.hadoop.conf.Configuration
 import org.apache.hadoop.fs.{
   DelegateToFileSystem,
+  EtagSource,
   FSDataOutputStream,
+  FileStatus,
   FileSystem,
   Path,
   RawLocalFileSystem
@@ -19,6 +21,7 @@ import org.apache.hadoop.util.Progressable
 object OtherScheme {
   private[coordinator] val renames = TrieMap.empty[Path, (() => Boolean) => Boolean]
   private[coordinator] val silences = TrieMap.empty[Path, Silence]
+  private[coordinator] val looks = TrieMap.empty[Path, String => Unit]
 
   def log(log: TableLog): TableLog = {
     val conf = new Configuration(false)
@@ -34,6 +37,15 @@ object OtherScheme {
     renames += log.path -> fault
     try body
     finally renames -= log.path
+  }
+
+  /** The names of the log's files whose status is asked for by `body`. */
+  def looksAt(log: TableLog)(body: => Unit): Seq[String] = {
+    var names = Vector.empty[String]
+    looks += log.path -> (name => names :+= name)
+    try body
+    finally looks -= log.path
+    names
   }
 
   /** Has no file below the log created or deleted until `body` has ended. */
@@ -68,6 +80,10 @@ object OtherScheme {
 class OtherFileSystem extends RawLocalFileSystem {
   override def getUri: URI = URI.create("other:///")
   override def getScheme: String = "other"
+  override def getFileStatus(file: Path): FileStatus = {
+    OtherScheme.looks.get(file.getParent).foreach(_(file.getName))
+    new TaggedStatus(super.getFileStatus(file))
+  }
   override def create(
       file: Path,
       overwrite: Boolean,
@@ -87,6 +103,13 @@ class OtherFileSystem extends RawLocalFileSystem {
     def done = super.rename(source, target)
     OtherScheme.renames.get(target.getParent).fold(done)(fault => fault(() => done))
   }
+}
+
+/** As object stores have it. */
+final class TaggedStatus(of: FileStatus)
+    extends FileStatus(of.getLen, of.isDirectory, 1, 0, of.getModificationTime, of.getPath)
+    with EtagSource {
+  override def getEtag: String = s"$getModificationTime $getLen"
 }
 
 class OtherFs(uri: URI, conf: Configuration)
