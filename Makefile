@@ -156,6 +156,7 @@ bench: dev ## side by side: overhead, rebases, compactions, ranges, a first poli
 	$(RUN) -m benchmarks.ranges
 	$(RUN) -m benchmarks.migration
 	$(RUN) -m benchmarks.commits
+	$(RUN) -m benchmarks.ceiling
 	$(RUN) -m benchmarks.growth
 	$(RUN) -m benchmarks.fairness
 	$(RUN) -m benchmarks.busy_table

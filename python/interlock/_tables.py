@@ -207,7 +207,7 @@ class Table:
 
         Raises:
             interlock.UsageError: the table has no policy (INTERLOCK_POLICY_REQUIRED), or another
-                session has a claim on it and this session one on another table (INTERLOCK_CLAIMED)
+                session has a claim on it and this session has another one (INTERLOCK_CLAIMED)
 
         """
         claim, until = _records.claimed(self._call("claim", partition=partition, minutes=minutes))

@@ -248,6 +248,24 @@ def test_two_jobs_that_wait_for_each_other(spark: SparkSession, table_path: Path
     assert (latest_version(a), latest_version(b)) == (1, 2)
 
 
+def test_two_sessions_that_wait_for_each_other_on_one_table(
+    spark: SparkSession, table_path: Path
+) -> None:
+    table = table_of(spark, table_path)
+    one, other = (interlock.table(session, str(table)) for session in (spark, spark.newSession()))
+    with (
+        one.claim(partition={"p": 1}),
+        other.claim(partition={"p": 2}),
+        running(
+            lambda: one.claim(partition={"p": 2}), lambda: other.claim(partition={"p": 1})
+        ) as both,
+    ):
+        for claim in both:
+            with pytest.raises(UsageError, match="INTERLOCK_CLAIMED"):
+                claim.result(60)
+        assert len(one.claims()) == 2
+
+
 def test_the_claim_of_a_process_that_is_gone(spark: SparkSession, table_path: Path) -> None:
     """What a killed process leaves (LeasesSuite kills one) is not renewed."""
     table = table_of(spark, table_path)
@@ -336,30 +354,15 @@ def _gate(value: str, folder: str) -> str:
     return value + "G"
 
 
-@pytest.mark.parametrize(
-    ("statement", "early", "late"),
-    [
-        ("UPDATE {t} SET v = gate(v) WHERE id = 1 AND p = 1", [1], [1]),
-        ("UPDATE {t} SET v = gate(v) WHERE id = 1 AND p IN (1, 9)", [1, 9], [1, 9]),
-        ("UPDATE {t} SET v = gate(v) WHERE id = 1 AND p < 2", [], []),
-        ("UPDATE {t} SET v = gate(v) WHERE id = 1", [], []),
-        ("UPDATE {t} SET v = gate(v), p = 9 WHERE id = 1 AND p = 1", [], [1, 9]),
-        ("MERGE INTO {t} USING (SELECT 1 AS id) s ON {t}.id = s.id AND p = 1 "
-         "WHEN MATCHED THEN UPDATE SET v = gate(v)", [], [1]),
-    ],
-)  # fmt: skip
-@pytest.mark.parametrize("is_early", [True, False])
-def test_what_a_second_run_claims(
-    spark: SparkSession,
-    table_path: Path,
-    statement: str,
-    early: list[int],
-    late: list[int],
-    is_early: bool,
-) -> None:
-    """All that it may read and write, though its first run may have written nothing."""
-    table = table_of(spark, table_path / "t", **{"delta.enableDeletionVectors": "false"})
-    again, signs = spark.newSession(), table_path / "signs"
+@contextmanager
+def second_run(
+    spark: SparkSession, table: Table, signs: Path, statement: str, *, is_early: bool = False
+) -> Iterator[list[object]]:
+    """Hold a statement in its second run, with `gate(v)`, and let it end; X1 beats the first run.
+
+    Yields a list that has the errors of both when they have ended.
+    """
+    again = spark.newSession()
     signs.mkdir()
     again.udf.register("gate", lambda v: _gate_behind_winner(v, str(signs)), "string")
     again.conf.set("spark.interlock.rerun.maxRuns", "2")
@@ -376,21 +379,76 @@ def test_what_a_second_run_claims(
             return [end_behind(spark, run, win)]
         return [end.error for end in race(spark, python_job("win", win), python_job("run", run))]
 
+    errors: list[object] = []
     with running(compete) as (both,):
         try:
             soon(lambda: (signs / "again").exists() or both.done())
-            (shown,) = interlock.table(spark, str(table)).claims()
+            yield errors
         finally:
             (signs / "go").touch()
-        assert set(both.result()) == {None}
+        errors += both.result()
     assert (signs / "first").exists() != is_early
-    expected = early if is_early else late
-    assert sorted(int(partition["p"]) for partition in shown.partitions) == expected
+
+
+@pytest.mark.parametrize(
+    ("statement", "is_early", "partitions"),
+    [
+        ("UPDATE {t} SET v = gate(v) WHERE id = 1 AND p = 1", True, ["1"]),
+        ("UPDATE {t} SET v = gate(v) WHERE id = 1 AND p IN (1, 9)", False, ["1", "9"]),
+        ("UPDATE {t} SET v = gate(v) WHERE id = 1 AND p < 2", False, []),
+        ("UPDATE {t} SET v = gate(v), p = 9 WHERE id = 1 AND p = 1", True, []),
+        ("UPDATE {t} SET v = gate(v), id = (SELECT min(id) FROM {t}) WHERE id = 1 AND p = 1",
+         True, []),
+        ("MERGE INTO {t} USING (SELECT 1 AS id) s ON {t}.id = s.id AND p = 1 "
+         "WHEN MATCHED THEN UPDATE SET v = gate(v)", True, []),
+        ("INSERT OVERWRITE {t} PARTITION (p = 1) SELECT id, gate(v) FROM {t} "
+         "WHERE p = 1 AND id = 1", False, ["1"]),
+        ("INSERT INTO {t} SELECT id, gate(v), p FROM {t} WHERE p = 1 AND id = 1", False, []),
+    ],
+)  # fmt: skip
+def test_what_a_second_run_claims(
+    spark: SparkSession, table_path: Path, statement: str, is_early: bool, partitions: list[str]
+) -> None:
+    """All that it may read and write, though the first may have written nothing."""
+    table = table_of(
+        spark, table_path / "t", "serializable", **{"delta.enableDeletionVectors": "false"}
+    )
+    with second_run(spark, table, table_path / "signs", statement, is_early=is_early) as errors:
+        (shown,) = interlock.table(spark, str(table)).claims()
+    assert set(errors) == {None}
+    assert [partition["p"] for partition in shown.partitions] == partitions
     assert shown.until is not None
     assert shown.until - shown.since > timedelta(minutes=59)
     assert rows(spark, table) == deltalake_rows(table)
     assert (1, "XG") in [row[:2] for row in rows(spark, table)]
     assert latest_version(table) == 3
+
+
+def test_a_delete_that_finds_nothing_claims_too(spark: SparkSession, table_path: Path) -> None:
+    table = table_of(spark, table_path / "t", "maxcompute_delta")
+    statement = "DELETE FROM {t} WHERE gate(v) = 'none' AND p = 1"
+    with second_run(spark, table, table_path / "signs", statement) as errors:
+        (shown,) = interlock.table(spark, str(table)).claims()
+    assert set(errors) == {None}
+    assert shown.partitions == ({"p": "1"},)
+    assert latest_version(table) == 2
+
+
+def test_a_second_run_does_not_wait_for_a_claim_by_hand(
+    spark: SparkSession, table_path: Path
+) -> None:
+    """Not before its commit, which need not wait."""
+    table, other = table_of(spark, table_path / "t"), spark.newSession()
+    statement = "UPDATE {t} SET v = gate(v) WHERE id = 1 AND p < 2"
+    with (
+        interlock.table(other, str(table)).claim(partition={"p": 2}, minutes=5),
+        second_run(spark, table, table_path / "signs", statement) as errors,
+    ):
+        _, shown = interlock.table(spark, str(table)).claims()
+        assert shown.until is not None
+        assert shown.partitions == ()
+    assert set(errors) == {None}
+    assert rows(spark, table) == ((1, "XG", 1), (2, "b", 1), (3, "c", 2))
 
 
 def _gate_behind_winner(value: str, signs: str) -> str:

@@ -39,7 +39,9 @@ final class Claims(log: TableLog, tableId: String, table: String) extends Loggin
         own
     }
 
-  /** Puts a claim, waits until earlier ones that conflict with it have ended, and grants it.
+  /** Puts a claim, waits until earlier ones that conflict with it have ended, and grants it. A
+    * statement waits for the claims of statements only: those of sessions last long, and its commit
+    * waits for them if it must.
     *
     * @param isOfSession
     *   whether it protects all jobs of the session, and not a single statement
@@ -71,7 +73,7 @@ final class Claims(log: TableLog, tableId: String, table: String) extends Loggin
     )
     def conflicting(is: Claim => Boolean) = all().find(other =>
       other.id != asked.id && is(other) && !other.session.contains(by.session) &&
-        scope.conflictsWith(policy, other.scope)
+        (isOfSession || other.session.isEmpty) && scope.conflictsWith(policy, other.scope)
     )
     @tailrec def granted(): Claim = {
       leases.put(asked.id, asked.toJson, LongestWait)
@@ -127,23 +129,24 @@ object Claims {
   private val BetweenLooks = 100.millis
   private val LongestWait = 7.days
 
-  /** How long a job that has a claim on one table waits for the claims on another: two jobs that wait
-    * for each other do not wait forever.
+  /** How long a job that has a claim waits for another's: two jobs that wait for each other do not
+    * wait forever.
     */
   private val Patience = 10.seconds
 
-  /** How long somebody waits for the claims on a table.
+  /** How long somebody waits for claims.
     *
     * @param session
     *   the session that waits
-    * @param log
-    *   of the table
+    * @param ordered
+    *   the log of a table on which its own claims do not count, because they are ordered with those
+    *   that it waits for
     */
-  def patience(session: String, log: TableLog): Duration = {
-    val elsewhere = Leases.held(Kind).exists { case (other, _, text) =>
-      other != log.path && Claim.of("", text).exists(_.session.contains(session))
+  def patience(session: String, ordered: Option[TableLog] = None): Duration = {
+    val hasAnother = Leases.held(Kind).exists { case (log, _, text) =>
+      !ordered.exists(_.path == log) && Claim.of("", text).exists(_.session.contains(session))
     }
-    if (elsewhere) Patience else Duration.Inf
+    if (hasAnother) Patience else Duration.Inf
   }
 
   /** Ends a claim of this process.

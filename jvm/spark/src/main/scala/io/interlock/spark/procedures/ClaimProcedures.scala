@@ -62,7 +62,7 @@ private[procedures] object ClaimProcedure extends InterlockProcedure {
       ClaimScope(None, partition.toSeq),
       policy,
       (time * 60 * 1000).toLong.millis,
-      Claims.patience(by.session, TableClaims.log(now))
+      Claims.patience(by.session)
     )(grant => queue.fold(grant)(_.between(grant)))
     Iterator(Row(claim.id, claim.until.map(new Timestamp(_)).orNull))
   }

@@ -127,15 +127,21 @@ final case class GovernedCommit(
     Winner(snapshot.version + 1, operationClass, changed)
   }
 
-  /** What a new run of the job may read and write, by what this one has: the partitions that it has
-    * written and those that its predicates name, or the whole table if they are many or not known.
+  /** What a new run of the job may read and write, though its sources may have other rows then: the
+    * partitions that its predicates name, or the whole table.
+    *
+    * @param isConfined
+    *   whether the statement reads and writes only where its predicates select; an overwrite with a
+    *   predicate does if this run has
     */
-  def claimed(info: CurrentTransactionInfo): ClaimScope = {
+  def claimed(info: CurrentTransactionInfo, isConfined: Boolean): ClaimScope = {
     val read = info.readPredicates.filter(_.shouldRewriteFilter).map(predicates.named)
-    val partitions = touched(info).written.map(_.values) ++ read.flatten.flatten
-    val isKnown = isPartitioned && !info.readWholeTable && touched(info).areTold &&
-      !read.contains(None) && partitions.size <= GovernedCommit.MostClaimed
-    ClaimScope(Some(operationClass), if (isKnown) partitions.toSeq else Nil)
+    val named = read.flatten.flatten.distinct
+    def staysInThem = replaces.nonEmpty && touched(info).areTold &&
+      touched(info).written.forall(one => named.exists(_.toSet.subsetOf(one.values.toSet)))
+    val isKnown = isPartitioned && !info.readWholeTable && !read.contains(None) &&
+      named.size <= GovernedCommit.MostClaimed && (isConfined || staysInThem)
+    ClaimScope(Some(operationClass), if (isKnown) named else Nil)
   }
 
   /** A few of the partitions of the commit's files, or the whole table. */

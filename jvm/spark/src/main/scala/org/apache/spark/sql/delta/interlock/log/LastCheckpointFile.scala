@@ -1,6 +1,7 @@
 package org.apache.spark.sql.delta.interlock.log
 
 import java.nio.charset.StandardCharsets.UTF_8
+import java.nio.file.{Files, Path => LocalPath}
 import java.util.UUID
 import java.util.concurrent.TimeUnit
 
@@ -25,18 +26,22 @@ private[log] object LastCheckpointFile {
 
   /** The version that it names; none if it is not there or is just being replaced. */
   def version(log: DeltaLog): Option[Long] = Try {
-    val lines = log.store.read(log.LAST_CHECKPOINT, log.newDeltaHadoopConf())
-    LastCheckpointInfo.deserializeFromJson(lines.mkString, validate = false).version
+    val file = log.LAST_CHECKPOINT
+    val text =
+      if (isLocal(log)) Files.readString(LocalPath.of(file.toUri.getPath))
+      else log.store.read(file, log.newDeltaHadoopConf()).mkString
+    LastCheckpointInfo.deserializeFromJson(text, validate = false).version
   }.toOption
 
   /** Names a checkpoint, unless another process has written one of a later version meanwhile. */
   def write(session: SparkSession, log: DeltaLog, written: LastCheckpointInfo): Unit =
     if (!version(log).exists(last => last > written.version && exists(log, last))) {
       val hasChecksum = LastCheckpointInfo.checksumEnabled(session)
-      if (log.logPath.toUri.getScheme != "file")
-        log.writeLastCheckpointFile(log, written, hasChecksum)
-      else writeLocally(session, log, written, hasChecksum)
+      if (isLocal(log)) writeLocally(session, log, written, hasChecksum)
+      else log.writeLastCheckpointFile(log, written, hasChecksum)
     }
+
+  private def isLocal(log: DeltaLog): Boolean = log.logPath.toUri.getScheme == "file"
 
   /** Whether a log that was put back still has the checkpoint. */
   private def exists(log: DeltaLog, version: Long): Boolean = {

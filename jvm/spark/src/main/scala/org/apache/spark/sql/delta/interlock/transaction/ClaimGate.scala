@@ -46,7 +46,7 @@ final private[transaction] class ClaimGate(
     */
   def await(): Unit = if (!isImpatient)
     isImpatient =
-      claims.await(holding(claims.all()), Claims.patience(by.session, tableLog)) { claim =>
+      claims.await(holding(claims.all()), Claims.patience(by.session, Some(tableLog))) { claim =>
         if (isAutoCompaction)
           throw InterlockException.autoCompactionSkipped(table.name, claim.owner)
         logWarning(
@@ -78,9 +78,9 @@ final private[transaction] class ClaimGate(
   override def claim(most: FiniteDuration): String = claims.take(
     by,
     isOfSession = false,
-    commit.claimed(info),
+    commit.claimed(info, transaction.isConfined && !transaction.reads.areUntracked),
     commit.policy,
     most,
-    Claims.patience(by.session, tableLog)
+    Claims.patience(by.session)
   )(queue.between(_)).id
 }

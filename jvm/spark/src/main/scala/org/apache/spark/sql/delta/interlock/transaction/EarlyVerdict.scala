@@ -22,14 +22,14 @@ import org.apache.spark.sql.delta.{CurrentTransactionInfo, Serializable, Winning
   *   whether its commit is sure to change data; Delta judges one that changes none by a weaker level
   * @param marksRows
   *   whether it first writes deletion vectors, as it scans the files that it has selected
-  * @param addsElsewhere
-  *   whether it may add rows in other partitions than those that it reads
+  * @param isConfined
+  *   whether it reads and writes only in the partitions that its condition selects
   */
 final private[transaction] case class Unwritten(
     op: Operation,
     changesData: Boolean,
     marksRows: Boolean,
-    addsElsewhere: Boolean
+    isConfined: Boolean
 )
 
 /** Finds out, before an UPDATE, DELETE or MERGE writes its files, whether it has lost already.
@@ -71,11 +71,8 @@ final private[transaction] class EarlyVerdict(
     } catch { case NonFatal(failed) if !JudgingJob.isCancelled(failed) => None }
 
   private def raised(lost: Conflict): ConflictException = {
-    val mayBeAnywhere = statement.addsElsewhere || transaction.reads.areUntracked
-    def whole = soFar.copy(readWholeTable = soFar.readWholeTable || mayBeAnywhere)
-    ClaimingStatement.current.foreach(
-      _.tries(new ClaimGate(transaction, queue, commit, whole, Serializable))
-    )
+    def gate = new ClaimGate(transaction, queue, commit, soFar, Serializable)
+    ClaimingStatement.current.foreach(_.tries(gate))
     Conflicts.raised(lost.copy(beforeWriting = true), SessionPolicies.readable)
   }
 

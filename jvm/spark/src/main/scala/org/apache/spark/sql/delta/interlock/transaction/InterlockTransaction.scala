@@ -105,7 +105,9 @@ class InterlockTransaction(log: DeltaLog, catalogTable: Option[CatalogTable], sn
       case None | Some((OperationClass.Metadata, _)) => super.skipRecordingEmptyCommitAllowed(level)
       case Some((OperationClass.Overwrite, _)) => false
       case Some((_, op)) =>
-        checkForConflicts(getFirstAttemptVersion, withoutActions(op), attemptNumber = 0, level)
+        val found = withoutActions(op)
+        judged.foreach(_.tried(found, level))
+        checkForConflicts(getFirstAttemptVersion, found, attemptNumber = 0, level)
         true
     }
 

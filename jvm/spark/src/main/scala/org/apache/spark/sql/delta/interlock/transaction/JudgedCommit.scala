@@ -36,8 +36,7 @@ final private[transaction] class JudgedCommit(
       send: (Long, CurrentTransactionInfo) => A
   ): A = {
     val unjudged = Judged(version, info, transaction.preCommitLogSegment, rounds.skipped)
-    val gate = new ClaimGate(transaction, queue, commit, info, level)
-    ClaimingStatement.current.foreach(_.tries(gate))
+    val gate = tried(info, level)
 
     @tailrec
     def attempt(number: Int): A = {
@@ -67,6 +66,13 @@ final private[transaction] class JudgedCommit(
       }
     }
     attempt(1)
+  }
+
+  /** Tells a statement that may run again what it claims if this commit loses. */
+  def tried(info: CurrentTransactionInfo, level: IsolationLevel): ClaimGate = {
+    val gate = new ClaimGate(transaction, queue, commit, info, level)
+    ClaimingStatement.current.foreach(_.tries(gate))
+    gate
   }
 
   @tailrec private def takeTurn(gate: ClaimGate, level: IsolationLevel): Unit = {

@@ -118,10 +118,16 @@ abstract private[transaction] class OpenTransaction(
   /** An UPDATE, DELETE or MERGE that has written nothing yet. */
   private var unwritten: Option[Unwritten] = None
 
+  /** See [[Unwritten]]; other statements may read and write anywhere. */
+  private[transaction] var isConfined = false
+
   /** Tells that the statement changes rows, and has written nothing when it calls `writeFiles`, or
     * `filterFiles` if it marks rows.
     */
-  def changes(statement: Unwritten): Unit = unwritten = Some(statement)
+  def changes(statement: Unwritten): Unit = {
+    unwritten = Some(statement)
+    isConfined = statement.isConfined
+  }
 
   private def beginsToWrite(): Unit = {
     val first = unwritten

@@ -7,7 +7,7 @@ import io.interlock.rules.Policy
 import io.interlock.spark.properties.TableProperties
 import org.apache.spark.sql.SparkSession
 import org.apache.spark.sql.catalyst.catalog.CatalogTable
-import org.apache.spark.sql.catalyst.expressions.Expression
+import org.apache.spark.sql.catalyst.expressions.{Expression, SubqueryExpression}
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan
 import org.apache.spark.sql.delta.actions.Metadata
 import org.apache.spark.sql.delta.commands.{DeleteCommand, MergeIntoCommand, UpdateCommand}
@@ -59,19 +59,19 @@ private[transaction] trait ChangesRows extends DeltaLogging {
   /** Tells the transaction of an UPDATE or DELETE what it does. One that marks rows in deletion
     * vectors may find none.
     *
-    * @param addsElsewhere
+    * @param isConfined
     *   see [[Unwritten]]
     */
   protected def tell(
       transaction: OptimisticTransaction,
       op: DeltaOperations.Operation,
       marksRows: Boolean,
-      addsElsewhere: Boolean
+      isConfined: Boolean
   ): Boolean = {
     begin(transaction)
     transaction match {
       case policed: InterlockTransaction =>
-        policed.changes(Unwritten(op, changesData = !marksRows, marksRows, addsElsewhere))
+        policed.changes(Unwritten(op, changesData = !marksRows, marksRows, isConfined))
       case _ =>
     }
     marksRows
@@ -109,11 +109,12 @@ final class PolicedUpdate(
     transaction,
     DeltaOperations.Update(where),
     super.shouldWritePersistentDeletionVectors(spark, transaction),
-    addsElsewhere = !index.partitionSchema.forall(column =>
-      of.output.zip(values).exists { case (named, value) =>
-        named.name == column.name && named.semanticEquals(value)
-      }
-    )
+    isConfined = !(values ++ where).exists(SubqueryExpression.hasSubquery) &&
+      index.partitionSchema.forall(column =>
+        of.output.zip(values).exists { case (named, value) =>
+          named.name == column.name && named.semanticEquals(value)
+        }
+      )
   )
 }
 
@@ -134,6 +135,6 @@ final class PolicedDelete(
     transaction,
     DeltaOperations.Delete(where.toSeq),
     super.shouldWritePersistentDeletionVectors(spark, transaction),
-    addsElsewhere = false
+    isConfined = !where.exists(SubqueryExpression.hasSubquery)
   )
 }

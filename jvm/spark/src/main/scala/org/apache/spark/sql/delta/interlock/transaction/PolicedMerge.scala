@@ -109,7 +109,7 @@ final class PolicedMerge(
     DeltaOperations.Merge(Some(on), Nil, Nil, Nil),
     changesData,
     marksRows = false,
-    addsElsewhere = true
+    isConfined = false
   )
 }
 
