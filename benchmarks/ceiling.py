@@ -3,8 +3,8 @@
     python -m benchmarks.ceiling [--seconds 5]
 
 Each writer is a process. To make version N it writes a file, syncs it, links it to `N.json`,
-deletes the first name and syncs the folder. A writer that finds `N.json` taken reads it and tries the next
-version. This is what the log asks of any writer, without what Spark, Delta and a policy do besides.
+deletes the first name and syncs the folder. A writer that finds `N.json` taken reads it and tries
+the next version. The log asks this of any writer; Spark, Delta and a policy do more.
 """
 
 from __future__ import annotations

@@ -52,8 +52,8 @@ class Bench:
         """Measure commits behind so many versions."""
         table = self._table()
         self._commit(table, range(FIRST_ID, FIRST_ID + 1))
-        lengthen(table, count)
         delta_log(self._spark, str(table.path)).checkpoint()
+        lengthen(table, count)
         return self._measured(table)
 
     def tables(self, count: int) -> float:
@@ -91,7 +91,10 @@ class Bench:
 
 
 def lengthen(table: Table, count: int) -> None:
-    """Give a log more versions, as a writer makes them that commits nothing each time."""
+    """Give a log more versions, as a writer makes them that commits nothing each time.
+
+    The last checkpoint is of the newest version before and after: nothing else changes between.
+    """
     last = latest_version(table)
     (info,) = (action["commitInfo"] for action in commit(table, last) if "commitInfo" in action)
     for version in range(last + 1, last + 1 + count):
@@ -99,6 +102,12 @@ def lengthen(table: Table, count: int) -> None:
         info.update({"readVersion": version - 1, "txnId": f"empty-{version}", "tags": {}})
         text = json.dumps({"commitInfo": info})
         commit_file(table, version).write_text(f"{text}\n", encoding="utf-8")
+    log, newest = commit_file(table, last).parent, last + count
+    shutil.copy(*(log / f"{version:020}.checkpoint.parquet" for version in (last, newest)))
+    last_checkpoint = json.loads((log / "_last_checkpoint").read_text(encoding="utf-8"))
+    del last_checkpoint["checksum"]
+    text = json.dumps(last_checkpoint | {"version": newest})
+    (log / "_last_checkpoint").write_text(text, encoding="utf-8")
 
 
 def line(name: str, sizes: Sequence[int], measure: Callable[[int], float]) -> list[list[str]]:
