@@ -80,14 +80,18 @@ final class PartitionPredicates(
     case IsNull(column: BoundReference) => values.normal(column.ordinal, Seq(null))
     case EqualNullSafe(column: BoundReference, value) if value.foldable =>
       values.normal(column.ordinal, Seq(value.eval()))
-    case EqualTo(column: BoundReference, value) if value.foldable => notNull(column, Seq(value))
-    case EqualTo(value, column: BoundReference) if value.foldable => notNull(column, Seq(value))
-    case In(column: BoundReference, list) if list.forall(_.foldable) => notNull(column, list)
+    case EqualTo(column: BoundReference, value) if value.foldable =>
+      notNull(column, Seq(value.eval()))
+    case EqualTo(value, column: BoundReference) if value.foldable =>
+      notNull(column, Seq(value.eval()))
+    case In(column: BoundReference, list) if list.forall(_.foldable) =>
+      notNull(column, list.map(_.eval()))
+    case InSet(column: BoundReference, list) => notNull(column, list.toSeq)
     case _ => None
   }
 
-  private def notNull(column: BoundReference, list: Seq[Expression]) =
-    values.normal(column.ordinal, list.map(_.eval()).filter(_ != null))
+  private def notNull(column: BoundReference, typed: Seq[Any]) =
+    values.normal(column.ordinal, typed.filter(_ != null))
 
   private def parse(sql: String): Option[Expression] =
     Try(spark.sessionState.sqlParser.parseExpression(sql)).toOption

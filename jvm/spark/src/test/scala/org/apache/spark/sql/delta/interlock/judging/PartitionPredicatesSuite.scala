@@ -1,5 +1,7 @@
 package org.apache.spark.sql.delta.interlock.judging
 
+import org.apache.spark.sql.catalyst.analysis.UnresolvedAttribute
+import org.apache.spark.sql.catalyst.expressions.InSet
 import org.apache.spark.sql.delta.DeltaTableReadPredicate
 import org.apache.spark.sql.delta.actions.Metadata
 import org.apache.spark.sql.delta.interlock.DeltaSuite
@@ -39,6 +41,14 @@ class PartitionPredicatesSuite extends DeltaSuite {
   for (
     sql <- Seq("p > 1", "p = 1 OR s > 'x'", "p + 1 = 2", "id = 1", "c = 'x'", "s = ''", "NOT p = 1")
   ) test(s"$sql selects partitions that it does not name")(assertEquals(named(sql), None))
+
+  test("a long list of values, as the optimizer writes it") {
+    val list = InSet(UnresolvedAttribute("p"), Set(1, 2, null))
+    assertEquals(
+      predicates.named(DeltaTableReadPredicate(Seq(list))),
+      Some(Seq(Map("p" -> "1"), Map("p" -> "2")))
+    )
+  }
 
   test("no predicate selects all")(assertEquals(named(), None))
 }
