@@ -21,6 +21,7 @@ sealed private[coordinator] trait FileCreation {
 }
 
 private[coordinator] object FileCreation {
+  private val passed = ConcurrentHashMap.newKeySet[(String, String)]()
 
   /** How the files of a log are made by its file system, or else by Delta's LogStore. */
   def of(log: TableLog, logStore: LogStore): FileCreation =
@@ -35,6 +36,23 @@ private[coordinator] object FileCreation {
           new LogStoreCreation(log, logStore, Some(missing))
         case Success(fs) => new ConditionalCreation(log, fs)
       }
+
+  /** Why a bucket cannot order commits: what `test` finds, or else a [[StoreTrial]] of before, which
+    * may have found what no test of one request after the other can. A bucket without a fault is not
+    * asked again in this process.
+    */
+  private[coordinator] def faultOf(log: TableLog)(test: => Option[String]): Option[String] = {
+    val uri = log.path.toUri
+    val bucket = (uri.getScheme, uri.getAuthority)
+    if (passed.contains(bucket)) None
+    else {
+      val found = test.orElse(StoreTrial.kept(log.conf, log.path).filterNot(_.passed).map { trial =>
+        s"interlock doctor found at ${trial.at} that ${trial.found}"
+      })
+      if (found.isEmpty) passed.add(bucket)
+      found
+    }
+  }
 
   /** A rename on S3 is a copy and replaces an existing file, whichever class makes it. */
   private def renamesExclusively(log: TableLog, logStore: LogStore): Boolean = logStore match {
@@ -65,12 +83,18 @@ final private class SyncedCreation(log: TableLog) extends FileCreation {
   }
 }
 
-/** By Delta's LogStore. */
+/** By Delta's LogStore.
+  *
+  * @param missing
+  *   why it may replace a file, whatever the server does; none if it never does
+  */
 final private class LogStoreCreation(
     log: TableLog,
     logStore: LogStore,
-    override val fault: Option[String]
+    val missing: Option[String]
 ) extends FileCreation {
+  override def fault: Option[String] = missing.orElse(FileCreation.faultOf(log)(None))
+
   override def create(file: Path, in: InputStream): Unit = LogFolder.reading(in) { lines =>
     logStore.write(file, lines.lines().iterator, false, log.conf)
   }
@@ -95,22 +119,9 @@ final private class ConditionalCreation(log: TableLog, fs: FileSystem) extends F
     out.close()
   }
 
-  /** A server that does not know the condition may ignore it, so each bucket is tested once per
-    * process. What the test cannot find out, a [[StoreTrial]] of before may have.
-    */
-  override def fault: Option[String] = {
-    val uri = log.path.toUri
-    val bucket = (uri.getScheme, uri.getAuthority)
-    if (passed.contains(bucket)) None
-    else {
-      val found =
-        if (replaces()) Some("its server ignores If-None-Match")
-        else StoreTrial.kept(log.conf, log.path).filterNot(_.passed).map { trial =>
-          s"interlock doctor found at ${trial.at} that ${trial.found}"
-        }
-      if (found.isEmpty) passed.add(bucket)
-      found
-    }
+  /** A server that does not know the condition may ignore it, so each bucket is tested. */
+  override def fault: Option[String] = FileCreation.faultOf(log) {
+    if (replaces()) Some("its server ignores If-None-Match") else None
   }
 
   private def replaces(): Boolean = {
@@ -131,5 +142,4 @@ private object ConditionalCreation {
 
   /** Hadoop's name for it since 3.4.2; Spark 4.0 carries 3.4.1. */
   val ConditionalOverwrite = "fs.option.create.conditional.overwrite"
-  private val passed = ConcurrentHashMap.newKeySet[(String, String)]()
 }

@@ -34,8 +34,8 @@ private[interlock] object StoreTrial {
     *   if nobody can make a file there
     */
   def run(log: TableLog, logStore: LogStore): StoreTrial = FileCreation.of(log, logStore) match {
-    case creation: LogStoreCreation if creation.fault.nonEmpty =>
-      StoreTrial(Instant.now(), passed = false, creation.fault.get)
+    case creation: LogStoreCreation if creation.missing.nonEmpty =>
+      StoreTrial(Instant.now(), passed = false, creation.missing.get)
     case creation => run(log, creation, Races, Writers)
   }
 

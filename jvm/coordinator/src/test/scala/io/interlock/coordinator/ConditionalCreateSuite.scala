@@ -7,10 +7,11 @@ import java.nio.file.{FileAlreadyExistsException => JFileAlreadyExistsException,
 import java.time.Instant
 import java.util.concurrent.CyclicBarrier
 
-import io.delta.storage.S3SingleDriverLogStore
+import io.delta.storage.{GCSLogStore, S3SingleDriverLogStore}
 import org.apache.hadoop.conf.Configuration
 import org.apache.hadoop.fs.Abortable.AbortableResult
 import org.apache.hadoop.fs._
+import org.apache.hadoop.util.Progressable
 
 /** Commits by Hadoop's conditional create, on local disks that behave like S3A. */
 class ConditionalCreateSuite extends Tables {
@@ -92,6 +93,28 @@ class ConditionalCreateSuite extends Tables {
     assertCommitted(committed(log, table.request(0, "t0")), 0)
   }
 
+  table.test("so does one in which Delta's LogStore makes the files") { table =>
+    val log = logOf(table, classOf[ClosingFileSystem])
+    log.conf.set("root", table.folder.toString)
+    def commit(): CommitOutcome =
+      new FileSystemStore(log => new GCSLogStore(log.conf)).commit(
+        log,
+        Seq(table.request(0, "t0"))
+      ).head
+    val failed = StoreTrial(Instant.now(), passed = false, "96 of 100 races had two winners")
+    StoreTrial.keep(failed, log.conf, log.path)
+    commit() match {
+      case Failed(refused: CoordinatorException) =>
+        assertEquals(refused.condition, "INTERLOCK_NO_PUT_IF_ABSENT")
+        assert(refused.parameters("found").endsWith(failed.found), refused.parameters)
+      case other => fail(s"$other")
+    }
+    val again = StoreTrial.run(log, new GCSLogStore(log.conf))
+    assertEquals(again.found, "each of 100 races of 32 writers had one winner")
+    StoreTrial.keep(again, log.conf, log.path)
+    assertCommitted(commit(), 0)
+  }
+
   private def tried(log: TableLog, races: Int): StoreTrial =
     StoreTrial.run(log, FileCreation.of(log, new S3SingleDriverLogStore(log.conf)), races, 8)
 
@@ -171,6 +194,20 @@ class RootedFileSystem extends ConditionalFileSystem {
     val asked = path.toUri.getPath
     if (asked.startsWith(root)) new File(asked) else new File(root, asked)
   }
+}
+
+/** Whatever must not be there yet is made when it is closed, as Google's client does. */
+class ClosingFileSystem extends RootedFileSystem {
+  override def create(
+      path: Path,
+      overwrite: Boolean,
+      bufferSize: Int,
+      replication: Short,
+      blockSize: Long,
+      progress: Progressable
+  ): FSDataOutputStream =
+    if (overwrite) super.create(path, overwrite, bufferSize, replication, blockSize, progress)
+    else new FSDataOutputStream(new MadeAtTheEnd(make(path, _)), null)
 }
 
 final class ConditionalBuilder(fs: ConditionalFileSystem, path: Path)
