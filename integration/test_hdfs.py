@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +19,7 @@ from integration import writers
 from integration.writers import Writer, acknowledged, answers
 from tests.kit import hdfs
 from tests.kit.driver_process import DriverProcess, driver_processes
+from tests.kit.remote import RemoteTable
 from tests.kit.sessions import classic_session
 from tests.kit.support import (
     Job,
@@ -58,24 +58,6 @@ def drivers(tmp_path_factory: pytest.TempPathFactory) -> Iterator[list[DriverPro
 def spark() -> Iterator[SparkSession]:
     with classic_session(**SETTINGS) as session:
         yield session
-
-
-@dataclass(frozen=True)
-class RemoteTable:
-    """A table on HDFS; `str()` is its name in SQL."""
-
-    url: str
-
-    def __str__(self) -> str:
-        return f"delta.`{self.url}`"
-
-    def copied(self, spark: SparkSession, folder: Path) -> Table:
-        """Copy it to the local disk as it is now."""
-        jvm: Any = spark._jvm
-        source, target = (jvm.org.apache.hadoop.fs.Path(p) for p in (self.url, f"file:{folder}"))
-        conf = spark._jsc.hadoopConfiguration()
-        source.getFileSystem(conf).copyToLocalFile(False, source, target, True)
-        return Table(folder)
 
 
 @pytest.fixture

@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-import json
-import subprocess
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from tests.kit import hasty_s3, s3
-from tests.kit.command import INTERLOCK
+from tests.kit.command import doctor
 from tests.kit.driver_process import Answer, DriverProcess, driver_processes
 
 DONE = Answer()
@@ -40,19 +37,6 @@ assert "Postgres" in told.fix, told
 def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[s3.Server]:
     with s3.start(tmp_path_factory.mktemp("s3")) as found:
         yield found
-
-
-def doctor(settings: Mapping[str, str], target: str) -> dict[str, Any]:
-    """Run the command in a process of its own; return its checks by name."""
-    conf = [f"--conf={key}={value}" for key, value in settings.items()]
-    command = [*INTERLOCK, "doctor"]
-    done = subprocess.run(
-        [*command, target, "--json", *conf], capture_output=True, text=True, check=False
-    )
-    assert done.stdout, done.stderr
-    checks = {check["name"]: check for check in json.loads(done.stdout)}
-    assert done.returncode == (0 if all(check["ok"] for check in checks.values()) else 1)
-    return checks
 
 
 def test_a_server_that_passes(server: s3.Server, tmp_path: Path) -> None:

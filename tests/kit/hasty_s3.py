@@ -9,17 +9,15 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from socket import create_connection
 
-from tests.kit.ports import HOST, free_port
+from tests.kit.ports import HOST, await_answer, free_port
 from tests.kit.tree import ROOT
 
 BUCKET = "bucket"
-_START_SECONDS = 30
+_STOP_SECONDS = 30
 _SWITCH_SECONDS = 1e-5
 
 
@@ -31,23 +29,11 @@ def start(log: Path) -> Iterator[int]:
     with log.open("w") as output:
         process = subprocess.Popen(command, cwd=ROOT, stdout=output, stderr=subprocess.STDOUT)
     try:
-        until = time.monotonic() + _START_SECONDS
-        while not _answers(port):
-            assert process.poll() is None, log.read_text()
-            assert time.monotonic() < until, log.read_text()
-            time.sleep(0.1)
+        await_answer(port, process, log)
         yield port
     finally:
         process.terminate()
-        process.wait(_START_SECONDS)
-
-
-def _answers(port: int) -> bool:
-    try:
-        create_connection((HOST, port)).close()
-    except ConnectionRefusedError:
-        return False
-    return True
+        process.wait(_STOP_SECONDS)
 
 
 def _serve(port: int) -> None:

@@ -25,6 +25,8 @@ def java(*options: str) -> list[str]:
 def fetched(modules: Iterable[str]) -> list[Path]:
     """Return the jars of `group:artifact:version`, without what they depend on.
 
+    A classifier may follow the version.
+
     Those that were never asked for are fetched, by the Ivy that PySpark carries.
     """
     named = {_jar(*module.split(":")): module for module in modules}
@@ -37,20 +39,28 @@ def fetched(modules: Iterable[str]) -> list[Path]:
             file.write_text(_ivy(missing), encoding="utf-8")
             (ivy,) = JARS.glob("ivy-*.jar")
             options = ["-ivy", str(file), "-confs", "default", "-warn"]
-            target = str(_FETCHED / "[artifact]-[revision].[ext]")
+            target = str(_FETCHED / "[artifact]-[revision](-[classifier]).[ext]")
             command = [*java("-jar"), str(ivy), *options, "-retrieve", target]
             subprocess.run(command, check=True, stdout=subprocess.DEVNULL)
     return list(named)
 
 
-def _jar(_: str, artifact: str, version: str) -> Path:
-    return _FETCHED / f"{artifact}-{version}.jar"
+def _jar(_: str, artifact: str, version: str, classifier: str = "") -> Path:
+    return _FETCHED / f"{'-'.join(filter(None, (artifact, version, classifier)))}.jar"
 
 
 def _ivy(modules: Iterable[str]) -> str:
-    lines = (
-        f'<dependency org="{group}" name="{artifact}" rev="{version}" conf="default->master"/>'
-        for group, artifact, version in (module.split(":") for module in modules)
+    lines = (_dependency(*module.split(":")) for module in modules)
+    head = (
+        '<ivy-module version="2.0" xmlns:m="http://ant.apache.org/ivy/maven">'
+        '<info organisation="io.interlock" module="servers"/>'
     )
-    head = '<ivy-module version="2.0"><info organisation="io.interlock" module="servers"/>'
     return "\n".join([head, "<dependencies>", *lines, "</dependencies>", "</ivy-module>"])
+
+
+def _dependency(group: str, artifact: str, version: str, classifier: str = "") -> str:
+    named = f'<dependency org="{group}" name="{artifact}" rev="{version}" conf="default->master"'
+    if not classifier:
+        return f"{named}/>"
+    of_kind = f'<artifact name="{artifact}" type="jar" m:classifier="{classifier}"/>'
+    return f"{named}>{of_kind}</dependency>"

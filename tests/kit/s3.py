@@ -16,15 +16,13 @@ import os
 import re
 import signal
 import subprocess
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from socket import create_connection
 
 from tests.kit.java import fetched, java
-from tests.kit.ports import HOST, free_port
+from tests.kit.ports import HOST, await_answer, free_port
 from tests.kit.support import Table
 
 BUCKET = "bucket"
@@ -99,7 +97,7 @@ _SERVER = [
     "tools.jackson.core:jackson-databind:3.2.2",
     "tools.jackson.dataformat:jackson-dataformat-xml:3.2.2",
 ]
-_START_SECONDS = 30
+_STOP_SECONDS = 30
 
 _REQUEST = re.compile(r"\{([A-Z]+)@\w+ http://[^/]+(\S+) HTTP/")
 
@@ -221,20 +219,8 @@ def start(folder: Path) -> Iterator[Server]:
             [*command, logs, "-cp", classpath, *main], stdout=log, stderr=subprocess.STDOUT
         )
     try:
-        _await_port(server, process)
+        await_answer(server.port, process, folder / "server.log")
         yield server
     finally:
         process.send_signal(signal.SIGTERM)
-        process.wait(_START_SECONDS)
-
-
-def _await_port(server: Server, process: subprocess.Popen[bytes]) -> None:
-    until = time.monotonic() + _START_SECONDS
-    while time.monotonic() < until and process.poll() is None:
-        try:
-            create_connection((HOST, server.port)).close()
-        except ConnectionRefusedError:
-            time.sleep(0.1)
-        else:
-            return
-    raise RuntimeError((server.folder / "server.log").read_text())
+        process.wait(_STOP_SECONDS)

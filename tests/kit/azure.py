@@ -1,0 +1,78 @@
+"""A storage account of Azure on 127.0.0.1 for tests: Azurite, and Hadoop's ABFS for Spark.
+
+    with start(folder) as storage:
+        spark = ... .config(map=storage.settings) ...
+        spark.sql(f"CREATE TABLE delta.`{storage.url}/t` ...")
+
+Azurite has the Blob endpoint only, of accounts without a hierarchical namespace. There ABFS renames
+a file by a copy on the condition that its target is not there.
+"""
+
+from __future__ import annotations
+
+import base64
+import os
+import subprocess
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from tests.kit.java import fetched
+from tests.kit.ports import HOST, await_answer, free_port
+from tests.kit.programs import from_npm, node
+from tests.kit.remote import Storage
+
+_ACCOUNT, _KEY = "tests", base64.b64encode(b"secret-of-tests").decode()
+# The name by which ABFS recognises an account; its requests go to `fs.azure.abfs.endpoint`.
+_HOST = f"{_ACCOUNT}.dfs.core.windows.net"
+_ABFS = [
+    "org.apache.hadoop:hadoop-azure:3.5.0",
+    "org.apache.hadoop.thirdparty:hadoop-shaded-guava:1.5.0",
+    "org.hdrhistogram:HdrHistogram:2.1.12",
+    "org.wildfly.openssl:wildfly-openssl:2.2.5.Final",
+]
+# Newer ones bring 50 to 200 MB of libraries with which they report their use.
+_SERVER = "azurite@3.33.0"
+_STOP_SECONDS = 30
+
+
+@contextmanager
+def start(folder: Path) -> Iterator[Storage]:
+    """Start a server that keeps its data in `folder`, and end it."""
+    port = free_port()
+    main = from_npm(_SERVER) / "dist/src/blob/main.js"
+    options = ["--blobHost", HOST, "--blobPort", str(port), "--location", str(folder / "data")]
+    # ABFS names a version of the interface that this Azurite does not know.
+    loosely = ["--silent", "--loose", "--skipApiVersionCheck"]
+    log = folder / "server.log"
+    with log.open("w") as output:
+        process = subprocess.Popen(
+            [str(node()), str(main), *options, *loosely],
+            env={**os.environ, "AZURITE_ACCOUNTS": f"{_ACCOUNT}:{_KEY}"},
+            stdout=output,
+            stderr=subprocess.STDOUT,
+        )
+    try:
+        await_answer(port, process, log)
+        yield Storage(f"abfs://container@{_HOST}", _settings(port))
+    finally:
+        process.terminate()
+        process.wait(_STOP_SECONDS)
+
+
+def _settings(port: int) -> dict[str, str]:
+    azure = {
+        "abfs.endpoint": f"{HOST}:{port}",
+        "account.auth.type": "SharedKey",
+        f"account.key.{_HOST}": _KEY,
+        "account.hns.enabled": "false",
+        "fns.account.service.type": "BLOB",
+        "createRemoteFileSystemDuringInitialization": "true",
+        # Without TLS, which ABFS's other library insists on.
+        "always.use.https": "false",
+        "networking.library": "JDK_HTTP_URL_CONNECTION",
+    }
+    return {
+        "spark.jars": ",".join(str(jar) for jar in fetched(_ABFS)),
+        **{f"spark.hadoop.fs.azure.{key}": value for key, value in azure.items()},
+    }
