@@ -270,7 +270,7 @@ def test_it_makes_no_way_for_a_job_that_has_failed(
 def test_an_auto_compaction_makes_no_way_for_the_job_before_it(
     spark: SparkSession, table_path: Path
 ) -> None:
-    table = table_of(spark, table_path, auto=True)
+    table = table_of(spark, table_path, vectors=True, auto=True)
     with set_for_now(spark, {"spark.databricks.delta.autoCompact.minNumFiles": "2"}):
         spark.sql(X1.format(t=table))
     assert latest_version(table) == READ + 2

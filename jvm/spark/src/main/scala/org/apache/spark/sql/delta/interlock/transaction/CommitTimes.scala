@@ -32,8 +32,11 @@ private[transaction] object TimedPhase {
 
 /** How long a commit has been in each phase, all its attempts together. The thread that commits
   * uses it alone.
+  *
+  * @param now
+  *   a clock, in nanoseconds
   */
-final private[transaction] class CommitTimes {
+final private[transaction] class CommitTimes(now: () => Long = () => System.nanoTime()) {
   private val nanos = mutable.Map.empty[TimedPhase, Long].withDefaultValue(0L)
   private var inner = 0L
 
@@ -41,10 +44,10 @@ final private[transaction] class CommitTimes {
   def in[A](phase: TimedPhase)(work: => A): A = {
     val innerBefore = inner
     inner = 0
-    val start = System.nanoTime()
+    val start = now()
     try work
     finally {
-      val all = System.nanoTime() - start
+      val all = now() - start
       nanos(phase) += all - inner
       inner = innerBefore + all
     }
