@@ -403,6 +403,8 @@ def second_run(
          "WHEN MATCHED THEN UPDATE SET v = gate(v)", True, []),
         ("INSERT OVERWRITE {t} PARTITION (p = 1) SELECT id, gate(v) FROM {t} "
          "WHERE p = 1 AND id = 1", False, ["1"]),
+        ("INSERT OVERWRITE {t} PARTITION (p = 1) SELECT id, gate(v) FROM {t} "
+         "WHERE p < 2 AND id = 1", False, []),
         ("INSERT INTO {t} SELECT id, gate(v), p FROM {t} WHERE p = 1 AND id = 1", False, []),
     ],
 )  # fmt: skip
