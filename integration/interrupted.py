@@ -25,6 +25,8 @@ from tests.kit.sessions import classic_session, connect_session
 from tests.kit.support import Table, make_table
 
 STATEMENT, STREAM = FIFOS = ("statement", "stream")
+# How long Spark lets the worker of a cancelled task live.
+KILLED_SOON = {"spark.python.task.killTimeout": "0s"}
 
 
 def go(name: str) -> str:
@@ -36,7 +38,7 @@ def main(folder: Path, address: str | None) -> None:
     """Run the statements, one that nobody interrupts, and the stream to its end."""
     with ExitStack() as closing:
         if address is None:
-            spark = closing.enter_context(classic_session())
+            spark = closing.enter_context(classic_session(**KILLED_SOON))
         else:
             spark = closing.enter_context(connect_session(address))
         spark.udf.register("stay", _stay(folder), StringType())

@@ -20,7 +20,6 @@ SOME = (
     (FILE_SYSTEM.name, "K3", Fault.AFTER),
     (FILE_SYSTEM.name, "K2", Fault.DISK_FULL),
     (NEWEST, "K6", Fault.RESTART),
-    (NEWEST, "K5", Fault.KILL),
     (FILE_SYSTEM.name + ON_S3, "K7", Fault.KILL),
     (NEWEST + ON_S3, "K5", Fault.KILL),
 )

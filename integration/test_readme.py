@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from tests.kit.doc_examples import examples, masked
+from tests.kit.sessions import submit_options
 from tests.kit.tree import ROOT
 
 README = (ROOT / "README.md").read_text(encoding="utf-8")
@@ -22,7 +23,7 @@ def run(folder: Path, *command: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
         command,
         cwd=folder,
-        env={**os.environ, "PATH": programs},
+        env={**os.environ, "PATH": programs, "SPARK_SUBMIT_OPTS": submit_options()},
         stdin=subprocess.DEVNULL,
         capture_output=True,
         text=True,

@@ -10,7 +10,9 @@ from pathlib import Path
 
 import pytest
 from interlock._artifacts import delta_coordinates
+from interlock.lab.session import SMALL_SESSION
 
+from tests.kit.sessions import submit_options
 from tests.kit.support import Table, deltalake_rows, tags
 from tests.kit.tree import ROOT
 
@@ -69,20 +71,15 @@ def commands() -> dict[str, str]:
     return {name: f"{jar}\n{start}" for name, start in starts.items()}
 
 
-@pytest.fixture(autouse=True)
-def small_sessions(tmp_path: Path) -> None:
-    """Defaults for all processes: little memory, and everything below the test's folder."""
-    (tmp_path / "spark-defaults.conf").write_text(
-        f"""
-        spark.master                             local[1]
-        spark.driver.memory                      700m
-        spark.driver.extraJavaOptions            -XX:TieredStopAtLevel=1 -XX:+UseSerialGC
-        spark.ui.enabled                         false
-        spark.sql.warehouse.dir                  {tmp_path}/warehouse
-        spark.sql.catalogImplementation          in-memory
-        spark.databricks.delta.snapshotPartitions 1
-        """,
-        encoding="utf-8",
+def small(folder: Path) -> str:
+    """Defaults for all processes: one core, and everything below the test's folder."""
+    return submit_options(
+        {
+            **SMALL_SESSION,
+            "spark.master": "local[1]",
+            "spark.sql.warehouse.dir": f"{folder}/warehouse",
+            "spark.sql.catalogImplementation": "in-memory",
+        }
     )
 
 
@@ -91,7 +88,7 @@ def run(folder: Path, command: str) -> subprocess.CompletedProcess[str]:
         **os.environ,
         "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}",
         "PYSPARK_PYTHON": sys.executable,
-        "SPARK_CONF_DIR": str(folder),
+        "SPARK_SUBMIT_OPTS": small(folder),
     }
     return subprocess.run(
         ["bash", "-ec", command],

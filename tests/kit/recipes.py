@@ -18,6 +18,7 @@ from pathlib import Path
 import interlock
 from interlock.lab.session import SMALL_SESSION
 
+from tests.kit.sessions import submit_options
 from tests.kit.tree import ROOT
 
 PAGE = ROOT / "docs" / "recipes.md"
@@ -91,12 +92,9 @@ def spark_settings(folder: Path) -> dict[str, str]:
 
 def spark_environment(folder: Path) -> dict[str, str]:
     """Return the environment in which Spark has these settings by default."""
-    (folder / "conf").mkdir()
-    lines = (f"{key} {value}\n" for key, value in spark_settings(folder).items())
-    (folder / "conf" / "spark-defaults.conf").write_text("".join(lines), encoding="utf-8")
     return {
         **os.environ,
         "INTERLOCK_JAR": str(interlock.jar_path()),
         "PYTHONPATH": str(ROOT),
-        "SPARK_CONF_DIR": str(folder / "conf"),
+        "SPARK_SUBMIT_OPTS": submit_options(spark_settings(folder)),
     }

@@ -52,6 +52,17 @@ _HISTORY_STARTED = re.compile(r"Bound HistoryServer to \S+ and started at http:/
 _THRIFT_STARTED = re.compile(r"ThriftBinaryCLIService on port (\d+)")
 
 
+def submit_options(settings: Mapping[str, str] = SMALL_SESSION) -> str:
+    """Return the `SPARK_SUBMIT_OPTS` that make settings the defaults of what a user starts.
+
+    `spark-defaults.conf` would do so too, but its folder is on the class path, which then is not
+    that of the archive of classes.
+    """
+    options = "spark.driver.extraJavaOptions"
+    defaults = (f"-D{key}={value}" for key, value in settings.items() if key != options)
+    return " ".join([*defaults, settings[options]])
+
+
 def stock(builder: SparkSession.Builder) -> SparkSession.Builder:
     """Add Delta, as its own documentation does, and no Interlock."""
     from delta import configure_spark_with_delta_pip

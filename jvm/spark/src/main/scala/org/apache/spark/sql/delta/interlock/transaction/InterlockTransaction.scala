@@ -175,9 +175,7 @@ class InterlockTransaction(log: DeltaLog, catalogTable: Option[CatalogTable], sn
   ): Option[VersionChecksum] = coordinated.filter(_ => snapshot.version != version - 1)
     .fold(super.incrementallyDeriveChecksum(version, info))(_.checksum(version, info))
 
-  /** Delta would replay the log for a checkpoint; [[BackgroundCheckpoints]] decides itself which
-    * one is due.
-    */
+  /** Delta would replay the log to write one; [[BackgroundCheckpoints]] writes those that are due. */
   override protected def isCheckpointNeeded(version: Long, after: Snapshot): Boolean =
     coordinated.isEmpty && super.isCheckpointNeeded(version, after)
 
