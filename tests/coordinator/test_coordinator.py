@@ -554,6 +554,27 @@ class TestBehindTheCommits:
         assert written == {3, 6, 9}
         assert json.loads((log / "_last_checkpoint").read_text())["version"] == 9
 
+    @pytest.mark.parametrize("days", [29, 32])
+    def test_a_log_is_cleaned_up_once_its_oldest_version_has_expired(
+        self, spark: SparkSession, table_path: Path, days: int
+    ) -> None:
+        table = make_table(spark, table_path, properties={"delta.checkpointInterval": "4"})
+
+        def insert(count: int) -> None:
+            for _ in range(count):
+                spark.sql(f"INSERT INTO {table} VALUES (4, 'd')")
+                await_checkpoints(spark)
+
+        insert(2)
+        for file in (table_path / "_delta_log").glob("0*"):
+            old = time.time() - days * 24 * 60 * 60 + int(file.name[:20])
+            os.utime(file, (old, old))
+        with log_of(spark, "org.apache.spark.sql.delta.DeltaLog", level="INFO") as written:
+            insert(4)
+        assert ("deletion of log files" in str(written)) == (days > 30)
+        assert versions(table)[0] == (4 if days > 30 else 0)
+        assert rows(spark, table) == deltalake_rows(table)
+
     @pytest.mark.soak
     def test_a_due_checkpoint_costs_the_commit_nothing(
         self, spark: SparkSession, table_path: Path

@@ -223,6 +223,17 @@ def log_of(spark: SparkSession, name: str, *, level: str = "WARN") -> Iterator[A
         logger.removeAppender(appender)
 
 
+@contextmanager
+def unlistable(table: Table) -> Iterator[None]:
+    """Let each listing of the log by Hadoop fail: it takes the file's name for a URI."""
+    file = table.path / "_delta_log" / "a:b"
+    file.touch()
+    try:
+        yield
+    finally:
+        file.unlink()
+
+
 def running_notes(table: Table) -> list[Path]:
     """Return the notes of processes that run jobs on the table."""
     return list((table.path / "_delta_log/_interlock/running").glob("[!.]*"))

@@ -7,7 +7,7 @@ import scala.collection.mutable
 import scala.util.control.NonFatal
 
 import com.google.common.cache.CacheBuilder
-import io.interlock.coordinator.{OrphanFiles, TableLog}
+import io.interlock.coordinator.{OldestVersion, OrphanFiles, TableLog}
 import io.interlock.spark.audit.AuditTrail
 import org.apache.hadoop.fs.Path
 import org.apache.spark.internal.Logging
@@ -15,17 +15,17 @@ import org.apache.spark.sql.SparkSession
 import org.apache.spark.sql.catalyst.catalog.CatalogTable
 import org.apache.spark.sql.delta.hooks.PostCommitHook
 import org.apache.spark.sql.delta.util.FileNames
-import org.apache.spark.sql.delta.{Checkpoints, CommittedTransaction, Snapshot}
+import org.apache.spark.sql.delta.{Checkpoints, CommittedTransaction, DeltaLog, Snapshot}
 import org.apache.spark.util.{ShutdownHookManager, ThreadUtils}
 
 /** Writes checkpoints after the commits, on a thread of its own, so that no commit waits for one but
-  * as [[CheckpointLag]] says.
-  * After a checkpoint Delta cleans up the log; files that killed writers left there are then
-  * deleted as well.
+  * as [[CheckpointLag]] says. After a checkpoint Delta cleans up the log; files that killed writers
+  * left there are then deleted as well.
   *
   * In a process, a table has at most one checkpoint that is being written and one that waits, of
-  * the newest version that is due. The next one does not wait for the cleaning behind the last. A checkpoint is due at each multiple of the interval, as in
-  * Delta. If none is there a minute after it was due, its writer may have been killed: then every
+  * the newest version that is due. The next one does not wait for the cleaning behind the last.
+  *
+  * A checkpoint is due at each multiple of the interval, as in Delta. If none is there a minute after it was due, its writer may have been killed: then every
   * version is due until a checkpoint is begun. A checkpoint that failed is tried again when the
   * next is due.
   */
@@ -109,7 +109,7 @@ object BackgroundCheckpoints extends PostCommitHook with Logging {
     val log = after.deltaLog
     def write(): Unit = checkpoint(session, exact, table)
     def clean(): Unit = {
-      log.doLogCleanup(after, table)
+      if (mayHaveExpired(log)) log.doLogCleanup(after, table)
       AuditTrail.sweep(log, after.metadata)
     }
     synchronized {
@@ -117,6 +117,15 @@ object BackgroundCheckpoints extends PostCommitHook with Logging {
         waiting += log.logPath -> Due(session, after.metadata.id, version, write _, clean _)
       if (!running.contains(log.logPath)) start(log.logPath)
     }
+  }
+
+  /** Whether the log's oldest version is older than the retention. Until then Delta has nothing to
+    * delete, and would ask for the status of each file of the log to see that.
+    */
+  private def mayHaveExpired(log: DeltaLog): Boolean = {
+    val retention = log.deltaRetentionMillis(log.unsafeVolatileSnapshot.metadata)
+    OldestVersion.written(TableLog(log.logPath, log.newDeltaHadoopConf()))
+      .exists(_ <= log.clock.getTimeMillis() - retention)
   }
 
   private def checkpoint(
@@ -188,8 +197,8 @@ object BackgroundCheckpoints extends PostCommitHook with Logging {
     () => SessionEnd.finish(ShutdownMillis)
   }
 
-  /** Waits until no checkpoint is running or waiting and all is cleaned up, at most `millis` milliseconds; returns
-    * whether that is so.
+  /** Waits until no checkpoint is running or waiting and all is cleaned up, at most `millis`
+    * milliseconds; returns whether that is so.
     */
   def awaitIdle(millis: Long): Boolean = synchronized {
     val end = System.nanoTime() + TimeUnit.MILLISECONDS.toNanos(millis)

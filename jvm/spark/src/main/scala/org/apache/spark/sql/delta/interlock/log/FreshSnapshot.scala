@@ -17,6 +17,8 @@ import org.apache.spark.sql.delta.{
   LogSegment,
   Snapshot,
   SnapshotManagement,
+  UninitializedCheckpointProvider,
+  UninitializedV1OrV2ParquetCheckpointProvider,
   VersionChecksum
 }
 
@@ -57,7 +59,7 @@ private[interlock] object FreshSnapshot extends Logging {
     orNone(log) {
       val now = System.currentTimeMillis()
       lastSeen(log).flatMap { last =>
-        if (commit(log, last.version + 1).isEmpty && !hasLaterCheckpoint(last, last.logSegment))
+        if (commit(log, last.version + 1).isEmpty && laterCheckpoint(last, last.logSegment).isEmpty)
           Some(last)
         else log.withSnapshotLockInterruptibly(lastSeen(log).flatMap(grown(_, table, now)))
       }
@@ -142,33 +144,50 @@ private[interlock] object FreshSnapshot extends Logging {
     val appended = commits.foldLeft(last.logSegment)((segment, file) =>
       SnapshotManagement.appendCommitToLogSegment(segment, file, segment.version + 1)
     )
-    def listed = log.getLogSegmentAfterCommit(None, table, last.checkpointProvider)
-    val later = hasLaterCheckpoint(last, appended)
-    if (commits.isEmpty && !later) Some(last)
-    else
-      Option.when(commits.size <= MostAdded)(if (later) listed else appended).flatMap { segment =>
-        Checksums.read(log, segment).filter(isWhole).map(install(log, segment, _, now))
-      }
+    val checkpoint = laterCheckpoint(last, appended)
+    if (commits.isEmpty && checkpoint.isEmpty) Some(last)
+    else Option.when(commits.size <= MostAdded)(
+      checkpoint.fold(appended)(behindCheckpoint(log, appended, _).getOrElse(
+        log.getLogSegmentAfterCommit(None, table, last.checkpointProvider)
+      ))
+    ).flatMap { segment =>
+      Checksums.read(log, segment).filter(isWhole).map(install(log, segment, _, now))
+    }
   }
 
   private def isWhole(checksum: VersionChecksum) =
     checksum.metadata != null && checksum.protocol != null
 
   /** A checkpoint of the last version of all is of no use: a segment has to end with a commit. */
-  private def hasLaterCheckpoint(last: Snapshot, segment: LogSegment) =
-    segment.deltas.size > last.deltaLog.checkpointInterval(last.metadata) &&
-      LastCheckpointFile.recentVersion(last.deltaLog).exists(checkpoint =>
-        checkpoint > segment.checkpointProvider.version && checkpoint < segment.version
-      )
-
-  private def withCheckpointOf(segment: LogSegment, last: LogSegment): LogSegment = {
-    val checkpoint = last.checkpointProvider
-    if (checkpoint.version <= segment.checkpointProvider.version) segment
-    else segment.copy(
-      checkpointProvider = checkpoint,
-      deltas = segment.deltas.filter(FileNames.getFileVersion(_) > checkpoint.version)
+  private def laterCheckpoint(last: Snapshot, segment: LogSegment): Option[Long] =
+    Option.when(segment.deltas.size > last.deltaLog.checkpointInterval(last.metadata))(
+      LastCheckpointFile.recentVersion(last.deltaLog)
+    ).flatten.filter(checkpoint =>
+      checkpoint > segment.checkpointProvider.version && checkpoint < segment.version
     )
-  }
+
+  /** The segment behind a checkpoint; none if that is not one file, so that Delta has to look for
+    * its files.
+    */
+  private def behindCheckpoint(
+      log: DeltaLog,
+      segment: LogSegment,
+      version: Long
+  ): Option[LogSegment] = status(FileNames.checkpointFileSingular(log.logPath, version)).map(file =>
+    behind(segment, UninitializedV1OrV2ParquetCheckpointProvider(version, file, log.logPath, None))
+  )
+
+  private def withCheckpointOf(segment: LogSegment, last: LogSegment): LogSegment =
+    if (last.checkpointProvider.version <= segment.checkpointProvider.version) segment
+    else behind(segment, last.checkpointProvider)
+
+  private def behind(
+      segment: LogSegment,
+      checkpoint: UninitializedCheckpointProvider
+  ): LogSegment = segment.copy(
+    checkpointProvider = checkpoint,
+    deltas = segment.deltas.filter(FileNames.getFileVersion(_) > checkpoint.version)
+  )
 
   /** @param asOf
     *   when the segment had all commits, in milliseconds
