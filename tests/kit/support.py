@@ -89,6 +89,16 @@ def rows(spark: SparkSession, table: Table | str, *, version: int | None = None)
     return in_order(tuple(tuple(row) for row in found))
 
 
+def ids(spark: SparkSession, table: Table) -> list[int]:
+    """Read the column id with Spark, in order."""
+    return [row["id"] for row in spark.sql(f"SELECT id FROM {table} ORDER BY id").collect()]
+
+
+def ids_in(found: Rows) -> list[int]:
+    """Return the first column of rows, in order."""
+    return sorted(int(str(row[0])) for row in found)
+
+
 def deltalake_rows(table: Table, *, version: int | None = None) -> Rows:
     """Read all rows with `deltalake`, in order; at an earlier version if one is given."""
     reader = independent_reader()
@@ -200,7 +210,7 @@ def last_of(
             session.sql(winner.format(t=table))
 
     first, held = race(spark, python_job("winners", run_winners), sql_job(last.format(t=table)))
-    assert first.error is None
+    assert first.error is None, first.error
     assert held.held
     return held.error
 
@@ -263,6 +273,14 @@ def check_row_ids(spark: SparkSession, table: Table) -> None:
     """Check that no two rows of the latest version have the same row id."""
     found = [row[0] for row in spark.sql(f"SELECT _metadata.row_id FROM {table}").collect()]
     assert len(set(found)) == len(found), sorted(found)
+
+
+def row_tracking(spark: SparkSession, table: Table) -> dict[int, tuple[int, int]]:
+    """Return row id and commit version of each row, by the column id."""
+    found = spark.sql(
+        f"SELECT id, _metadata.row_id, _metadata.row_commit_version FROM {table}"
+    ).collect()
+    return {row[0]: (row[1], row[2]) for row in found}
 
 
 def jobs_started(spark: SparkSession, statement: str) -> int:
