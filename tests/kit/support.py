@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import json
 import shutil
-import time
 import uuid
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -25,6 +24,8 @@ from interlock.lab.example import versions as _versions
 from interlock.lab.model import Rows, in_order
 from interlock.lab.reader import independent_reader
 from pyspark.sql import SparkSession
+
+from tests.kit.eventually import eventually
 
 _PATIENCE_SECONDS = 60
 
@@ -251,22 +252,17 @@ def running_notes(table: Table) -> list[Path]:
 
 def await_running(table: Table, *, text: str = "") -> dict[str, Any]:
     """Wait for a note that has the text in it, and return what it tells."""
-    end = time.monotonic() + _PATIENCE_SECONDS
-    while True:
-        for note in running_notes(table):
-            told = note.read_text()
-            if text in told:
-                parsed: dict[str, Any] = json.loads(told)
-                return parsed
-        assert time.monotonic() < end, "no job was noted"
-        time.sleep(0.05)
+
+    def told() -> str | None:
+        found = (note.read_text() for note in running_notes(table))
+        return next((note for note in found if text in note), None)
+
+    parsed: dict[str, Any] = json.loads(eventually(told, _PATIENCE_SECONDS, "a job is noted"))
+    return parsed
 
 
 def await_none_running(table: Table) -> None:
-    end = time.monotonic() + _PATIENCE_SECONDS
-    while running_notes(table):
-        assert time.monotonic() < end, "the note of a job was not removed"
-        time.sleep(0.05)
+    eventually(lambda: not running_notes(table), _PATIENCE_SECONDS, "no job is noted")
 
 
 def check_row_ids(spark: SparkSession, table: Table) -> None:
