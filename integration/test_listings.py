@@ -15,6 +15,7 @@ from integration.compiled import compiled
 from integration.writers import begin, end, make_files
 from tests.kit.foreign import commit_by_hand
 from tests.kit.sessions import classic_session
+from tests.kit.snapshots import forget_logs
 from tests.kit.support import Table, commit_file, deltalake_rows, latest_version, make_table, rows
 
 START = ((1, "a"), (2, "b"), (3, "c"))
@@ -48,11 +49,6 @@ def hide(spark: SparkSession, table: Table, version: int, listings: int = 1) -> 
     return gaps
 
 
-def forget(spark: SparkSession) -> None:
-    jvm: Any = spark._jvm
-    jvm.org.apache.spark.sql.delta.DeltaLog.clearCache()
-
-
 @pytest.mark.parametrize("version", [0, 1])
 @pytest.mark.parametrize(("statement", "listings"), [(insert, 3), (select, 3), (append, 1)])
 def test_a_statement_lists_again(
@@ -64,7 +60,7 @@ def test_a_statement_lists_again(
 ) -> None:
     """Delta's writer of DataFrames to a path lists the log before Interlock sees it."""
     table = make_table(spark, tmp_path / "table")
-    forget(spark)
+    forget_logs(spark)
     gaps = hide(spark, table, version, listings)
     statement(spark, table)
     assert gaps.left() == 0
@@ -95,7 +91,7 @@ def test_a_commit_lists_the_versions_that_it_missed_again(
 
 def test_a_version_that_is_gone_is_an_error(spark: SparkSession, tmp_path: Path) -> None:
     table = make_table(spark, tmp_path / "table")
-    forget(spark)
+    forget_logs(spark)
     commit_file(table, 1).unlink()
     with pytest.raises(Py4JJavaError, match="DELTA_VERSIONS_NOT_CONTIGUOUS"):
         insert(spark, table)

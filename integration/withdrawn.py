@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -17,6 +16,7 @@ from typing import Any, NamedTuple
 from pyspark.sql import SparkSession
 
 from integration.compiled import compiled
+from tests.kit.eventually import eventually
 from tests.kit.support import threads_in
 
 PATIENCE_SECONDS = 100
@@ -50,18 +50,18 @@ def start(spark: SparkSession, table: Path, first: str, second: str) -> None:
             gate.uninstall()
 
     held = threads.submit(behind_gate)
-    _await(lambda: gate.awaitArrival(100))
+    eventually(lambda: gate.awaitArrival(100), PATIENCE_SECONDS)
     known = set(table.glob("*.parquet"))
     marker = table.with_name("marker")
     faults.arm("ratifying", "hold", str(table), str(marker))
     on_its_way = threads.submit(spark.sql, first)
-    _await(marker.exists)
+    eventually(marker.exists, PATIENCE_SECONDS)
     (written,) = (file for file in table.glob("*.parquet") if file not in known)
     pipe = written.with_name(f".{written.name}.crc")
     pipe.unlink()
     os.mkfifo(pipe)
     gate.open()
-    _await(lambda: threads_in(spark, "RowsOfFiles"))
+    eventually(lambda: threads_in(spark, "RowsOfFiles"), PATIENCE_SECONDS)
     _going.append(Going(on_its_way, held, pipe, marker))
 
 
@@ -69,7 +69,8 @@ def finish(spark: SparkSession) -> None:
     """Let the first be sent, then the second go on, to their ends; raise what the second raised."""
     going = _going.pop()
     going.marker.with_name(f"{going.marker.name}.go").touch()
-    _await(lambda: threads_in(spark, "takeTurn"))  # the first, once more
+    # The first, once more.
+    eventually(lambda: threads_in(spark, "takeTurn"), PATIENCE_SECONDS)
     while not (going.first.done() and going.second.done()):
         try:
             os.close(os.open(going.pipe, os.O_WRONLY | os.O_NONBLOCK))
@@ -78,10 +79,3 @@ def finish(spark: SparkSession) -> None:
     going.pipe.unlink()
     going.first.result()
     going.second.result()
-
-
-def _await(condition: Callable[[], object]) -> None:
-    end = time.monotonic() + PATIENCE_SECONDS
-    while not condition():
-        assert time.monotonic() < end
-        time.sleep(0.05)

@@ -22,6 +22,7 @@ from tests.kit.support import (
     latest_version,
     live_files,
     make_table,
+    row_tracking,
     rows,
     tags,
     versions,
@@ -66,13 +67,6 @@ def stored(table: Table, file: dict[str, Any], column: str = "id") -> list[Any]:
     """Read a column of a data file, in the order of its rows, without Spark."""
     found: list[Any] = parquet.ParquetFile(table.path / file["path"]).read()[column].to_pylist()
     return found
-
-
-def row_tracking(spark: SparkSession, table: Table) -> dict[int, tuple[int, int]]:
-    found = spark.sql(
-        f"SELECT id, _metadata.row_id, _metadata.row_commit_version FROM {table}"
-    ).collect()
-    return {row[0]: (row[1], row[2]) for row in found}
 
 
 @pytest.mark.parametrize("statement", STATEMENTS)

@@ -18,6 +18,7 @@ from deltalake import DeltaTable
 from interlock.errors import ConflictError, UsageError
 from pyspark.sql import SparkSession
 
+from tests.kit.eventually import eventually
 from tests.kit.gates import end_behind
 from tests.kit.properties import operations
 from tests.kit.support import (
@@ -45,13 +46,6 @@ def table_of(spark: SparkSession, path: Path, policy: str = "row_level", **more:
     return make_table(
         spark, path, policy=policy, columns=COLUMNS, statements=(INSERT,), properties=more
     )
-
-
-def soon(condition: Callable[[], object]) -> None:
-    end = time.monotonic() + 30
-    while not condition():
-        assert time.monotonic() < end
-        time.sleep(0.02)
 
 
 @contextmanager
@@ -93,7 +87,7 @@ def test_who_waits(
         running(lambda: other.sql(statement.format(t=table))) as (job,),
     ):
         if waits:
-            soon(lambda: WAITS in str(log))
+            eventually(lambda: WAITS in str(log))
             assert not job.done()
             assert (latest_version(table), rows(spark, table)) == (1, before)
             assert claim.release()
@@ -176,7 +170,7 @@ def test_a_wait_can_be_interrupted(spark: SparkSession, table_path: Path) -> Non
         interlock.table(spark, str(table)).claim(minutes=1),
         running(lambda: spark.newSession().sql(update)) as (job,),
     ):
-        soon(lambda: WAITS in str(log))
+        eventually(lambda: WAITS in str(log))
         while not job.done():
             claims.interruptWaiting()
             time.sleep(0.02)
@@ -204,7 +198,7 @@ def test_a_claim_waits_for_an_earlier_one(spark: SparkSession, table_path: Path)
         second.claim(partition={"p": 2}),
         running(second.claim) as (whole,),
     ):
-        soon(lambda: len(first.claims()) == 3)
+        eventually(lambda: len(first.claims()) == 3)
         assert [shown.until is None for shown in first.claims()] == [False, False, True]
         assert not whole.done()
         claim.release()
@@ -222,7 +216,7 @@ def test_of_two_jobs_with_claims_the_earlier_goes_first(
         interlock.table(other, str(table)).claim(partition={"p": 2}, minutes=1),
         running(lambda: other.sql(X1.format(t=table))) as (later,),
     ):
-        soon(lambda: WAITS in str(log))
+        eventually(lambda: WAITS in str(log))
         spark.sql(x3)
         assert not later.done()
         first.release()
@@ -324,10 +318,10 @@ def test_a_second_run_is_not_made_to_lose(spark: SparkSession, table_path: Path)
         ) as (both,),
     ):
         try:
-            soon((gate / "2").exists)
+            eventually((gate / "2").exists)
             (shown,) = interlock.table(spark, str(table)).claims()
             with running(lambda: spark.newSession().sql(later)) as (last,):
-                soon(lambda: WAITS in str(log))
+                eventually(lambda: WAITS in str(log))
                 assert latest_version(table) == 2
                 (gate / "go").touch()
                 with pytest.raises(ConflictError, match="version 3"):
@@ -382,7 +376,7 @@ def second_run(
     errors: list[object] = []
     with running(compete) as (both,):
         try:
-            soon(lambda: (signs / "again").exists() or both.done())
+            eventually(lambda: (signs / "again").exists() or both.done())
             yield errors
         finally:
             (signs / "go").touch()

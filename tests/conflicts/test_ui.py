@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import json
 import re
-import time
 from collections.abc import Iterator
+from contextlib import suppress
 from html import unescape
 from pathlib import Path
 from typing import Any
@@ -18,6 +18,7 @@ import pytest
 from interlock.errors import UsageError
 from pyspark.sql import SparkSession
 
+from tests.kit.eventually import eventually
 from tests.kit.sessions import classic_session, history_server
 from tests.kit.support import Table, make_table, sql_race
 
@@ -192,11 +193,10 @@ def test_a_long_text_is_cut_between_characters(spark: SparkSession, table_path: 
 
 def soon(address: str) -> str:
     """Read a page that is not there yet."""
-    end = time.monotonic() + 60
-    while True:
-        try:
+
+    def page() -> str | None:
+        with suppress(HTTPError):
             return get(address)
-        except HTTPError:
-            if time.monotonic() > end:
-                raise
-            time.sleep(0.5)
+        return None
+
+    return eventually(page, 60, address)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -12,6 +11,7 @@ import pytest
 
 from tests.kit import s3
 from tests.kit.driver_process import Answer, DriverProcess, driver_processes
+from tests.kit.eventually import eventually
 from tests.kit.log_replay import check_log
 from tests.kit.support import Table, deltalake_rows, latest_version, versions
 from tests.kit.tcp_proxy import Proxy
@@ -81,11 +81,7 @@ def test_statements(both: list[DriverProcess], table: Table) -> None:
         assert driver.run(statement) == DONE
     assert rows_of(table) == ((1, "A"), (3, "c"), (11, "a"), (12, "b"))
     assert list(table.path.glob("_delta_log/.*")) == []
-    until = time.monotonic() + 20
-    while not (checkpoint := list(table.path.glob("_delta_log/*.checkpoint*.parquet"))):
-        assert time.monotonic() < until, "no checkpoint was written"
-        time.sleep(0.2)
-    assert len(checkpoint) == 1
+    (_,) = eventually(lambda: list(table.path.glob("_delta_log/*.checkpoint*.parquet")))
 
 
 def test_a_commit_is_one_conditional_put_without_listing_or_copy(

@@ -29,6 +29,7 @@ from tests.kit.coordinator_jvm import (
     transactions,
     write_foreign,
 )
+from tests.kit.eventually import eventually
 from tests.kit.tcp_proxy import Proxy
 
 COMMIT = b"interlock.commit"
@@ -148,12 +149,11 @@ def test_one_call_for_each_commit(open_store: Open, server: postgres.Server, log
 
 
 def wait_for(connection: postgres.Connection, query: str) -> None:
-    end = time.monotonic() + 20
-    while time.monotonic() < end:
+    def is_true() -> bool:
         found = connection.execute(query.encode()).fetchone()
-        if found is not None and found[0]:
-            return
-    raise AssertionError(query)
+        return found is not None and bool(found[0])
+
+    eventually(is_true, what=query)
 
 
 def test_a_lost_race_brings_the_winners(open_store: Open, log: Path) -> None:
@@ -667,9 +667,7 @@ class TestTurns:
     def test_a_process_that_is_stopped_loses_it(self, turn: Callable[..., Any]) -> None:
         stopped, other = turn(), turn()
         assert ask(stopped) == "Mine"
-        end = time.monotonic() + 20
-        while ask(other) != "Mine":
-            assert time.monotonic() < end, "the server has not taken it back"
+        eventually(lambda: ask(other) == "Mine", what="the server takes it back")
         other.release()
         stopped.release()
 

@@ -10,8 +10,8 @@ from interlock.errors import InterlockError
 from pyspark.sql import SparkSession
 
 from tests.kit.entry_points import set_for_now
-from tests.kit.ranges import changed, files_read, found, make_history
-from tests.kit.support import Table, commit_info
+from tests.kit.ranges import changed, committed, files_read, found, make_history
+from tests.kit.support import Table
 
 
 @pytest.fixture(scope="module")
@@ -19,11 +19,6 @@ def history(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Ta
     table = make_history(spark, tmp_path_factory.mktemp("history") / "t", "copied on write")
     spark.sql(f"CREATE TABLE by_name USING delta LOCATION '{table.path}'")
     return table
-
-
-def committed(table: Table, version: int) -> str:
-    """Return the time of a version, as Spark's session has it."""
-    return f"timestamp_millis({commit_info(table, version)['inCommitTimestamp']})"
 
 
 class TestOptions:

@@ -15,8 +15,8 @@ from pyspark.errors import AnalysisException, PySparkException
 from pyspark.sql import DataFrame, SparkSession
 
 from tests.kit.entry_points import set_for_now
-from tests.kit.ranges import LIVE, changed, found, make_history
-from tests.kit.support import Table, commit_info, make_table, versions
+from tests.kit.ranges import LIVE, changed, committed, found, make_history
+from tests.kit.support import Table, make_table, versions
 
 FAR = "TIMESTAMP '2999-01-01'"
 LONG_AGO = "TIMESTAMP '1999-01-01'"
@@ -43,11 +43,6 @@ def plain(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Tabl
     jvm: Any = spark._jvm
     jvm.org.apache.spark.sql.delta.DeltaLog.clearCache()
     return table
-
-
-def committed(table: Table, version: int) -> str:
-    """Return the time of a version in SQL."""
-    return f"timestamp_millis({commit_info(table, version)['inCommitTimestamp']})"
 
 
 class TestTimestampBetween:

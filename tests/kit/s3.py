@@ -14,15 +14,13 @@ from __future__ import annotations
 
 import os
 import re
-import signal
-import subprocess
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
 from tests.kit.java import fetched, java
-from tests.kit.ports import HOST, await_answer, free_port
+from tests.kit.ports import HOST, free_port, running
 from tests.kit.support import Table
 
 BUCKET = "bucket"
@@ -97,7 +95,6 @@ _SERVER = [
     "tools.jackson.core:jackson-databind:3.2.2",
     "tools.jackson.dataformat:jackson-dataformat-xml:3.2.2",
 ]
-_STOP_SECONDS = 30
 
 _REQUEST = re.compile(r"\{([A-Z]+)@\w+ http://[^/]+(\S+) HTTP/")
 
@@ -214,13 +211,6 @@ def start(folder: Path) -> Iterator[Server]:
     command = java("-Xmx256m", "-XX:TieredStopAtLevel=1")
     logs = f"-Dlogback.configurationFile={logging}"
     main = ["org.gaul.s3proxy.Main", "--properties", str(file)]
-    with (folder / "server.log").open("w") as log:
-        process = subprocess.Popen(
-            [*command, logs, "-cp", classpath, *main], stdout=log, stderr=subprocess.STDOUT
-        )
-    try:
-        await_answer(server.port, process, folder / "server.log")
+    server_log = folder / "server.log"
+    with running([*command, logs, "-cp", classpath, *main], server.port, server_log):
         yield server
-    finally:
-        process.send_signal(signal.SIGTERM)
-        process.wait(_STOP_SECONDS)

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import json
 import shutil
-import time
 import uuid
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -25,6 +24,8 @@ from interlock.lab.example import versions as _versions
 from interlock.lab.model import Rows, in_order
 from interlock.lab.reader import independent_reader
 from pyspark.sql import SparkSession
+
+from tests.kit.eventually import eventually
 
 _PATIENCE_SECONDS = 60
 
@@ -87,6 +88,16 @@ def rows(spark: SparkSession, table: Table | str, *, version: int | None = None)
     at = "" if version is None else f" VERSION AS OF {version}"
     found = spark.sql(f"SELECT * FROM {table}{at}").collect()
     return in_order(tuple(tuple(row) for row in found))
+
+
+def ids(spark: SparkSession, table: Table) -> list[int]:
+    """Read the column id with Spark, in order."""
+    return [row["id"] for row in spark.sql(f"SELECT id FROM {table} ORDER BY id").collect()]
+
+
+def ids_in(found: Rows) -> list[int]:
+    """Return the first column of rows, in order."""
+    return sorted(int(str(row[0])) for row in found)
 
 
 def deltalake_rows(table: Table, *, version: int | None = None) -> Rows:
@@ -200,7 +211,7 @@ def last_of(
             session.sql(winner.format(t=table))
 
     first, held = race(spark, python_job("winners", run_winners), sql_job(last.format(t=table)))
-    assert first.error is None
+    assert first.error is None, first.error
     assert held.held
     return held.error
 
@@ -241,28 +252,31 @@ def running_notes(table: Table) -> list[Path]:
 
 def await_running(table: Table, *, text: str = "") -> dict[str, Any]:
     """Wait for a note that has the text in it, and return what it tells."""
-    end = time.monotonic() + _PATIENCE_SECONDS
-    while True:
-        for note in running_notes(table):
-            told = note.read_text()
-            if text in told:
-                parsed: dict[str, Any] = json.loads(told)
-                return parsed
-        assert time.monotonic() < end, "no job was noted"
-        time.sleep(0.05)
+
+    def told() -> str | None:
+        found = (note.read_text() for note in running_notes(table))
+        return next((note for note in found if text in note), None)
+
+    parsed: dict[str, Any] = json.loads(eventually(told, _PATIENCE_SECONDS, "a job is noted"))
+    return parsed
 
 
 def await_none_running(table: Table) -> None:
-    end = time.monotonic() + _PATIENCE_SECONDS
-    while running_notes(table):
-        assert time.monotonic() < end, "the note of a job was not removed"
-        time.sleep(0.05)
+    eventually(lambda: not running_notes(table), _PATIENCE_SECONDS, "no job is noted")
 
 
 def check_row_ids(spark: SparkSession, table: Table) -> None:
     """Check that no two rows of the latest version have the same row id."""
     found = [row[0] for row in spark.sql(f"SELECT _metadata.row_id FROM {table}").collect()]
     assert len(set(found)) == len(found), sorted(found)
+
+
+def row_tracking(spark: SparkSession, table: Table) -> dict[int, tuple[int, int]]:
+    """Return row id and commit version of each row, by the column id."""
+    found = spark.sql(
+        f"SELECT id, _metadata.row_id, _metadata.row_commit_version FROM {table}"
+    ).collect()
+    return {row[0]: (row[1], row[2]) for row in found}
 
 
 def jobs_started(spark: SparkSession, statement: str) -> int:

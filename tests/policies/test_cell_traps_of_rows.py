@@ -9,7 +9,7 @@ import pytest
 from interlock.lab.example import Tables
 from pyspark.sql import SparkSession
 
-from tests.kit.support import Table, commit, latest_version, make_table, sql_race
+from tests.kit.support import commit, latest_version, make_table, row_tracking, sql_race
 from tests.kit.traps import DELETE, INSERT, MAJOR, MINOR, UPDATE, check_history, example
 
 
@@ -99,22 +99,14 @@ def test_trap_16_row_ids_and_commit_versions_outlive_compaction(
     spark: SparkSession, tables: Tables, earlier: str, later: str, vectors: str
 ) -> None:
     table = example(tables, enableDeletionVectors=vectors)
-    before = tracked(spark, table)
+    before = row_tracking(spark, table)
     ends = sql_race(spark, table, earlier, later)
     assert [end.error for end in ends] == [None, None]
     updated = 3 if earlier == UPDATE else 4
-    assert tracked(spark, table) == {**before, 1: (before[1][0], updated)}
+    assert row_tracking(spark, table) == {**before, 1: (before[1][0], updated)}
     if later == UPDATE:  # the compacted file keeps what it got
         (compacted,) = (action["add"] for action in commit(table, 3) if "add" in action)
         adds = [action["add"] for action in commit(table, 4) if "add" in action]
         (again,) = (add for add in adds if add["path"] == compacted["path"])
         for key in ("baseRowId", "defaultRowCommitVersion"):
             assert again[key] == compacted[key]
-
-
-def tracked(spark: SparkSession, table: Table) -> dict[int, tuple[int, int]]:
-    """Return row id and commit version of each row, by the column id."""
-    found = spark.sql(
-        f"SELECT id, _metadata.row_id, _metadata.row_commit_version FROM {table}"
-    ).collect()
-    return {row[0]: (row[1], row[2]) for row in found}

@@ -10,13 +10,13 @@ from pathlib import Path
 
 import pytest
 from interlock.errors import ConflictError, InterlockError
-from interlock.lab.model import Rows
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.functions import col
 
 from tests.kit.support import (
     Table,
     deltalake_rows,
+    ids_in,
     latest_version,
     make_table,
     python_job,
@@ -31,10 +31,6 @@ NESTED = "(id INT, s STRUCT<p: INT>, p INT) USING delta PARTITIONED BY (p)"
 FIRST = ("INSERT INTO {t} VALUES (1, named_struct('p', 1), 1), (2, named_struct('p', 7), 2)",)
 WINNER = "INSERT INTO {t} VALUES (10, named_struct('p', 7), 1)"
 NEW = "SELECT 5 AS id, named_struct('p', 1) AS s, 1 AS p"
-
-
-def ids(found: Rows) -> list[int]:
-    return sorted(int(str(row[0])) for row in found)
 
 
 def option(df: DataFrame, table: Table, condition: str) -> None:
@@ -89,8 +85,8 @@ def test_a_field_named_like_a_partition_column_is_data(
     assert isinstance(error, ConflictError)
     assert (error.rule, error.operation_class, error.scope) == ("D8", "MUTATE", "p=1")
     assert latest_version(table) == 2
-    assert ids(rows(spark, table)) == [1, 2, 10]
-    assert ids(deltalake_rows(table)) == [1, 2, 10]
+    assert ids_in(rows(spark, table)) == [1, 2, 10]
+    assert ids_in(deltalake_rows(table)) == [1, 2, 10]
 
 
 @pytest.mark.parametrize(
@@ -108,8 +104,8 @@ def test_the_partition_column_is_replaced_as_it_is_then(
     table = make_table(spark, table_path, columns=NESTED, statements=FIRST)
     assert overwrite_after_insert(spark, table, overwrite, condition) is None
     assert tags(table, 3)["interlock.rules"] == "D6"
-    assert ids(rows(spark, table)) == [2, 5]
-    assert ids(deltalake_rows(table)) == [2, 5]
+    assert ids_in(rows(spark, table)) == [2, 5]
+    assert ids_in(deltalake_rows(table)) == [2, 5]
 
 
 @pytest.mark.parametrize("policy", ["serializable", "write_serializable", "row_level"])
@@ -118,7 +114,7 @@ def test_policies_that_look_at_rows_keep_the_row_of_another_field(
 ) -> None:
     table = make_table(spark, table_path, policy=policy, columns=NESTED, statements=FIRST)
     assert overwrite_after_insert(spark, table, sql, "s.p = 1") is None
-    assert ids(rows(spark, table)) == [2, 5, 10]
+    assert ids_in(rows(spark, table)) == [2, 5, 10]
 
 
 def test_a_policy_without_changes_of_rows_refuses_the_statement(
@@ -129,7 +125,7 @@ def test_a_policy_without_changes_of_rows_refuses_the_statement(
     with pytest.raises(InterlockError, match="INTERLOCK_OPERATION_NOT_SUPPORTED"):
         sql(spark.sql(NEW), table, "s.p = 1")
     sql(spark.sql(NEW), table, "p = 1")
-    assert ids(rows(spark, table)) == [2, 5]
+    assert ids_in(rows(spark, table)) == [2, 5]
 
 
 @pytest.mark.parametrize(
@@ -178,8 +174,8 @@ def test_a_partition_column_with_a_dot_in_its_name(
     _, later = sql_race(spark, table, "INSERT INTO {t} VALUES (10, 1)", statement)
     assert later.error is None
     assert tags(table, 3)["interlock.scope"] == "a.b=1"
-    assert ids(rows(spark, table)) == left
-    assert ids(deltalake_rows(table)) == left
+    assert ids_in(rows(spark, table)) == left
+    assert ids_in(deltalake_rows(table)) == left
 
 
 def test_a_compaction_of_a_partition_with_a_dot_in_its_name(

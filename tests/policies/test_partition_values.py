@@ -18,6 +18,7 @@ from tests.kit.support import (
     Table,
     confs,
     deltalake_rows,
+    ids,
     latest_version,
     make_table,
     python_job,
@@ -34,10 +35,6 @@ UNCHECKED = {"spark.databricks.delta.replaceWhere.constraintCheck.enabled": "fal
 DYNAMIC = {"spark.sql.sources.partitionOverwriteMode": "dynamic"}
 PARTITIONED = "(id INT, p INT) USING delta PARTITIONED BY (p)"
 TWO = ("INSERT INTO {t} VALUES (1, 1), (2, 2), (3, NULL)",)
-
-
-def ids(spark: SparkSession, table: Table) -> list[int]:
-    return [row["id"] for row in spark.sql(f"SELECT id FROM {table} ORDER BY id").collect()]
 
 
 class TestOneValueInTwoSpellings:

@@ -19,6 +19,7 @@ from pyspark.sql.functions import col
 from tests.kit.support import (
     Table,
     deltalake_rows,
+    ids,
     last_of,
     make_table,
     python_job,
@@ -320,23 +321,20 @@ class TestConditionsOnNestedValues:
         table = make_table(
             spark, path, policy=policy, columns=NESTED, statements=(inserts[0], inserts[1])
         )
-        assert self.ids(spark, table) == [1, 2]
+        assert ids(spark, table) == [1, 2]
         return table
-
-    def ids(self, spark: SparkSession, table: Table) -> list[int]:
-        return [row.id for row in spark.sql(f"SELECT id FROM {table} ORDER BY id").collect()]
 
     def test_another_partition_is_nobodys_business(
         self, spark: SparkSession, table_path: Path, policy: str, condition: str
     ) -> None:
         table = self.make(spark, table_path, policy)
         update = f"UPDATE {{t}} SET id = 10 WHERE p = 1 AND {condition}"
-        for winner, ids in (
+        for winner, left in (
             ("INSERT INTO {t} VALUES (3, NULL, NULL, NULL, NULL, 2)", [2, 3, 10]),
             ("UPDATE {t} SET id = 20 WHERE p = 2 AND id = 2", [3, 10, 20]),
         ):
             assert last_of(spark, table, (winner,), update) is None
-            assert self.ids(spark, table) == ids
+            assert ids(spark, table) == left
             spark.sql(f"UPDATE {table} SET id = 1 WHERE id = 10")
 
     def test_of_two_changes_of_a_row_one_fails(
@@ -346,7 +344,7 @@ class TestConditionsOnNestedValues:
         delete = f"DELETE FROM {{t}} WHERE p = 1 AND {condition}"
         error = last_of(spark, table, ("UPDATE {t} SET id = 5 WHERE p = 1 AND s.x = 1",), delete)
         assert isinstance(error, ConflictError)
-        assert self.ids(spark, table) == [2, 5]
+        assert ids(spark, table) == [2, 5]
         assert unknown_files(table) == []
 
 

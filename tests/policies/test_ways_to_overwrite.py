@@ -7,12 +7,12 @@ from pathlib import Path
 
 import pytest
 from interlock.errors import ConflictError
-from interlock.lab.model import Rows
 from pyspark.sql import DataFrame, DataFrameWriter, SparkSession
 
 from tests.kit.support import (
     Table,
     deltalake_rows,
+    ids_in,
     make_table,
     python_job,
     race,
@@ -24,10 +24,6 @@ COLUMNS = "(id INT, p INT) USING delta PARTITIONED BY (p)"
 FIRST = ("INSERT INTO {t} VALUES (1, 1), (2, 2)",)
 WINNERS = {1: "INSERT INTO {t} VALUES (10, 1)", 2: "INSERT INTO {t} VALUES (10, 2)"}
 DYNAMIC = "partitionOverwriteMode"
-
-
-def ids(found: Rows) -> list[int]:
-    return sorted(int(str(row[0])) for row in found)
 
 
 def writer(df: DataFrame, **options: str) -> DataFrameWriter:
@@ -68,8 +64,8 @@ def test_after_an_insert_into_its_partition(
 ) -> None:
     table, error = write_after_insert(spark, table_path, way, 1)
     assert (error.rule if isinstance(error, ConflictError) else error) == rule
-    assert ids(rows(spark, table)) == left
-    assert ids(deltalake_rows(table)) == left
+    assert ids_in(rows(spark, table)) == left
+    assert ids_in(deltalake_rows(table)) == left
 
 
 @pytest.mark.parametrize(
@@ -85,7 +81,7 @@ def test_after_an_insert_into_another_partition(
 ) -> None:
     table, error = write_after_insert(spark, table_path, way, 2)
     assert error is None
-    assert ids(rows(spark, table)) == left
+    assert ids_in(rows(spark, table)) == left
 
 
 def write_after_insert(

@@ -13,11 +13,11 @@ from pyspark.sql import SparkSession
 
 from tests.kit.log_replay import check_log, live_rows
 from tests.kit.support import (
-    JobResult,
     Table,
     commit,
     commit_info,
     deltalake_rows,
+    last_of,
     latest_version,
     make_table,
     python_job,
@@ -51,17 +51,9 @@ def three_files(
 
 def behind(
     spark: SparkSession, table: Table, winners: tuple[str, ...], last: str
-) -> tuple[JobResult, int]:
-    """Commit `winners` in turn while `last` stands at its commit; return it and its version."""
-
-    def run_winners(session: SparkSession) -> None:
-        for winner in winners:
-            session.sql(winner.format(t=table))
-
-    first, held = race(spark, python_job("winners", run_winners), sql_job(last.format(t=table)))
-    assert first.error is None, first.error
-    assert held.held
-    return held, latest_version(table)
+) -> tuple[Exception | None, int]:
+    """Commit `winners` in turn while `last` stands at its commit; return its error and version."""
+    return last_of(spark, table, winners, last), latest_version(table)
 
 
 def shows(spark: SparkSession, table: Table, expected: dict[int, str]) -> None:
@@ -77,8 +69,8 @@ def test_rows_killed_in_several_files_are_found_behind_dead_rows(
     spark: SparkSession, table_path: Path
 ) -> None:
     table = three_files(spark, table_path)
-    held, version = behind(spark, table, (MAJOR,), "DELETE FROM {t} WHERE id IN (0, 5, 13, 29)")
-    assert held.error is None
+    error, version = behind(spark, table, (MAJOR,), "DELETE FROM {t} WHERE id IN (0, 5, 13, 29)")
+    assert error is None
     assert version == 6
     shows(spark, table, {i: v for i, v in BEFORE.items() if i not in (0, 5, 13, 29)})
     assert tags(table, 6)["interlock.rules"] == "D23"
@@ -98,8 +90,8 @@ def test_an_update_follows_its_rows(
     table = three_files(spark, table_path)
     settings = ", ".join(f"'{key}' = '{value}'" for key, value in properties.items())
     spark.sql(f"ALTER TABLE {table} SET TBLPROPERTIES ({settings})")
-    held, version = behind(spark, table, winners, "UPDATE {t} SET v = 'U' WHERE id IN (2, 11)")
-    assert held.error is None
+    error, version = behind(spark, table, winners, "UPDATE {t} SET v = 'U' WHERE id IN (2, 11)")
+    assert error is None
     assert version == 6 + len(winners)
     shows(spark, table, {i: "U" if i in (2, 11) else v for i, v in BEFORE.items()})
 
@@ -112,8 +104,8 @@ def test_a_compaction_takes_over_what_was_deleted_meanwhile(
     settings = ", ".join(f"'{key}' = '{value}'" for key, value in properties.items())
     spark.sql(f"ALTER TABLE {table} SET TBLPROPERTIES ({settings})")
     deleted = "DELETE FROM {t} WHERE id IN (0, 13) OR id >= 20"
-    held, version = behind(spark, table, (deleted,), MINOR)
-    assert held.error is None
+    error, version = behind(spark, table, (deleted,), MINOR)
+    assert error is None
     assert version == 7
     shows(spark, table, {i: v for i, v in BEFORE.items() if i not in (0, 13) and i < 20})
     assert tags(table, 7)["interlock.rules"] == "D14"
@@ -151,10 +143,10 @@ def test_rows_that_were_permuted_cannot_be_followed(
     spark: SparkSession, table_path: Path, winner: str, last: str
 ) -> None:
     table = three_files(spark, table_path)
-    held, version = behind(spark, table, (winner,), last)
-    assert isinstance(held.error, ConcurrentDeleteReadError)
-    assert "ZORDER BY" in str(held.error)
-    assert "ALTER TABLE ... COMPACT" in str(held.error)
+    error, version = behind(spark, table, (winner,), last)
+    assert isinstance(error, ConcurrentDeleteReadError)
+    assert "ZORDER BY" in str(error)
+    assert "ALTER TABLE ... COMPACT" in str(error)
     assert version == 5
     kept = {i: v for i, v in BEFORE.items() if i != 3}
     shows(spark, table, BEFORE if "ZORDER" in winner else kept)
@@ -166,12 +158,12 @@ def test_a_permuting_compaction_passes_jobs_on_other_files(
     """INSERT and clustering both succeed in either order; so does a MUTATE that meets no file."""
     table = three_files(spark, table_path)
     zorder, insert = "OPTIMIZE {t} ZORDER BY (v)", "INSERT INTO {t} VALUES (99, 'i')"
-    held, _ = behind(spark, table, (zorder,), insert)
-    assert held.error is None
-    held, _ = behind(spark, table, (insert.replace("99", "98"),), zorder)
-    assert held.error is None
-    held, _ = behind(spark, table, (zorder,), "DELETE FROM {t} WHERE id = 1000")
-    assert held.error is None
+    error, _ = behind(spark, table, (zorder,), insert)
+    assert error is None
+    error, _ = behind(spark, table, (insert.replace("99", "98"),), zorder)
+    assert error is None
+    error, _ = behind(spark, table, (zorder,), "DELETE FROM {t} WHERE id = 1000")
+    assert error is None
     shows(spark, table, BEFORE | {99: "i", 98: "i"})
 
 
@@ -206,9 +198,9 @@ def test_a_job_that_fails_after_a_remap_leaves_no_vector_behind(
     table = three_files(spark, table_path)
     insert = "INSERT INTO {t} VALUES (99, 'i')"
     before = {path.name for path in table.path.glob("*.bin")}
-    held, version = behind(spark, table, (MAJOR, insert), "DELETE FROM {t} WHERE id = 5")
-    assert isinstance(held.error, ConflictError)
-    assert held.error.rule == "D8"
+    error, version = behind(spark, table, (MAJOR, insert), "DELETE FROM {t} WHERE id = 5")
+    assert isinstance(error, ConflictError)
+    assert error.rule == "D8"
     assert version == 6
     assert {path.name for path in table.path.glob("*.bin")} == before
     shows(spark, table, BEFORE | {99: "i"})
@@ -222,8 +214,8 @@ def test_restore_and_vacuum_keep_what_is_live(
     settings = ", ".join(f"'{key}' = '{value}'" for key, value in properties.items())
     if properties is WHOLE_FILES:
         spark.sql(f"ALTER TABLE {table} SET TBLPROPERTIES ({settings})")
-    held, version = behind(spark, table, (MAJOR,), "UPDATE {t} SET v = 'U' WHERE id = 15")
-    assert held.error is None
+    error, version = behind(spark, table, (MAJOR,), "UPDATE {t} SET v = 'U' WHERE id = 15")
+    assert error is None
     expected = {i: "U" if i == 15 else v for i, v in BEFORE.items()}
     clone = Table(table_path.with_name("clone"))
     shutil.copytree(table.path, clone.path)

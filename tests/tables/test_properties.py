@@ -9,6 +9,7 @@ from interlock.errors import InterlockError, MetadataChangedError, ProtocolChang
 from pyspark.sql import SparkSession
 
 from tests.kit.entry_points import set_for_now
+from tests.kit.own_policy import under
 from tests.kit.properties import (
     POLICIES,
     REQUIRED,
@@ -21,10 +22,6 @@ from tests.kit.support import Table, deltalake_rows, make_table, rows, sql_race,
 
 EXAMPLE = ((1, "a"), (2, "b"), (3, "c"))
 BACKFILLED = ["UPGRADE PROTOCOL", "ROW TRACKING BACKFILL", "SET TBLPROPERTIES"]
-
-
-def policy_clause(policy: str) -> str:
-    return f"TBLPROPERTIES ('interlock.policy' = '{policy}')"
 
 
 class TestNewTables:
@@ -77,7 +74,7 @@ class TestNewTables:
     def test_a_contrary_default_of_the_session_is_overruled(
         self, spark: SparkSession, table_path: Path
     ) -> None:
-        clause = policy_clause("serializable")
+        clause = under("serializable")
         off = {"spark.databricks.delta.properties.defaults.enableRowTracking": "false"}
         with set_for_now(spark, off):
             spark.sql(f"CREATE TABLE {Table(table_path)} (id INT) USING delta {clause}")
@@ -90,7 +87,7 @@ class TestAlterTable:
         self, spark: SparkSession, table_path: Path, policy: str
     ) -> None:
         table = make_table(spark, table_path, policy=None)
-        spark.sql(f"ALTER TABLE {table} SET {policy_clause(policy)}")
+        spark.sql(f"ALTER TABLE {table} SET {under(policy)}")
         assert operations(table, since=3) == BACKFILLED
         assert [d.policy for d in definitions(table)] == [None] * 5 + [policy]
         check_policy(table, policy)
@@ -98,12 +95,12 @@ class TestAlterTable:
 
     def test_by_name(self, spark: SparkSession) -> None:
         spark.sql("CREATE TABLE by_name USING delta AS SELECT 1 AS id")
-        spark.sql(f"ALTER TABLE by_name SET {policy_clause('maxcompute_delta')}")
+        spark.sql(f"ALTER TABLE by_name SET {under('maxcompute_delta')}")
         check_policy(location(spark, "by_name"), "maxcompute_delta")
 
     def test_an_empty_table(self, spark: SparkSession, table_path: Path) -> None:
         table = make_table(spark, table_path, policy=None, statements=())
-        spark.sql(f"ALTER TABLE {table} SET {policy_clause('maxcompute_delta')}")
+        spark.sql(f"ALTER TABLE {table} SET {under('maxcompute_delta')}")
         check_policy(table, "maxcompute_delta")
 
     def test_a_table_with_row_tracking_needs_one_commit(
@@ -111,7 +108,7 @@ class TestAlterTable:
     ) -> None:
         tracked = {"delta.enableRowTracking": "true"}
         table = make_table(spark, table_path, policy=None, properties=tracked)
-        spark.sql(f"ALTER TABLE {table} SET {policy_clause('maxcompute_delta')}")
+        spark.sql(f"ALTER TABLE {table} SET {under('maxcompute_delta')}")
         assert operations(table, since=3) == ["SET TBLPROPERTIES"]
         check_policy(table, "maxcompute_delta")
 
@@ -130,7 +127,7 @@ class TestAlterTable:
         self, spark: SparkSession, table_path: Path
     ) -> None:
         table = make_table(spark, table_path, policy="maxcompute_transactional")
-        spark.sql(f"ALTER TABLE {table} SET {policy_clause('maxcompute_delta')}")
+        spark.sql(f"ALTER TABLE {table} SET {under('maxcompute_delta')}")
         assert versions(table) == [0, 1, 2, 3]
         check_policy(table, "maxcompute_delta")
         assert tags(table, 3) == {
@@ -143,7 +140,7 @@ class TestAlterTable:
         self, spark: SparkSession, table_path: Path, key: str
     ) -> None:
         table = make_table(spark, table_path, policy=None, properties={key: "false"})
-        statement = f"ALTER TABLE {table} SET {policy_clause('maxcompute_delta')}"
+        statement = f"ALTER TABLE {table} SET {under('maxcompute_delta')}"
         refused(spark, table, statement, "INTERLOCK_REQUIRED_PROPERTY", key)
 
     @pytest.mark.parametrize(
@@ -209,9 +206,9 @@ class TestJobsInFlight:
     @pytest.mark.parametrize(
         ("before", "change", "after"),
         [
-            ("maxcompute_delta", f"SET {policy_clause('serializable')}", "serializable"),
+            ("maxcompute_delta", f"SET {under('serializable')}", "serializable"),
             ("maxcompute_delta", "UNSET TBLPROPERTIES ('interlock.policy')", None),
-            (None, f"SET {policy_clause('maxcompute_delta')}", "maxcompute_delta"),
+            (None, f"SET {under('maxcompute_delta')}", "maxcompute_delta"),
         ],
     )
     def test_a_change_of_policy_ends_them(

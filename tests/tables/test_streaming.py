@@ -19,6 +19,7 @@ from pyspark.sql.functions import udf
 from pyspark.sql.streaming.query import StreamingQuery
 
 from tests.kit.barrier import WAIT_SECONDS, barrier
+from tests.kit.gates import phase_gate
 from tests.kit.support import (
     Table,
     commit,
@@ -177,11 +178,6 @@ class TestMergeOfEachBatch:
         assert end_of(stream.each_batch(merge)) is None
         expected = ((0, "202122"), (10, "i"))
         assert rows(spark, stream.table) == deltalake_rows(stream.table) == expected
-
-
-def phase_gate(spark: SparkSession) -> Any:
-    jvm: Any = spark._jvm
-    return jvm.io.interlock.spark.PhaseGate()
 
 
 @pytest.mark.parametrize("level", ["serializable", "write_serializable"])

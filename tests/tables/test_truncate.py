@@ -14,6 +14,8 @@ from tests.kit.support import (
     Table,
     commit,
     deltalake_rows,
+    ids,
+    ids_in,
     make_table,
     rows,
     sql_race,
@@ -39,10 +41,6 @@ def typed_table(spark: SparkSession, path: Path, mapping: str = "none") -> Table
         make_table(spark, original, columns=COLUMNS, properties=properties, statements=TYPED)
     shutil.copytree(original, path)
     return Table(path)
-
-
-def ids(spark: SparkSession, table: Table) -> list[int]:
-    return [row["id"] for row in spark.sql(f"SELECT id FROM {table} ORDER BY id").collect()]
 
 
 @pytest.mark.parametrize(
@@ -71,7 +69,7 @@ def test_removes_the_partitions_that_match(
     assert "interlock.replaced" in tags(table, 2)
     assert sum("remove" in action for action in commit(table, 2)) == 4 - len(left)
     assert not any("add" in action for action in commit(table, 2))
-    assert sorted(row[0] for row in deltalake_rows(table)) == left  # type: ignore[type-var]
+    assert ids_in(deltalake_rows(table)) == left
 
 
 def test_knows_columns_by_their_mapped_names(spark: SparkSession, table_path: Path) -> None:

@@ -10,6 +10,7 @@ from typing import Any
 
 from pyspark.sql import SparkSession
 
+from tests.kit.gates import phase_gate
 from tests.kit.histories.generate import Planned
 from tests.kit.histories.model import Job
 from tests.kit.support import Table, latest_version
@@ -38,11 +39,6 @@ class Ended:
     result: dict[str, Any]
 
 
-def _phase_gate(spark: SparkSession) -> Any:
-    jvm: Any = spark._jvm
-    return jvm.io.interlock.spark.PhaseGate()
-
-
 class Runner:
     """Runs histories in a session, and in others for jobs with settings of their own.
 
@@ -53,7 +49,7 @@ class Runner:
     """
 
     def __init__(
-        self, spark: SparkSession, gate: Callable[[SparkSession], Any] = _phase_gate
+        self, spark: SparkSession, gate: Callable[[SparkSession], Any] = phase_gate
     ) -> None:
         self._gate = gate
         self._sessions: dict[tuple[tuple[str, str], ...], SparkSession] = {(): spark}

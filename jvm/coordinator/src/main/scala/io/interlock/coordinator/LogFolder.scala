@@ -94,8 +94,7 @@ private[coordinator] object LogFolder {
     if (isLocal(log)) new LocalFolder(log) else new HadoopFolder(log)
 
   /** Whether the log is on a local disk or a mounted network disk. */
-  def isLocal(log: TableLog): Boolean =
-    Option(log.path.toUri.getScheme).forall(_ == "file")
+  def isLocal(log: TableLog): Boolean = QuickLocalFileSystem.isLocal(log.path)
 
   def commitName(version: Long): String = f"$version%020d.json"
 

@@ -26,6 +26,9 @@ final class QuickLocalFileSystem
 object QuickLocalFileSystem {
   private val Key = "fs.file.impl"
 
+  /** Whether a path is on a local disk or a mounted network disk. */
+  def isLocal(path: Path): Boolean = Option(path.toUri.getScheme).forall(_ == "file")
+
   /** Lets a configuration use it for local files, unless it names another file system for them. */
   def use(conf: Configuration): Unit =
     if (conf.get(Key, classOf[LocalFileSystem].getName) == classOf[LocalFileSystem].getName) {

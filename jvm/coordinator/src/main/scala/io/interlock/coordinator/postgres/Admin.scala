@@ -92,7 +92,7 @@ object Admin {
   private def inLog(row: TableRow): Option[Long] = {
     val log = TableLog(new Path(row.path), new Configuration())
     def file(path: Path): File = new File(path.toUri.getPath)
-    Option.when(log.path.toUri.getScheme == "file" && file(log.path).isDirectory) {
+    Option.when(LogFolder.isLocal(log) && file(log.path).isDirectory) {
       (row.published + 1 to row.head).takeWhile(v => file(log.file(v)).exists).lastOption
         .getOrElse(row.published)
     }
@@ -116,8 +116,7 @@ object Admin {
   /** The log's path as the stores use it; a local path has its symbolic links resolved. */
   private def logPath(table: String): Path = {
     val path = new Path(table, "_delta_log")
-    val scheme = Option(path.toUri.getScheme)
-    if (scheme.exists(_ != "file")) path
+    if (!QuickLocalFileSystem.isLocal(path)) path
     else {
       val folder = Paths.get(new Path(table).toUri.getPath).toFile.getCanonicalPath
       new Path(new Path("file", null, folder), "_delta_log")

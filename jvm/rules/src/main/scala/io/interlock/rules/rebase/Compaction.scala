@@ -29,11 +29,7 @@ final case class Segment(source: String, vector: String, start: Long, rows: Long
   * @param segments
   *   the sources of its rows, in any order
   */
-final case class Output(path: String, rows: Long, dead: RowSet, segments: Seq[Segment]) {
-
-  /** Whether all its rows are dead, so that the table need not keep it. */
-  def isDead: Boolean = dead.size == rows
-}
+final case class Output(path: String, rows: Long, dead: RowSet, segments: Seq[Segment])
 
 /** The compaction that a winner or an attempt made.
   *

@@ -28,7 +28,7 @@ final class Rebases(vectors: String => RowSet) {
     * in its outputs.
     *
     * An input that the MUTATE removed is no longer an input; an input whose vector grew is removed
-    * with the new vector. Outputs whose rows are now all dead are kept, see [[Output.isDead]].
+    * with the new vector. Outputs whose rows are now all dead are kept; the caller drops them.
     */
   def rebaseCompaction(
       attempt: Compaction,

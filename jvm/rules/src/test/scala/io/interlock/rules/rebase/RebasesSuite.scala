@@ -160,7 +160,7 @@ class RebasesSuite extends munit.FunSuite {
     )
     val rebased = rebases.rebaseCompaction(attempt, Seq(gone(""), gone("", "elsewhere")))
     assertEquals(rebased.map(_.inputs), Right(Map("b" -> "")))
-    assertEquals(rebased.map(_.outputs.map(_.isDead)), Right(Seq(true, false)))
+    assertEquals(rebased.map(_.outputs.map(_.dead.size)), Right(Seq(2L, 0L)))
   }
 
   test("SUPERSEDE: a segment is cut where the superseded compaction went on to its next output") {

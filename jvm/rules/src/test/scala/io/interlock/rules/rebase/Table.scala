@@ -100,7 +100,7 @@ final class Table(history: History, policy: Policy, seen: String => Unit) {
   }
 
   private def compact(plan: Plan, rebased: Compaction): Plan = {
-    val outputs = rebased.outputs.filterNot(_.isDead)
+    val outputs = rebased.outputs.filter(output => output.dead.size < output.rows)
     val adds = outputs.map(output => output.path -> disk.writeVector(output.dead)).toMap
     plan.copy(removes = rebased.inputs, adds = adds, outputs = outputs)
   }

@@ -10,6 +10,7 @@ import scala.util.matching.Regex
 import scala.util.{Try, Using}
 
 import com.google.common.cache.CacheBuilder
+import io.interlock.coordinator.QuickLocalFileSystem
 import io.interlock.spark.text.SmallFile
 import org.apache.hadoop.conf.Configuration
 import org.apache.hadoop.fs.{FileStatus, FileSystem, Path}
@@ -33,7 +34,7 @@ final class RecordFolder(log: Path, conf: Configuration) extends Logging {
   def append(record: Rejected): Unit = {
     val line = (RecordJson.write(record) + "\n").getBytes(UTF_8)
     val day = record.commit.time.atOffset(ZoneOffset.UTC).toLocalDate
-    if (isLocal) appendLocally(fileName(day, process), line)
+    if (QuickLocalFileSystem.isLocal(log)) appendLocally(fileName(day, process), line)
     else {
       if (!fs.exists(log)) throw new FileNotFoundException(log.toString)
       val file = new Path(folder, fileName(day, record.commit.txnId))
@@ -56,8 +57,6 @@ final class RecordFolder(log: Path, conf: Configuration) extends Logging {
       val end = day.plusDays(1).atStartOfDay(ZoneOffset.UTC).toInstant
       if (end.plus(retention).isBefore(now)) fs.delete(file.getPath, false)
     }
-
-  private def isLocal: Boolean = Option(log.toUri.getScheme).forall(_ == "file")
 
   // By a plain stream, which an interrupt of the thread does not stop half-way.
   private def appendLocally(name: String, line: Array[Byte]): Unit = appending.synchronized {

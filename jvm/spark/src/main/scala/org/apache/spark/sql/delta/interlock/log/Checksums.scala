@@ -8,7 +8,7 @@ import scala.util.Try
 import scala.util.control.NonFatal
 
 import com.google.common.cache.CacheBuilder
-import io.interlock.coordinator.{CommitBody, CommitQueue}
+import io.interlock.coordinator.{CommitBody, CommitQueue, QuickLocalFileSystem}
 import io.interlock.spark.commits.{CommitTags, NewestVersion}
 import org.apache.hadoop.fs.{FileStatus, FileSystem, Path}
 import org.apache.spark.internal.Logging
@@ -254,7 +254,7 @@ private[interlock] object Checksums extends PostCommitHook with Logging {
         JsonUtils.toJson(content) + "\n"
       }
       if (!spark.conf.get(DeltaSQLConf.DELTA_WRITE_CHECKSUM_ENABLED)) NoChecksum
-      else if (file.toUri.getScheme == "file") {
+      else if (QuickLocalFileSystem.isLocal(file)) {
         val local = Paths.get(file.toUri)
         Try(staged(local, text)).getOrElse(whenMade(staged(local, text).write()))
       } else if (deltaLog.store.isPartialWriteVisible(file, conf))

@@ -7,6 +7,7 @@ import java.util.Locale
 import scala.util.control.NonFatal
 
 import com.google.common.cache.CacheBuilder
+import io.interlock.coordinator.QuickLocalFileSystem
 import io.interlock.spark.properties.TableProperties
 import org.apache.hadoop.fs.{FileStatus, Path}
 import org.apache.spark.internal.Logging
@@ -123,7 +124,7 @@ private[interlock] object FreshSnapshot extends Logging {
       last.tableCommitCoordinatorClientOpt.isEmpty && !last.isCatalogOwned &&
       last.logSegment.deltas.lastOption.exists(_.getPath == commitFile(last.deltaLog, last.version))
 
-  private def isOnOwnDisk(log: Path): Boolean = log.toUri.getScheme == "file" && onOwnDisk.get(
+  private def isOnOwnDisk(log: Path): Boolean = QuickLocalFileSystem.isLocal(log) && onOwnDisk.get(
     log,
     () => OwnDisks(Files.getFileStore(Paths.get(log.toUri)).`type`.toLowerCase(Locale.ROOT))
   )

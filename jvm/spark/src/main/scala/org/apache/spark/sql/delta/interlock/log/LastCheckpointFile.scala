@@ -41,7 +41,7 @@ private[log] object LastCheckpointFile {
       else log.writeLastCheckpointFile(log, written, hasChecksum)
     }
 
-  private def isLocal(log: DeltaLog): Boolean = log.logPath.toUri.getScheme == "file"
+  private def isLocal(log: DeltaLog): Boolean = QuickLocalFileSystem.isLocal(log.logPath)
 
   /** Whether a log that was put back still has the checkpoint. */
   private def exists(log: DeltaLog, version: Long): Boolean = {

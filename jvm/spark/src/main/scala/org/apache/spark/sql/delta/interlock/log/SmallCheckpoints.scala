@@ -232,7 +232,7 @@ private[interlock] object SmallCheckpoints extends Logging {
         schema
       )
     val conf = job.getConfiguration
-    if (log.logPath.toUri.getScheme == "file") QuickLocalFileSystem.use(conf)
+    if (QuickLocalFileSystem.isLocal(log.logPath)) QuickLocalFileSystem.use(conf)
     val file = FileNames.checkpointFileSingular(log.logPath, snapshot.version)
     val isRenamed = log.store.isPartialWriteVisible(log.logPath, conf)
     val target =

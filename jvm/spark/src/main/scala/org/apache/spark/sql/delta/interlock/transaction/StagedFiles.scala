@@ -7,6 +7,7 @@ import java.nio.file.{Files, Path => LocalPath}
 import scala.collection.concurrent.TrieMap
 import scala.util.Try
 
+import io.interlock.coordinator.QuickLocalFileSystem
 import org.apache.hadoop.fs.Path
 import org.apache.spark.internal.Logging
 import org.apache.spark.sql.delta.DeltaLog
@@ -73,7 +74,7 @@ final private[interlock] class StagedFiles(deltaLog: DeltaLog) extends Logging {
   private def deleteEmptyFolders(ofPartitions: Set[Path]): Unit = {
     val ofLog = Seq(FileNames.commitDirPath(deltaLog.logPath), deltaLog.logPath)
     val deepestFirst = ofPartitions.toSeq.sortBy(-_.depth)
-    (deepestFirst ++ ofLog).filter(_.toUri.getScheme == "file").foreach(folder =>
+    (deepestFirst ++ ofLog).filter(QuickLocalFileSystem.isLocal).foreach(folder =>
       Try(Files.delete(LocalPath.of(folder.toUri.getPath)))
     )
   }
