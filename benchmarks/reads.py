@@ -1,0 +1,69 @@
+"""A SELECT just after a commit to a table of very many files, beside stock Delta.
+
+    python -m benchmarks.reads [--files 100000] [--repetitions 15]
+
+Both sessions have the same table, stock Delta a copy of it. In each round both insert a row, and
+then look for the rows with one id, each side first in every second round. What is measured is the
+SELECT.
+"""
+
+from __future__ import annotations
+
+import argparse
+import statistics
+import subprocess
+import tempfile
+import time
+from pathlib import Path
+
+from benchmarks.rebase import SETTINGS, print_table
+from integration.writers import order
+from tests.kit.driver_process import DriverProcess, driver_processes
+
+WARM_UP = 5
+MAKE = """from pathlib import Path
+from tests.kit.tiny_files import of_tiny_files
+of_tiny_files(spark, Path({table!r}), (f"{{n // 1000}}/{{n}}.parquet" for n in range({files})))"""
+
+
+def seconds(driver: DriverProcess, statement: str) -> float:
+    """Run a statement and return how long it took."""
+    begun = time.perf_counter()
+    end = driver.run(statement)
+    assert end.error is None, end.message
+    return time.perf_counter() - begun
+
+
+def main() -> None:
+    """Measure and print."""
+    parser = argparse.ArgumentParser(description="A SELECT just after a commit.")
+    parser.add_argument("--files", type=int, default=100_000, help="of the table")
+    parser.add_argument("--repetitions", type=int, default=15, help="rounds that count")
+    arguments = parser.parse_args()
+    names = ("stock", "interlock")
+    times: dict[str, list[float]] = {name: [] for name in names}
+    with (
+        tempfile.TemporaryDirectory() as folder,
+        driver_processes(Path(folder), *names, settings=SETTINGS) as drivers,
+    ):
+        tables = [Path(folder) / name for name in names]
+        order(drivers[1], MAKE.format(table=str(tables[1]), files=arguments.files))
+        subprocess.run(["cp", "-al", str(tables[1]), str(tables[0])], check=True)
+        sides = list(zip(names, drivers, tables, strict=True))
+        for _ in range(WARM_UP + arguments.repetitions):
+            sides.reverse()
+            for name, driver, table in sides:
+                seconds(driver, f"INSERT INTO delta.`{table}` VALUES (2)")
+                select = f"spark.sql('SELECT * FROM delta.`{table}` WHERE id = 1').collect()"
+                times[name].append(seconds(driver, select))
+    medians = [statistics.median(times[name][WARM_UP:]) for name in names]
+    ratio = f"{medians[1] / medians[0]:.2f}"
+    print_table([["files", *names, "ratio"], [f"{arguments.files:,}", *map(ms, medians), ratio]])
+
+
+def ms(seconds: float) -> str:
+    return f"{seconds * 1000:.0f} ms"
+
+
+if __name__ == "__main__":
+    main()
