@@ -88,7 +88,7 @@ final private[transaction] class EarlyVerdict(
     }
   }
 
-  /** The transaction without actions. Delta's checks need the time of an attempt. */
+  /** The transaction without actions. Delta's checks need a commit time, whatever it is. */
   private def soFar: CurrentTransactionInfo = transaction.withoutActions(commit.operation)
     .copy(commitInfo = Some(CommitInfo.empty().copy(inCommitTimestamp = Some(0L))))
 
