@@ -131,7 +131,7 @@ def test_a_record_has_the_facts_of_the_error(lost: dict[str, Lost]) -> None:
 
 
 def test_the_verdict_is_the_cells(spark: SparkSession, table_path: Path) -> None:
-    """Not FAIL: the two met, which BY_ROWS asks."""
+    """It is BY_ROWS, which asks whether the two overlap, and not FAIL."""
     table = make_table(spark, table_path, policy="row_level")
     update = "UPDATE {t} SET v = 'x' WHERE id = 1"
     _, later = sql_race(spark, table, update, update)
@@ -198,7 +198,7 @@ def test_unknown_transactions(spark: SparkSession, table: Table, lost: dict[str,
 
     assert lost["MetadataChanged"].record["txnId"] in refused("nothing")
     winner = lost["ConcurrentAppend"].record["winnerTxnId"]
-    assert "It committed version 3 and met no other commit." in refused(winner)
+    assert "It committed version 3 and passed no other commit." in refused(winner)
 
 
 def test_a_rebased_commit_is_its_own_record(spark: SparkSession, example: Table) -> None:

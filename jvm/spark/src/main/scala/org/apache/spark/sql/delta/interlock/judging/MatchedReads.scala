@@ -93,7 +93,7 @@ final class MatchedReads(
   )
 
   /** The source, as far as the condition names it, if it is small. It is read once, when the
-    * statement meets the first winner.
+    * statement is first compared with a winner.
     */
   private lazy val inMemory: Option[SourceRows] = {
     val own = RowsOfFiles.session(session)
