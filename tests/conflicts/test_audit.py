@@ -358,7 +358,7 @@ class TestFolder:
     def test_what_is_no_record_is_skipped_and_said_once(
         self, spark: SparkSession, records: Any, tmp_path: Path
     ) -> None:
-        """Nor is anything waited for: a pipe has no end, and the largest file is a hole."""
+        """Nothing of it is waited for: a pipe has no end, and the largest file is a hole."""
         kept = tmp_path / "log" / "_interlock"
         kept.mkdir(parents=True)
         whole = {"txnId": "whole", "time": "2026-01-02T00:00:00Z"}

@@ -245,7 +245,7 @@ def test_a_self_reading_insert_is_judged_by_what_it_read(
 
 
 def test_nothing_is_left_of_a_job_that_lost(spark: SparkSession, table_path: Path) -> None:
-    """Nor of the vectors that were united before its predicate was found to select a row."""
+    """Its vectors go too, which were united before its predicate was found to select a row."""
     table = one_file(spark, table_path)
     _, second = sql_race(
         spark,
