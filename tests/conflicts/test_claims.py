@@ -454,7 +454,7 @@ def test_a_second_run_does_not_wait_for_a_claim_by_hand(
 
 
 def _gate_behind_winner(value: str, signs: str) -> str:
-    """Return at once before the winner's commit, and behind it when `go` is there."""
+    """Return at once before the winner's commit, and after it when `go` is there."""
     from pathlib import Path
     from time import sleep
 

@@ -315,7 +315,7 @@ OTHERS = {
 def test_an_append_that_was_read_since_is_not_passed_blindly(
     spark: SparkSession, table_path: Path, name: str
 ) -> None:
-    """The append may move behind the UPDATE only as long as nobody has made use of its rows."""
+    """The append counts as made after the UPDATE only as long as nobody has used its rows."""
     others, where, reader = OTHERS[name]
     table = one_file(spark, table_path)
     winners = ("INSERT INTO {t} VALUES (8, 'n', 1), (9, 'o', 1)", *others)

@@ -84,7 +84,7 @@ final private[transaction] class CommitAudit(
       op,
       policy,
       judgedAgainst.orElse(
-        // RESTORE and CLONE are rejected by the commit behind the version that they read.
+        // RESTORE and CLONE are rejected by the commit after the version that they read.
         Try(winners.read(table.next)).toOption.filter(_ => transaction.governed.isEmpty)
       ),
       conflict,

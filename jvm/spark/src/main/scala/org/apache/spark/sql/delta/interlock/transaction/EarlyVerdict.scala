@@ -59,7 +59,7 @@ final private[transaction] class EarlyVerdict(
   /** The conflict that the commit would raise; none if that is not certain.
     *
     * @param list
-    *   lists the commits behind the version that was read
+    *   lists the commits after the version that was read
     */
   def conflict(list: => Seq[FileStatus]): Option[ConflictException] =
     try {
