@@ -144,7 +144,7 @@ class Bench:
         )
 
     def missed(self, versions_missed: int, repetitions: int) -> float:
-        """Return the median seconds of a commit behind versions that another process made."""
+        """Return the median seconds of a commit after versions that another process made."""
         one, other = self._drivers[:2]
         times: list[float] = []
         most = (versions_missed + 1) * (repetitions + 1)

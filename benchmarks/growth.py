@@ -49,7 +49,7 @@ class Bench:
         return self._measured(of_tiny_files(self._spark, self._new(), names))
 
     def versions(self, count: int) -> float:
-        """Measure commits behind so many versions."""
+        """Measure commits after so many versions."""
         table = self._table()
         self._commit(table, range(FIRST_ID, FIRST_ID + 1))
         delta_log(self._spark, str(table.path)).checkpoint()

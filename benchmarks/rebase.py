@@ -5,8 +5,8 @@
 Three tables are printed:
 
     dead rows   a DELETE stands at its commit while COMPACT MAJOR makes one file of ten
-    winners     a DELETE stands at its commit behind compactions of other partitions each, and a
-                COMPACT MINOR behind APPENDs
+    winners     a DELETE stands at its commit after compactions of other partitions each, and a
+                COMPACT MINOR after APPENDs
     compaction  COMPACT MAJOR of 200 files against OPTIMIZE of a table without a policy
 
 `rebase` is the commit's time less that of the same commit without a winner, medians. While a
@@ -94,7 +94,7 @@ class Bench:
     def commit(
         self, of: Table, statement: str, winners: Callable[[Table], None] | None
     ) -> list[Measured]:
-        """Measure a statement that commits behind `winners`, as often as wanted."""
+        """Measure a statement that commits after `winners`, as often as wanted."""
         found = []
         for _ in range(self.repetitions):
             table = self.copy(of)

@@ -136,7 +136,7 @@ def _correct(number: int, chance: random.Random) -> Statement:
 
 
 class Table:
-    """The table, and what its writers met."""
+    """The table, and what became of its writers' statements."""
 
     def __init__(self, spark: SparkSession, path: Path, side: str) -> None:
         self._spark = spark

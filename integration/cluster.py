@@ -86,7 +86,7 @@ class _Daemon:
         self._reader.start()
 
     def await_line(self, text: str) -> str:
-        """Wait for a line of the log that holds `text`; returns what stands behind it."""
+        """Wait for a line of the log that holds `text`; returns what follows it."""
         while True:
             try:
                 line = self._lines.get(timeout=PATIENCE_SECONDS)

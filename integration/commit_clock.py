@@ -15,7 +15,7 @@ WAIT_SECONDS = 300
 class CommitClock:
     """Holds a statement's transaction before its commit, and takes the time of the commit.
 
-    The time runs from the first attempt to write the version until a version is written, so it has
+    The time runs from the first try to write the version until a version is written, so it has
     the check for conflicts in it and neither the statement's own work nor what follows the commit.
 
     Attributes:

@@ -132,7 +132,7 @@ def _pattern(table: Table) -> str:
 def database(version: int, folder: Path) -> Iterator[Database]:
     """Start a server of a version with the coordinator's schema, and the proxy before it."""
     folder.mkdir(parents=True, exist_ok=True)
-    # Not below pytest's folders, which it closes to the server's user.
+    # A folder of its own: pytest closes its folders to the server's user.
     with TemporaryDirectory() as data, start(version, Path(data) / "server") as server:
         server.migrate()
         proxy = Proxy(server.port)

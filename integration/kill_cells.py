@@ -50,7 +50,7 @@ class Point:
         statement: that comes to the point
         policy: of its table
         beside: what another process does while the statement stands at its commit
-        timed: whether the clock is read behind the point
+        timed: whether the clock is read after the point
         background: whether the statement does not wait for it
         checkpoint: whether the statement's version is one for a checkpoint
 

@@ -26,7 +26,7 @@ BOUND = f"{WITH_POLICY}, 'interlock.coordinator' = '{NAME}'"
 
 @pytest.fixture(scope="module")
 def server() -> Iterator[postgres.Server]:
-    # Not below pytest's folders, which it closes to the server's user.
+    # A folder of its own: pytest closes its folders to the server's user.
     with (
         TemporaryDirectory() as data,
         postgres.start(max(postgres.VERSIONS), Path(data) / "18") as found,

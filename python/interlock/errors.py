@@ -142,8 +142,8 @@ class ConflictError(InterlockError):
         table: the table
         why: why the job that lost failed, as a clause
         txn_id: the id of the losing job's transaction, which `Table.explain` takes
-        files: files in which the two met, at most 5
-        rows: rows that met, as JSON objects, at most 3
+        files: files in which the two overlap, at most 5
+        rows: rows in which they overlap, as JSON objects, at most 3
         predicate: the losing job's predicate that selected the rows or could not be decided, as SQL
         phase: "before writing" if the job was stopped before it wrote; None at its commit
 

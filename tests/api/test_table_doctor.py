@@ -45,7 +45,7 @@ def test_a_table_that_is_well(spark: SparkSession, mode: str, example: Table) ->
 def test_files_that_a_compaction_would_merge(
     spark: SparkSession, mode: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Not one small file in each partition; in a folder whose name is a pattern of paths."""
+    """One small file in each partition is none; in a folder whose name is a pattern of paths."""
     monkeypatch.setattr("interlock._table_diagnosis._MANY_FILES", 1)
     table = make_table(
         spark,

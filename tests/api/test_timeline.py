@@ -192,7 +192,7 @@ def test_a_commit_is_told_in_the_words_of_explain(bars: dict[str, Job]) -> None:
     assert bars["v3"].story == ("WRITE (APPEND) made version 3. It had read version 2.",)
     assert bars["v4"].story == (
         "UPDATE (MUTATE) made version 4. It had read version 1. "
-        "It met other commits and passed them:",
+        "There were other commits, and it passed them:",
         f"over version 2 ({BROKEN}): BY_ROWS, rule R0",
         "over version 3 (WRITE, APPEND): AS_IS, rule R1",
     )

@@ -79,7 +79,7 @@ def test_each_form_commits_one_version(
 
 
 def test_an_append_only_table_can_be_compacted(spark: SparkSession, table_path: Path) -> None:
-    """As by OPTIMIZE: no row goes away."""
+    """OPTIMIZE may compact it as well: no row goes away."""
     table = make_table(spark, table_path, properties={"delta.appendOnly": "true"})
     expected = rows(spark, table)
     assert run(spark, "ALTER TABLE {t} COMPACT MAJOR", table)["files_in"] == 2

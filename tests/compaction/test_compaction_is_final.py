@@ -1,4 +1,4 @@
-"""The refusal of a compaction is final, though Delta tries it again behind the winner.
+"""The refusal of a compaction is final, though Delta tries it again after the winner.
 
 After a conflict Delta opens a second transaction and commits the same outputs if their inputs are
 still live. So a compaction whose inputs the winner did not touch would get through.
@@ -185,7 +185,7 @@ def test_after_an_insert_it_succeeds_on_a_delta_table(
 
 
 class TestAutoCompaction:
-    """It runs behind an INSERT's commit, on the INSERT's thread; its failure is nobody's error."""
+    """It runs after an INSERT's commit, on the INSERT's thread; its failure is nobody's error."""
 
     @pytest.fixture
     def compacting(self, spark: SparkSession) -> SparkSession:

@@ -131,7 +131,7 @@ def test_a_record_has_the_facts_of_the_error(lost: dict[str, Lost]) -> None:
 
 
 def test_the_verdict_is_the_cells(spark: SparkSession, table_path: Path) -> None:
-    """Not FAIL: the two met, which BY_ROWS asks."""
+    """It is BY_ROWS, which asks whether the two overlap, and not FAIL."""
     table = make_table(spark, table_path, policy="row_level")
     update = "UPDATE {t} SET v = 'x' WHERE id = 1"
     _, later = sql_race(spark, table, update, update)
@@ -198,7 +198,7 @@ def test_unknown_transactions(spark: SparkSession, table: Table, lost: dict[str,
 
     assert lost["MetadataChanged"].record["txnId"] in refused("nothing")
     winner = lost["ConcurrentAppend"].record["winnerTxnId"]
-    assert "It committed version 3 and met no other commit." in refused(winner)
+    assert "It committed version 3 and passed no other commit." in refused(winner)
 
 
 def test_a_rebased_commit_is_its_own_record(spark: SparkSession, example: Table) -> None:
@@ -358,7 +358,7 @@ class TestFolder:
     def test_what_is_no_record_is_skipped_and_said_once(
         self, spark: SparkSession, records: Any, tmp_path: Path
     ) -> None:
-        """Nor is anything waited for: a pipe has no end, and the largest file is a hole."""
+        """Nothing of it is waited for: a pipe has no end, and the largest file is a hole."""
         kept = tmp_path / "log" / "_interlock"
         kept.mkdir(parents=True)
         whole = {"txnId": "whole", "time": "2026-01-02T00:00:00Z"}

@@ -160,7 +160,7 @@ def test_a_table_made_anew_has_no_claims(spark: SparkSession, table_path: Path) 
 
 
 def test_a_wait_can_be_interrupted(spark: SparkSession, table_path: Path) -> None:
-    """As Ctrl-C does."""
+    """Ctrl-C interrupts it in this way."""
     table = table_of(spark, table_path)
     files = set(table.path.rglob("*.parquet"))
     claims: Any = spark._jvm.io.interlock.spark.claims.Claims  # type: ignore[union-attr]
@@ -433,7 +433,7 @@ def test_a_delete_that_finds_nothing_claims_too(spark: SparkSession, table_path:
 def test_a_second_run_does_not_wait_for_a_claim_by_hand(
     spark: SparkSession, table_path: Path
 ) -> None:
-    """Not before its commit, which need not wait."""
+    """It reads and writes at once; only its commit would wait, and this one need not."""
     table, other = table_of(spark, table_path / "t"), spark.newSession()
     statement = "UPDATE {t} SET v = gate(v) WHERE id = 1 AND p < 2"
     with (
@@ -448,7 +448,7 @@ def test_a_second_run_does_not_wait_for_a_claim_by_hand(
 
 
 def _gate_behind_winner(value: str, signs: str) -> str:
-    """Return at once before the winner's commit, and behind it when `go` is there."""
+    """Return at once before the winner's commit, and after it when `go` is there."""
     from pathlib import Path
     from time import sleep
 

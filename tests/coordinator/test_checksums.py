@@ -226,7 +226,7 @@ def contents(table: Table, version: int) -> dict[str, Any]:
 
 
 def test_a_right_checksum_spares_the_replay_of_the_log(spark: SparkSession, tmp_path: Path) -> None:
-    """So does the one before, where the last is wrong."""
+    """If the last checksum is wrong, the one before it spares the replay as well."""
     made = make_table(spark, tmp_path / "made")
     known, wrong = copy_of(made, "known"), copy_of(made, "wrong")
     edit(wrong, 2, set_mark(0))

@@ -78,7 +78,7 @@ def jvm(logs: Path) -> Iterator[Any]:
 
 @pytest.fixture(scope="module")
 def server() -> Iterator[postgres.Server]:
-    # Not below pytest's folders, which it closes to the server's user.
+    # A folder of its own: pytest closes its folders to the server's user.
     with TemporaryDirectory() as data, postgres.start(16, Path(data) / "16") as found:
         yield found
 

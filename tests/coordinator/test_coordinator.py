@@ -409,7 +409,7 @@ def in_queue(spark: SparkSession) -> int:
 def test_a_commit_gives_up_after_so_many_attempts(
     spark: SparkSession, table_path: Path, most: str, condition: str
 ) -> None:
-    """Each attempt loses its version to a foreign commit that is in conflict with nobody."""
+    """Each try loses its version to a foreign commit that is in conflict with nobody."""
     table = make_table(spark, table_path)
     before = latest_version(table)
 

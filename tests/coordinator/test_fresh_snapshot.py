@@ -110,7 +110,7 @@ def test_a_process_that_only_appends_uses_them_too(spark: SparkSession, table_pa
 
 
 def test_an_earlier_version_of_it(spark: SparkSession, table_path: Path) -> None:
-    """Checkpoints of a version behind which others have committed are made from these."""
+    """Checkpoints of a version after which others have committed are made from these."""
     table = make_table(spark, table_path, properties=INTERVAL)
     for change in CHANGES[:5]:
         spark.sql(change.format(t=table))

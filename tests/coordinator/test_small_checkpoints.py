@@ -92,7 +92,7 @@ def jobs_without_group(spark: SparkSession) -> set[int]:
 
 
 def run_in_group(spark: SparkSession, table: Table, statements: Sequence[str]) -> int:
-    """Run statements; count the Spark jobs that are not theirs, but of checkpoints behind them."""
+    """Run statements; count the Spark jobs that are not theirs, but of checkpoints after them."""
     before = jobs_without_group(spark)
     spark.sparkContext.setJobGroup("statements", "")
     try:

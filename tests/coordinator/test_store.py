@@ -53,7 +53,7 @@ def jvm() -> Iterator[Any]:
 
 @pytest.fixture(scope="module", params=[max(postgres.VERSIONS)])
 def server(request: pytest.FixtureRequest) -> Iterator[postgres.Server]:
-    # Not below pytest's folders, which it closes to the server's user.
+    # A folder of its own: pytest closes its folders to the server's user.
     with TemporaryDirectory() as data, postgres.start(request.param, Path(data) / "18") as found:
         found.migrate()
         yield found

@@ -159,7 +159,7 @@ class TestOtherGaps:
         ]
 
     def test_an_update_that_began_without_it(self, spark: SparkSession, table_path: Path) -> None:
-        """Delta lets it commit behind the ALTER TABLE, and says that it kept no versions."""
+        """Delta lets it commit after the ALTER TABLE, and says that it kept no versions."""
         supported = "ALTER TABLE {t} SET TBLPROPERTIES ('delta.feature.rowTracking' = 'supported')"
         table = make(spark, table_path, supported, INSERT, tracked=False)
         turned_on, updated = sql_race(spark, table, ON, UPDATE)

@@ -1,4 +1,4 @@
-"""Time travel: `TIMESTAMP BETWEEN`, times behind the last commit, and computed versions."""
+"""Time travel: `TIMESTAMP BETWEEN`, times after the last commit, and computed versions."""
 
 from __future__ import annotations
 

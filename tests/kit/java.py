@@ -27,7 +27,7 @@ def fetched(modules: Iterable[str]) -> list[Path]:
 
     A classifier may follow the version.
 
-    Those that were never asked for are fetched, by the Ivy that PySpark carries.
+    Jars that were never asked for are fetched, by the Ivy that PySpark carries.
     """
     named = {_jar(*module.split(":")): module for module in modules}
     _FETCHED.mkdir(parents=True, exist_ok=True)

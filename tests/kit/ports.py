@@ -59,5 +59,5 @@ def _await_answer(port: int, process: subprocess.Popen[bytes], log: Path) -> Non
 
 
 def _is_free(port: int) -> bool:
-    with socket.socket() as attempt:
-        return attempt.connect_ex((HOST, port)) != 0
+    with socket.socket() as probe:
+        return probe.connect_ex((HOST, port)) != 0

@@ -13,7 +13,7 @@ from tests.kit.log_replay import check_log
 from tests.kit.one_file import FILE, one_file
 from tests.kit.support import deltalake_rows, latest_version, rows, sql_race
 
-# It reads a row of the table, so it does not count as committed behind the later job.
+# It reads a row of the table, so it does not count as committed after the later job.
 NEW = "INSERT INTO {{t}} SELECT {0}, 'new', 3 FROM {{t}} WHERE id = 1"
 BOTH = None
 APPEND, DELETE = "ConcurrentAppendError", "ConcurrentDeleteReadError"

@@ -253,7 +253,7 @@ def test_the_source_is_the_one_that_was_read(spark: SparkSession, table_path: Pa
 def test_a_key_that_another_job_inserts_blindly(
     spark: SparkSession, table_path: Path, policy: str
 ) -> None:
-    """An INSERT that read nothing counts as committed behind this one, but for Serializable."""
+    """An INSERT that read nothing counts as committed after this one, but for Serializable."""
     table = one_file(spark, table_path, policy=policy)
     blind = [f"INSERT INTO {{t}} VALUES ({key}, 'i', 3)" for key in (8, 9)]
     *_, last = sql_race(spark, table, *blind, anti_join(KEYS))

@@ -181,7 +181,7 @@ def test_other_ways(
 def test_a_key_that_another_job_inserts_blindly(
     spark: SparkSession, table_path: Path, policy: str
 ) -> None:
-    """An INSERT that read nothing counts as committed behind the MERGE, but for Serializable."""
+    """An INSERT that read nothing counts as committed after the MERGE, but for Serializable."""
     insert, upsert = "INSERT INTO {t} VALUES (9, 'i', 3)", merge(ids(9))
     table = one_file(spark, table_path, policy=policy)
     _, second = sql_race(spark, table, insert, upsert)
@@ -192,7 +192,7 @@ def test_a_key_that_another_job_inserts_blindly(
         assert type(second.error).__name__ == APPEND
         assert rows(spark, table) == changed((9, "i", 3))
         _, second = sql_race(spark, table, merge(ids(8)), insert.replace("9", "8"))
-        assert second.error is None  # as if it had run behind the MERGE
+        assert second.error is None  # as if it had run after the MERGE
         assert rows(spark, table) == in_order((*FILE, (9, "i", 3), (8, "M", 1), (8, "i", 3)))
 
 

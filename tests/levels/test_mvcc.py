@@ -1,4 +1,4 @@
-"""A reader keeps the snapshot it began with, whatever others commit meanwhile (R2, R8, R72).
+"""A reader keeps the snapshot it began with, whatever others commit meanwhile.
 
 The reader has begun, and has files that it has not opened yet, when the others commit.
 """

@@ -245,7 +245,7 @@ def test_a_self_reading_insert_is_judged_by_what_it_read(
 
 
 def test_nothing_is_left_of_a_job_that_lost(spark: SparkSession, table_path: Path) -> None:
-    """Nor of the vectors that were united before its predicate was found to select a row."""
+    """Its vectors go too, which were united before its predicate was found to select a row."""
     table = one_file(spark, table_path)
     _, second = sql_race(
         spark,
@@ -315,7 +315,7 @@ OTHERS = {
 def test_an_append_that_was_read_since_is_not_passed_blindly(
     spark: SparkSession, table_path: Path, name: str
 ) -> None:
-    """The append may move behind the UPDATE only as long as nobody has made use of its rows."""
+    """The append counts as made after the UPDATE only as long as nobody has used its rows."""
     others, where, reader = OTHERS[name]
     table = one_file(spark, table_path)
     winners = ("INSERT INTO {t} VALUES (8, 'n', 1), (9, 'o', 1)", *others)

@@ -1,4 +1,4 @@
-"""The Delta documents' sentences and worked examples, by name (requirements R50 to R74).
+"""The Delta documents' sentences and worked examples, by name.
 
 S3 is the page on concurrency control, S4 the one on concurrent reads and writes.
 """
@@ -195,7 +195,7 @@ EXAMPLES = (
         "UPDATE {t} SET v = 'U' WHERE v = 'moved' OR id = 2",
         everywhere(APPEND),
     ),
-    # Compactions: OPTIMIZE against UPDATE, DELETE, MERGE (R55)
+    # Compactions: OPTIMIZE against UPDATE, DELETE, MERGE
     Example("OPTIMIZE, DELETE", "OPTIMIZE {t}", DELETE_2, by_files(DELETE_READ)),
     Example("DELETE, OPTIMIZE", DELETE_2, "OPTIMIZE {t}", by_files(DELETE_READ)),
     # ConcurrentDeleteDeleteException
@@ -222,7 +222,7 @@ EXAMPLES = (
         PARTITIONED,
         IN_TWO_PARTITIONS,
     ),
-    # Blind appends and reads (R51, R52, R54)
+    # Blind appends and reads
     Example(
         "a blind INSERT after an UPDATE",
         "UPDATE {t} SET v = 'U' WHERE id = 1",
@@ -309,7 +309,7 @@ class TestUsersOneAndTwo:
         return sql_job(f"INSERT INTO {table} VALUES ({number}, 'user {number}')")
 
     def test_both_read_the_schema_and_append_at_t1(self, spark: SparkSession, table: Table) -> None:
-        """R68, R69, R73, R74: one gets version 1, the other, with the same files, version 2."""
+        """One gets version 1, the other, with the same files, version 2."""
 
         def at_t1(session: SparkSession) -> None:
             """User 2 stands before its commit: its 3.parquet is there, and no reader sees it."""
@@ -332,7 +332,7 @@ class TestUsersOneAndTwo:
     def test_user_1_read_version_0_user_2_version_1(
         self, spark: SparkSession, table: Table
     ) -> None:
-        """R67: both try version 2; user 2 wins it, and user 1 is attempted again as version 3."""
+        """Both try version 2; user 2 wins it, and user 1 is attempted again as version 3."""
 
         def version_1_then_user_2(session: SparkSession) -> None:
             session.sql(f"INSERT INTO {table} VALUES (0, 'version 1')")
@@ -351,7 +351,7 @@ class TestUsersOneAndTwo:
     def test_user_1_deletes_what_user_2_has_deleted(
         self, spark: SparkSession, table: Table
     ) -> None:
-        """R70: irreconcilable, so an error."""
+        """They cannot be reconciled, so one is an error."""
         spark.sql(f"INSERT INTO {table} VALUES (1, 'one'), (2, 'two')")
         delete = sql_job(f"DELETE FROM {table} WHERE id = 1")
         _, lost = race(spark, delete, delete)

@@ -1,4 +1,4 @@
-"""The documents' own examples, by name (issue A; requirements R46, R67, R68, R35; P14)."""
+"""The documents' own examples, by name."""
 
 from __future__ import annotations
 
@@ -128,7 +128,7 @@ class TestUsersOneAndTwo:
 
 
 class TestMultiInsert:
-    """P14: one statement into two tables is one transaction per table."""
+    """One statement into two tables is one transaction per table."""
 
     @pytest.fixture
     def tables(self, spark: SparkSession, tmp_path: Path) -> tuple[Table, Table]:

@@ -1,4 +1,4 @@
-"""P13: a dynamic INSERT OVERWRITE of more than 10,000 partitions is one atomic commit (R36)."""
+"""A dynamic INSERT OVERWRITE of more than 10,000 partitions is one atomic commit."""
 
 from __future__ import annotations
 

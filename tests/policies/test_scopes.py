@@ -1,7 +1,7 @@
 """Which partitions a statement can select: dates, nulls, two columns, renamed columns, subqueries.
 
-Conflict cells 4.3 with the table of the Delta document's MERGE example, partitioned by date and
-country (R58, R60). The winner inserts into one partition; D8 fails what can select that partition.
+Cells of `maxcompute_delta` on the table of the Delta document's MERGE example, partitioned by date
+and country. The winner inserts into one partition; D8 fails what can select that partition.
 """
 
 from __future__ import annotations

@@ -162,7 +162,7 @@ def test_one_fail_fails_the_job(
 
 
 def test_winners_of_other_partitions_leave_no_trace(spark: SparkSession, table_path: Path) -> None:
-    """Only the winner that met the job's partition is named."""
+    """Only the winner that changed the job's partition is named."""
     table = make_table(
         spark,
         table_path,

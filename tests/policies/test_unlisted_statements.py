@@ -83,7 +83,7 @@ class TestDataFrameWriters:
     def beside(
         self, spark: SparkSession, path: Path, writer: str, row: tuple[object, ...], policy: str
     ) -> tuple[Table, Exception | None]:
-        """Let a writer of the row 9z of partition 1 commit behind an INSERT of `row`."""
+        """Let a writer of the row 9z of partition 1 commit after an INSERT of `row`."""
         table = make(spark, path, policy)
         name = by_name(spark, table)
         data = spark.createDataFrame([Z], "id INT, v STRING, p INT")
@@ -147,7 +147,7 @@ class TestReplaceByRows:
 
     @pytest.mark.parametrize("writer", REPLACERS)
     def test_behind_an_insert(self, spark: SparkSession, tmp_path: Path, writer: str) -> None:
-        """Where files decide it fails; where rows do, the row was added behind it."""
+        """Where files decide it fails; where rows do, the row was added after it."""
 
         def replace(writer: str, path: str, session: SparkSession) -> None:
             REPLACERS[writer](session.sql("SELECT 9 AS id, 'z' AS v, 1 AS p"), path)

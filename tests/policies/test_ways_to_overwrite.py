@@ -1,4 +1,4 @@
-"""Ways to write that the documents have no cell for, each behind an INSERT into its partition."""
+"""Ways to write that the documents have no cell for, each after an INSERT into its partition."""
 
 from __future__ import annotations
 

@@ -155,7 +155,7 @@ def test_rows_that_were_permuted_cannot_be_followed(
 def test_a_permuting_compaction_passes_jobs_on_other_files(
     spark: SparkSession, table_path: Path
 ) -> None:
-    """INSERT and clustering both succeed in either order; so does a MUTATE that meets no file."""
+    """INSERT and clustering both succeed in either order; so does a DELETE that finds no row."""
     table = three_files(spark, table_path)
     zorder, insert = "OPTIMIZE {t} ZORDER BY (v)", "INSERT INTO {t} VALUES (99, 'i')"
     error, _ = behind(spark, table, (zorder,), insert)

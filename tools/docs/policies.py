@@ -35,6 +35,10 @@ _VERDICTS = {
     "deleted are marked as deleted in the compaction's files. No data is read or written.",
     "SUPERSEDE": "The later compaction commits. It removes the files that the earlier one made of "
     "its inputs.",
+    "YIELD": "The earlier job, a compaction, fails if a job of the later class is running that has "
+    "read files which the compaction removes. If such a job commits after the compaction all the "
+    "same, it is judged as by BY_FILES. No policy of Interlock has this verdict; "
+    "[a policy of your own](#a-policy-of-your-own) can have it.",
 }
 _OWN = Path(__file__).with_name("own_policy.md")
 _MAP_ROWS = frozenset({"REMAP_ROWS", "REBASE_COMPACTION"})
@@ -90,7 +94,7 @@ def page(policies: list[Policy]) -> str:
     used = {cell.verdict for policy in policies for cell in policy.cells}
     if missing := used - _VERDICTS.keys():
         raise ValueError(f"{__name__} explains no {', '.join(sorted(missing))}.")
-    verdicts = [[name, meaning] for name, meaning in _VERDICTS.items() if name in used]
+    verdicts = [[name, meaning] for name, meaning in _VERDICTS.items()]
     return page_of(
         "# Policies",
         "<!-- Written by `make docs` from the policies' resources: edit those. -->",

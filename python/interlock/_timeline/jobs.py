@@ -100,9 +100,10 @@ def jobs(history: History, conflicts: Conflicts) -> list[Job]:
     """
     rebased = {record.txn_id: record for record in conflicts if record.outcome != _REJECTED}
     versions = {record.version: record for record in history}
-    met = _met(conflicts)
+    overlaps = _overlaps(conflicts)
     committed = [
-        _committed(record, rebased.get(record.txn_id or ""), versions, met) for record in history
+        _committed(record, rebased.get(record.txn_id or ""), versions, overlaps)
+        for record in history
     ]
     rejected = (record for record in conflicts if record.outcome == _REJECTED)
     lost = {job.key: job for job in map(_rejected, rejected)}
@@ -115,7 +116,7 @@ def _committed(
     record: HistoryRecord,
     rebase: ConflictRecord | None,
     versions: Mapping[int, HistoryRecord],
-    met: Mapping[int, set[str]],
+    overlaps: Mapping[int, set[str]],
 ) -> Job:
     end, read = record.version, record.read_version
     label = record.operation or "unknown operation"
@@ -136,7 +137,7 @@ def _committed(
         time=_millis(record.timestamp),
         user=record.user,
         application=None,
-        partitions=tuple(sorted(met.get(end, set()).union(_partitions(rebase)))),
+        partitions=tuple(sorted(overlaps.get(end, set()).union(_partitions(rebase)))),
         story=tuple(_made(record, versions)),
         fields=_shown(known),
     )
@@ -174,11 +175,11 @@ def _made(record: HistoryRecord, versions: Mapping[int, HistoryRecord]) -> Itera
     if not record.winners:
         yield f"{made}{had_read}"
         return
-    yield f"{made}{had_read} It met other commits and passed them:"
+    yield f"{made}{had_read} There were other commits, and it passed them:"
     rulings = zip(record.winners, record.rules or (), record.verdicts or (), strict=True)
     for version, rule, verdict in rulings:
-        met = versions.get(version)
-        known = (met.operation, met.operation_class) if met else (None, None)
+        other = versions.get(version)
+        known = (other.operation, other.operation_class) if other else (None, None)
         ruling = f"{verdict or 'unknown'}, rule {rule or 'unknown'}"
         yield f"over {_version(version, *known)}: {ruling}"
 
@@ -210,7 +211,7 @@ def _kind(operation_class: str | None, operation: str) -> str:
     return next((kind for begin, kind in kinds if operation.startswith(begin)), "other")
 
 
-def _met(conflicts: Conflicts) -> dict[int, set[str]]:
+def _overlaps(conflicts: Conflicts) -> dict[int, set[str]]:
     """Find the partitions in which versions overlap with later jobs, if the records tell them."""
     found: dict[int, set[str]] = {}
     for record in conflicts:

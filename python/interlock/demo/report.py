@@ -25,7 +25,7 @@ _SECONDS_PER_JOB = 1.7
 """What a job takes on two free cores, its part of all else included."""
 
 _WHY_TWICE = """
-flights twice: a late INSERT INTO committed behind an INSERT OVERWRITE that had brought the same
+flights twice: a late INSERT INTO committed after an INSERT OVERWRITE that had brought the same
 flights. The INSERT does what it says; rule D2 of maxcompute_delta is there to fail it."""
 
 _DELTAS_OWN = (

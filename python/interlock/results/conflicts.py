@@ -29,9 +29,9 @@ class ConflictRecord:
         winner_operation: the operation of the commit that it lost against
         winner_class: the class of that commit
         winner_txn_id: the transaction of that commit
-        scope: the partitions in which they met
-        files: files in which they met, at most 5
-        rows: rows that met, as JSON objects, at most 3
+        scope: the partitions in which they overlap
+        files: files in which they overlap, at most 5
+        rows: rows in which they overlap, as JSON objects, at most 3
         source_rows: rows of the source that match them, likewise, for a MERGE or an INSERT of
             what is absent
         predicate: its predicate that selected the rows or could not be decided, as SQL

@@ -21,7 +21,7 @@ class CompactionResult(Shown):
         bytes_out: the size of the latter, in bytes
         rows: how many live rows it wrote
         rows_purged: how many rows it left behind that deletion vectors had marked dead
-        winners: the versions of other jobs that it met and passed, oldest first
+        winners: the versions of other jobs that it passed, oldest first
 
     """
 

@@ -22,7 +22,7 @@ class HistoryRecord:
         operation: what the table's history calls it, but for WRITE, which is "INSERT INTO" or
             "INSERT OVERWRITE" here
         operation_parameters: the parameters of that operation
-        winners: the versions of other jobs that it met and passed, oldest first
+        winners: the versions of other jobs that it passed, oldest first
         rules: for each of them the cell of the policy that let it pass
         verdicts: for each of them what that cell says
         foreign: whether a writer without Interlock made it on a table with a policy

@@ -66,7 +66,7 @@ def _touched(
 ) -> list[Row]:
     """Return the rows, old and new, that the job which made a version has changed.
 
-    Those that it has added blindly count if `blind`, or if a job that is not blind may have read
+    Rows that it has added blindly count if `blind`, or if a job that is not blind may have read
     them.
     """
     (statement, _), winner = next(job for job in before if job[1].version == version)

@@ -30,7 +30,7 @@ final private[coordinator] class CommitMemory(most: Long) {
       }
       surplus(Nil)
     }
-    // Not under this lock, since each queue takes its own lock.
+    // Done without this lock, since each queue takes its own lock.
     tooMany.foreach(old => Option(old.owner.get).foreach(_.drop(old.version)))
   }
 

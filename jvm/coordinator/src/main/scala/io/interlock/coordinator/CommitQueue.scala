@@ -175,8 +175,8 @@ final class CommitQueue private[coordinator] (
     } finally sending.unlock()
   }
 
-  /** Runs work while no other transaction of this process has the turn, and then waits for all commits
-    * that are on their way: those behind them come after the work.
+  /** Runs work while no other transaction of this process has the turn, and then waits for all
+    * commits that are on their way. Commits that are handed in later come after the work.
     */
   def between[A](work: => A): A = {
     takeTurn()

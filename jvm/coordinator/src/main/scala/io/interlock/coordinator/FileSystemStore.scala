@@ -25,7 +25,7 @@ final class FileSystemStore(logStores: TableLog => LogStore) extends CommitStore
     requests.foldLeft(Vector.empty[CommitOutcome]) { (done, request) =>
       done :+ (done.lastOption match {
         case Some(before) if !isBefore(before, request) => Taken(Seq.empty)
-        case before => attempted(log, request, isFirst = before.isEmpty)
+        case before => tried(log, request, isFirst = before.isEmpty)
       })
     }
 
@@ -48,7 +48,7 @@ final class FileSystemStore(logStores: TableLog => LogStore) extends CommitStore
     case _ => false
   }
 
-  private def attempted(log: TableLog, request: CommitRequest, isFirst: Boolean): CommitOutcome =
+  private def tried(log: TableLog, request: CommitRequest, isFirst: Boolean): CommitOutcome =
     try commit(log, request, isFirst)
     catch {
       case NonFatal(e) => Failed(e)
@@ -115,7 +115,7 @@ final class FileSystemStore(logStores: TableLog => LogStore) extends CommitStore
     } catch { case NonFatal(e) => Unknown(e) }
   }
 
-  /** The commit that has a version. On a remote storage also those behind it: an attempt costs tens
+  /** The commit that has a version. On a remote storage also those after it: a try costs tens
     * of requests there, so a writer that made one for each version would not catch up with another.
     */
   private def winners(log: TableLog, folder: LogFolder, first: CommitBody): Seq[CommitBody] =

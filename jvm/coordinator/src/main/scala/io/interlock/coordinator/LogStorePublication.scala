@@ -28,24 +28,24 @@ final private[coordinator] class LogStorePublication(
 
   def publish(content: CommitContent): Publication = {
     CommitPhases.reached(CommitPhase.Publishing, log, version)
-    put(content, Attempts) match {
+    put(content, MostTries) match {
       case published: Published => settle(published, content)
       case foreign => foreign
     }
   }
 
-  private def put(content: CommitContent, attempts: Int): Publication =
+  private def put(content: CommitContent, tries: Int): Publication =
     Try(write(content)) match {
       case Success(()) => written(content)
       case Failure(e) =>
         Try(readBack(content)) match {
           case Success(Some(publication)) => publication
-          case Success(None) if attempts == Attempts && neverWritten(e) =>
+          case Success(None) if tries == MostTries && neverWritten(e) =>
             throw new IOException(s"${log.file(version)} cannot be made", e)
-          case _ if attempts == 1 => unknown(e)
+          case _ if tries == 1 => unknown(e)
           case _ =>
             pause(e)
-            put(content, attempts - 1)
+            put(content, tries - 1)
         }
     }
 
@@ -93,7 +93,7 @@ final private[coordinator] class LogStorePublication(
 }
 
 private[coordinator] object LogStorePublication {
-  private val Attempts = 4
+  private val MostTries = 4
 
   /** @throws CoordinatorException
     *   if two writers could both be told that they have made a version

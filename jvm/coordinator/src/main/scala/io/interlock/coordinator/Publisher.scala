@@ -9,7 +9,7 @@ import scala.util.Try
 import io.delta.storage.LogStore
 import org.apache.hadoop.fs.{FileStatus, Path}
 
-/** The result of an attempt to publish: what is at `N.json` now. */
+/** The result of publishing: what is at `N.json` now. */
 sealed trait Publication {
   def file: FileStatus
 }

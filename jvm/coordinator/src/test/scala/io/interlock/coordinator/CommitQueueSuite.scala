@@ -39,7 +39,7 @@ class CommitQueueSuite extends Tables {
       }
     def awaitArrival(): Unit = within20Seconds(arrived)
 
-    /** Not inside an `assert`, which holds the suite's lock. */
+    /** Waits outside of `assert`, which holds the suite's lock. */
     private def within20Seconds(latch: CountDownLatch): Unit = {
       val isOpen = latch.await(20, TimeUnit.SECONDS)
       assert(isOpen)

@@ -37,8 +37,8 @@ class ContractSuite extends Tables {
     ).getCommit
   }
 
-  private def failure(attempt: => Any): CommitFailedException =
-    intercept[CommitFailedException] { val _ = attempt }
+  private def failure(commit: => Any): CommitFailedException =
+    intercept[CommitFailedException] { val _ = commit }
 
   table.test("a commit is its version's file, at once") { log =>
     val made = commit(client(log), log, 0)
@@ -123,18 +123,18 @@ class ContractSuite extends Tables {
       made.foreach { case (version, txnId) => assertEquals(log.txnId(version), txnId) }
   }
 
-  /** Tries version after version; the log has no gap after any attempt. */
+  /** Tries version after version; the log has no gap after any try. */
   private def commitNext(
       client: CommitCoordinatorClient,
       table: TestTable,
       txnId: String
   ): (Long, String) =
     Iterator.iterate(table.names.count(_.endsWith(".json")).toLong)(_ + 1).map { version =>
-      val attempt = Try(commit(client, table, version, txnId))
+      val tried = Try(commit(client, table, version, txnId))
       val there = table.names.filter(_.endsWith(".json"))
       if (there != there.toSeq.indices.map(i => LogFolder.commitName(i.toLong)).toSet)
         sys.error(s"A gap in $there")
-      attempt match {
+      tried match {
         case Success(made) => Some(made.getVersion -> txnId)
         case Failure(taken: CommitFailedException) if taken.getRetryable && taken.getConflict =>
           None

@@ -46,10 +46,10 @@ final class JudgingWriters(log: TableLog, store: CommitStore, judgeNanos: Long) 
       against(settled, found): Unit
       found.nonEmpty
     }
-    @tailrec def attempt(base: Base, seen: Long): Base =
+    @tailrec def nextTry(base: Base, seen: Long): Base =
       if (queue.isTaken(base.next)) {
         val (view, missed) = look(base)
-        attempt(against(base, missed), view)
+        nextTry(against(base, missed), view)
       } else
         queue.submit(request(base, txnId), seen) match {
           case Right(Committed(version, _)) => Base(version + 1, txnId)
@@ -57,15 +57,15 @@ final class JudgingWriters(log: TableLog, store: CommitStore, judgeNanos: Long) 
             queue.takeTurn(() => ahead())
             val from = if (settled.next > base.next) settled else base
             val (view, missed) = look(from)
-            attempt(against(from, missed), view)
+            nextTry(against(from, missed), view)
           case Left(_) =>
             queue.passTurn()
             queue.takeTurn(() => ahead())
-            attempt(settled, queue.view(settled.next).generation)
+            nextTry(settled, queue.view(settled.next).generation)
           case Right(other) => throw new IllegalStateException(other.toString)
         }
     queue.takeTurn(() => ahead())
-    try attempt(settled, queue.view(settled.next).generation)
+    try nextTry(settled, queue.view(settled.next).generation)
     finally queue.passTurn()
   }
 

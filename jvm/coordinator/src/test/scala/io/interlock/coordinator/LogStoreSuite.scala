@@ -116,7 +116,7 @@ class LogStoreSuite extends Tables {
         val refused =
           intercept[CoordinatorException](table.commit(store, table.request(0, "t0")))
         assertEquals(refused.condition, "INTERLOCK_NO_PUT_IF_ABSENT")
-        // Nor is a table bound to it.
+        // A table cannot be bound to it either.
         assertEquals(
           intercept[CoordinatorException](store.check(table.log)).condition,
           refused.condition

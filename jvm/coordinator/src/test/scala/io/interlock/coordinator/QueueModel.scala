@@ -42,7 +42,7 @@ object QueueModel {
 
   sealed trait Phase
 
-  /** Without the turn: before an attempt, which starts from what is settled. */
+  /** Without the turn: before a try, which starts from what is settled. */
   case object Idle extends Phase
 
   /** Has the turn; is judged against all that it knows of. */

@@ -16,7 +16,7 @@ final case class ClaimScope(
   /** Whether the job may lose against a commit, so that the commit must wait.
     *
     * @param isBlindAppend
-    *   whether the commit only appends and the table's isolation level puts it behind the job
+    *   whether the commit only appends, and counts as made after the job by the isolation level
     */
   def holds(policy: Policy, commit: Winner, isBlindAppend: Boolean): Boolean =
     classes(policy).exists(job =>

@@ -38,7 +38,7 @@ final case class OperationFacts(
 }
 
 /** Decides the class of a commit, Interlock's or a foreign writer's, from the facts in the commit
-  * (requirements, 1.10).
+  * (docs/entry-points.md lists the statements).
   *
   * @param selectsByPartition
   *   whether a SQL predicate uses partition columns only

@@ -1,7 +1,7 @@
 package io.interlock.rules
 
 /** The kinds of Delta's public conflict errors; every rejected commit is raised as one of them
-  * (design, section 6).
+  * (docs/errors.md).
   */
 sealed abstract class ConflictKind extends Product with Serializable {
 

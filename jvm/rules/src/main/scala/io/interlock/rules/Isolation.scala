@@ -6,7 +6,7 @@ object Isolation {
   /** Whether an attempt should have read the rows that a winner added and that its predicates select.
     *
     * @param isBlindAppend
-    *   whether the winner had read nothing: then it counts as committed behind the attempt
+    *   whether the winner had read nothing: then it counts as committed after the attempt
     * @param changesMetadata
     *   whether the attempt changes the table's metadata, before which nothing moves
     */

@@ -1,6 +1,6 @@
 package io.interlock.rules
 
-/** The class of a statement, by which a policy decides conflicts (design, section 1). */
+/** The class of a statement, by which a policy decides conflicts (docs/entry-points.md). */
 sealed abstract class OperationClass(val name: String) extends Product with Serializable {
   override def toString: String = name
 }

@@ -1,6 +1,6 @@
 package io.interlock.rules
 
-/** The policy's decision on an attempt that comes after a winner (design, section 2). */
+/** The policy's decision on an attempt that comes after a winner (docs/policies.md). */
 sealed abstract class Verdict(val name: String) extends Product with Serializable {
   override def toString: String = name
 }

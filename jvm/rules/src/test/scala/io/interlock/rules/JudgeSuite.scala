@@ -184,9 +184,9 @@ class JudgeSuite extends munit.FunSuite {
       Conflict.why(MergeSmallFiles, Mutate, unproved = Some("a file is unknown")),
       "MUTATE succeeds after MERGE_SMALLFILES only if rows can be followed, but a file is unknown"
     )
-    val met = Overlap(ConflictKind.ConcurrentDeleteRead, "both changed file a")
+    val found = Overlap(ConflictKind.ConcurrentDeleteRead, "both changed file a")
     assertEquals(
-      Conflict.why(MergeSmallFiles, Mutate, overlap = Some(met)),
+      Conflict.why(MergeSmallFiles, Mutate, overlap = Some(found)),
       "MUTATE fails after MERGE_SMALLFILES if they overlap, and both changed file a"
     )
   }

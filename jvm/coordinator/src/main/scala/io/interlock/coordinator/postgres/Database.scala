@@ -56,7 +56,7 @@ final private[postgres] class Database(pool: ConnectionPool) {
       log: TableLog,
       known: TableState,
       headTxn: String,
-      attempt: UUID,
+      batchId: UUID,
       requests: Seq[CommitRequest],
       contents: Seq[CommitContent]
   ): Reply = pool.use { connection =>
@@ -72,7 +72,7 @@ final private[postgres] class Database(pool: ConnectionPool) {
       first.version - 1,
       known.sequence,
       headTxn,
-      attempt,
+      batchId,
       requests.last.newTableId,
       array("text", requests.map(_.txnId)),
       bytes(connection, contents.map { case InMemory(bytes, _) => bytes; case _ => null }),
@@ -84,8 +84,8 @@ final private[postgres] class Database(pool: ConnectionPool) {
 
   /** Asked on a new connection: those of the pool may be broken, like the one that lost the reply.
     */
-  def outcome(log: TableLog, attempt: UUID): Reply =
-    pool.fresh(reply(_, "outcome(?, ?)", log.path, attempt))
+  def outcome(log: TableLog, batchId: UUID): Reply =
+    pool.fresh(reply(_, "outcome(?, ?)", log.path, batchId))
 
   def published(path: Path, epoch: Long, version: Long, txnId: String): Reply =
     pool.use(reply(_, "published(?, ?, ?, ?)", path, epoch, version, txnId))

@@ -56,9 +56,9 @@ final private[postgres] class Drafts(
       before.lift(i).fold(staged(request.lines))(Drafts.reading(log, _)(staged))
     }
     ready.iterator.zipWithIndex.map { case (request, i) => Try(content(request, i)) }
-      .takeWhile { attempted =>
-        attempted.failed.foreach(e => failed = Some(e))
-        attempted.isSuccess
+      .takeWhile { staged =>
+        staged.failed.foreach(e => failed = Some(e))
+        staged.isSuccess
       }.map(_.get).toVector
   }
 }

@@ -29,7 +29,7 @@ final private[postgres] class Ratification(
 ) {
   import Ratification._
 
-  private val attempt = UUID.randomUUID()
+  private val batchId = UUID.randomUUID()
 
   /** @throws java.sql.SQLException
     *   if the database itself says that it changed nothing
@@ -39,7 +39,7 @@ final private[postgres] class Ratification(
   def ask(state: TableState, headTxn: String, contents: Seq[CommitContent]): Verdict = {
     reached(CommitPhase.Ratifying)
     try {
-      val reply = context.database.commit(log, state, headTxn, attempt, requests, contents)
+      val reply = context.database.commit(log, state, headTxn, batchId, requests, contents)
       if (reply.status == "committed") reached(CommitPhase.Ratified)
       Answered(reply)
     } catch {
@@ -60,13 +60,13 @@ final private[postgres] class Ratification(
     * table at the path may have been replaced.
     */
   def isInForce(headTxn: String): Boolean =
-    context.database.outcome(log, attempt).status == "committed" &&
+    context.database.outcome(log, batchId).status == "committed" &&
       Option(headTxn).forall(_ == tail.txnAt(requests.head.version - 1).orNull)
 
   @tailrec private def resolve(lost: Throwable, deadline: Long, pause: Long): Verdict = {
     val verdict =
       try
-        context.database.outcome(log, attempt) match {
+        context.database.outcome(log, batchId) match {
           case reply if reply.status == "committed" => Answered(reply)
           case _ => NotMade(lost)
         }

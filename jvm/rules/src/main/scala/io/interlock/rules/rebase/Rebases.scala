@@ -2,7 +2,8 @@ package io.interlock.rules.rebase
 
 import scala.collection.mutable
 
-/** The rebases over deletion vectors (design, section 2), as functions on what jobs did to files.
+/** The rebases over deletion vectors, as functions on what jobs did to files (docs/how-it-works.md,
+  * "Rows that a compaction moved").
   *
   * Each rewrites an attempt so that it is right after one winner; several winners are handled in
   * the order of their versions. A Left is the reason why that cannot be proved safe, as a clause to

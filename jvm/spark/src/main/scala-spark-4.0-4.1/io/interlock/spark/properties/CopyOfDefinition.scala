@@ -2,8 +2,8 @@ package io.interlock.spark.properties
 
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan
 
-/** CREATE TABLE ... LIKE as Spark 4.2 has it for other catalogs than Hive's. Here, `DeltaOnly` meets
-  * every one of these statements as a `CreateTableLikeCommand`.
+/** CREATE TABLE ... LIKE as Spark 4.2 has it for other catalogs than Hive's. Here, each of
+  * these statements comes to `DeltaOnly` as a `CreateTableLikeCommand`.
   */
 private[properties] object CopyOfDefinition {
   def unapply(

@@ -9,15 +9,15 @@ import org.apache.spark.sql.types._
   *
   * @param partitionColumns
   *   the partition columns that the table has now
-  * @param met
-  *   those winners of the record that the log still has
+  * @param winners
+  *   the winners of the record that the log still has
   * @param policies
   *   the policies that advice chooses from
   */
 final case class Explanation(
     record: ConflictRecord,
     partitionColumns: Seq[String],
-    met: Seq[WinningVersion],
+    winners: Seq[WinningVersion],
     policies: Seq[Policy]
 ) {
   import record.commit
@@ -70,7 +70,7 @@ final case class Explanation(
     val read = commit.readVersion.fold("")(version => s" read version $version and")
     val lost = rejected.winner.fold(
       if (rejected.yielded) "made way for a running job" else "lost against another commit"
-    )(known => "lost against " + met.find(_.version == known.version).getOrElse(known).text)
+    )(known => "lost against " + winners.find(_.version == known.version).getOrElse(known).text)
     Seq(
       s"$job$read $lost.",
       byRule(rejected),
@@ -115,13 +115,13 @@ final case class Explanation(
 
   private def told(rebased: Rebased): Seq[String] = {
     val passed = rebased.winners.map { winner =>
-      val found = met.find(_.version == winner.version)
+      val found = winners.find(_.version == winner.version)
         .fold(s"version ${winner.version}")(_.text)
       s"  over $found: ${known(winner.verdict)}, rule ${known(winner.rule)}"
     }
     val read = commit.readVersion.fold("")(version => s" It had read version $version.")
     Seq(
-      s"$job made version ${rebased.version}.$read It met other commits and passed them:"
+      s"$job made version ${rebased.version}.$read There were other commits, and it passed them:"
     ) ++ passed ++ Seq(
       s"Policy ${known(commit.policy)}.$source",
       commit.scope.fold("")(scope => s"Where they overlap: $scope."),

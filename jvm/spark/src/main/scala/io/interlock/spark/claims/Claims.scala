@@ -28,7 +28,7 @@ final class Claims(log: TableLog, tableId: String, table: String) extends Loggin
 
   private val leases = new Leases(log, Kind)
 
-  /** Those of this process. */
+  /** The claims of this process. */
   def own: Seq[Claim] = read(leases.own)
 
   def all(): Seq[Claim] =

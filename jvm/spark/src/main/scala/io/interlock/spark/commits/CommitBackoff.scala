@@ -13,7 +13,7 @@ object CommitBackoff {
   private val DefaultMost = 1000
   private val LongestPauseMillis = 200
 
-  /** Waits before attempt `number` + 1 for a random time, which grows with each attempt, so that
+  /** Waits before try `number` + 1 for a random time, which grows with each try, so that
     * processes do not collide again.
     *
     * @param isRace

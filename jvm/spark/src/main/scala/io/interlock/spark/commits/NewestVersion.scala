@@ -66,7 +66,7 @@ final class NewestVersion(
         .flatMap(highest)
     )
 
-  /** The two actions of a commit that tell the facts, as far as it has them. What comes behind them
+  /** The two actions of a commit that tell the facts, as far as it has them. What comes after them
     * is not read.
     */
   private def facts(commit: Path): Seq[Action] = {

@@ -12,7 +12,7 @@ import org.apache.spark.sql.types._
   * @param timestamp
   *   the one that TIMESTAMP AS OF goes by
   * @param winners
-  *   versions that the commit met and passed, with the policy's cells that let it and what these
+  *   versions of other commits that it passed, with the policy's cells that let it and what these
   *   say; None for commits that are not ours
   * @param foreign
   *   whether the commit is not Interlock's although the table had a policy

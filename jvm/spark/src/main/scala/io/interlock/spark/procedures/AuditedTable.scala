@@ -43,19 +43,19 @@ object AuditedTable {
         rebased.getOrElse(throw InterlockException.unknownTransaction(
           txnId,
           name,
-          s"It committed version $version and met no other commit"
+          s"It committed version $version and passed no other commit"
         ))
       })
       .getOrElse(throw InterlockException.unknownTransaction(txnId, name, whatThereIs(now)))
     Explanation(
       record,
       now.metadata.partitionColumns,
-      record.winners.flatMap(winner => met(now, winner.version)),
+      record.winners.flatMap(winner => winnerAt(now, winner.version)),
       SessionPolicies.readable
     ).toRow
   }
 
-  private def met(now: Snapshot, version: Long): Option[WinningVersion] =
+  private def winnerAt(now: Snapshot, version: Long): Option[WinningVersion] =
     new CommitLog(now).info(version).map(WinningVersion.of(version, _))
 
   private def whatThereIs(now: Snapshot): String = {

@@ -52,7 +52,7 @@ private[procedures] object Parameters {
 
   val Limit: ProcedureParameter =
     ProcedureParameter
-      .in("limit", DoubleType) // Spark would cut off what is behind the point
+      .in("limit", DoubleType) // Spark would cut off the digits after the point
       .comment("the most rows to return; all by default")
       .defaultValue("NULL")
       .build()

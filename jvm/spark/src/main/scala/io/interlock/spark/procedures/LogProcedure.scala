@@ -9,7 +9,7 @@ import org.apache.spark.sql.{Row, SparkSession}
   * ([[LogFunctions]]).
   *
   * @param options
-  *   its parameters behind the table
+  *   its parameters after the table
   */
 abstract private[procedures] class LogProcedure(options: ProcedureParameter*)
     extends InterlockProcedure {

@@ -15,7 +15,7 @@ import org.apache.spark.metrics.source.Source
   *   - `rebases.<verdict>`: winners that a commit passed
   *   - `conflicts.<rule>`: rejected commits by the policy's cell, or by the error's kind where Delta
   *     decides; what is no letter and no digit is an underscore
-  *   - `phases.<phase>`: timers of the parts of a commit that was made, all its attempts together
+  *   - `phases.<phase>`: timers of the parts of a commit that was made, all its tries together
   *   - `commitMillis`, `judgeMillis`: histograms of a commit's time, and of that in judging and
   *     rebasing
   *   - `commitMemory`: gauge of the characters of commits that are kept for judging others

@@ -21,7 +21,7 @@ import org.apache.spark.scheduler.SparkListenerEvent
   * @param kind
   *   Delta's name for the conflict where its own check decided, such as MetadataChanged; else empty
   * @param scope
-  *   where they met
+  *   where they overlap
   * @param explanation
   *   all of it, for people; empty for COMMITTED
   */

@@ -27,7 +27,7 @@ final private[ui] class VerdictsPage(tab: InterlockTab, store: KVStore) extends 
           <li><strong>Rejected:</strong> {counts.rejected}</li>
         </ul>
         <h4 id={VerdictsTable.Tag}>Verdicts ({counts.verdicts}{onlySome})</h4>
-        {if (verdicts.isEmpty) "No commit has met another one." else table(request, verdicts)}
+        {if (verdicts.isEmpty) "No commit was rebased or rejected." else table(request, verdicts)}
       </div>
     UIUtils.headerSparkPage(request, "Interlock", content, tab)
   }

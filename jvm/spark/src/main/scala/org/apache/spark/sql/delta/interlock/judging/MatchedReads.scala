@@ -15,9 +15,10 @@ import org.apache.spark.sql.execution.columnar.InMemoryRelation
 /** What a statement reads of its table by comparing it with a source: the rows that a condition
   * matches with a row of the source.
   *
-  * So reads a MERGE, and an INSERT from a source of what the table does not have yet. What becomes of
-  * a source row depends only on the table's rows that match it: it is inserted if there is none. So a
-  * row of the table that matches no row of the source changes nothing that the statement does.
+  * A MERGE reads its table in this way, and so does an INSERT of those source rows that the table
+  * does not have yet. What such a statement does with a source row depends only on the table's rows
+  * that match it: if there is none, the source row is inserted. A row of the table that matches no
+  * source row has no influence on the result, so it does not count as read.
   *
   * @param source
   *   the source as the statement saw it
@@ -93,7 +94,7 @@ final class MatchedReads(
   )
 
   /** The source, as far as the condition names it, if it is small. It is read once, when the
-    * statement meets the first winner.
+    * statement is first compared with a winner.
     */
   private lazy val inMemory: Option[SourceRows] = {
     val own = RowsOfFiles.session(session)

@@ -18,16 +18,16 @@ import org.apache.spark.sql.delta.util.FileNames
 import org.apache.spark.sql.delta.{Checkpoints, CommittedTransaction, DeltaLog, Snapshot}
 import org.apache.spark.util.{ShutdownHookManager, ThreadUtils}
 
-/** Writes checkpoints after the commits, on a thread of its own, so that no commit waits for one but
-  * as [[CheckpointLag]] says. After a checkpoint Delta cleans up the log; files that killed writers
+/** Writes checkpoints after the commits, on a thread of its own, so that no commit waits for one
+  * but as [[CheckpointLag]] says. After a checkpoint Delta cleans up the log; files that killed writers
   * left there are then deleted as well.
   *
   * In a process, a table has at most one checkpoint that is being written and one that waits, of
-  * the newest version that is due. The next one does not wait for the cleaning behind the last.
+  * the newest version that is due. The next one does not wait for the cleaning after the last.
   *
-  * A checkpoint is due at each multiple of the interval, as in Delta. If none is there a minute after it was due, its writer may have been killed: then every
-  * version is due until a checkpoint is begun. A checkpoint that failed is tried again when the
-  * next is due.
+  * A checkpoint is due at each multiple of the interval, as in Delta. If none is there a minute
+  * after it was due, its writer may have been killed: then every version is due until a checkpoint
+  * is begun. A checkpoint that failed is tried again when the next is due.
   */
 object BackgroundCheckpoints extends PostCommitHook with Logging {
   private val ShutdownMillis = 10000L
@@ -181,7 +181,7 @@ object BackgroundCheckpoints extends PostCommitHook with Logging {
     }
   }
 
-  /** Cleans up behind a checkpoint; while it does so, no other thread cleans up this log. */
+  /** Cleans up after a checkpoint; while it does so, no other thread cleans up this log. */
   private def clean(log: Path, due: Due, isWritten: Boolean): Unit =
     try {
       if (isWritten) due.clean()

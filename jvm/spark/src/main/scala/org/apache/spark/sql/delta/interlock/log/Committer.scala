@@ -11,7 +11,7 @@ import org.apache.spark.sql.classic.ClassicConversions.castToImpl
   */
 final case class Committer(user: String, session: String, application: String) {
 
-  /** As who it claims tables. A session that was cloned for a stream claims as the one before it. */
+  /** Who it is in claims. A session that was cloned for a stream claims as the original one. */
   def asClaimant(spark: SparkSession): Claimant =
     Claimant(spark.conf.get(Claims.SessionConf, session), s"$user in $application")
 }

@@ -23,7 +23,8 @@ import org.apache.spark.sql.delta.{
   VersionChecksum
 }
 
-/** The newest snapshot of a table with a policy on a disk of this machine, made without listing the log.
+/** The newest snapshot of a table with a policy on a disk of this machine, made without listing the
+  * log.
   *
   * Delta lists the log before each transaction, under a lock of the table. If it finds a commit
   * whose `.crc` is not there yet, it replays the log by a Spark job, and all other statements on
@@ -66,7 +67,7 @@ private[interlock] object FreshSnapshot extends Logging {
       }
     }
 
-  /** Makes the snapshot behind a commit of this process the newest one of the table, unless a later
+  /** Makes the snapshot after a commit of this process the newest one of the table, unless a later
     * one is known.
     *
     * @param before
@@ -167,8 +168,8 @@ private[interlock] object FreshSnapshot extends Logging {
       checkpoint > segment.checkpointProvider.version && checkpoint < segment.version
     )
 
-  /** The segment behind a checkpoint; none if that is not one file, so that Delta has to look for
-    * its files.
+  /** The segment that begins with a checkpoint; none if that is not one file, so that Delta has to
+    * look for its files.
     */
   private def behindCheckpoint(
       log: DeltaLog,

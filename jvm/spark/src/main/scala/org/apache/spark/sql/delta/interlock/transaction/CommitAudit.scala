@@ -17,8 +17,8 @@ import org.apache.spark.sql.delta._
 import org.apache.spark.sql.delta.actions.CommitInfo
 import org.apache.spark.sql.delta.interlock.judging.PassedWinner
 
-/** The record of what a commit met: in its own tags where it passed others, beside the log where it
-  * was rejected, and in Spark's metrics and UI.
+/** The record of a commit and of the winners that it was judged against: in its own tags if it
+  * passed them, beside the log if it was rejected, and in Spark's metrics and UI.
   */
 final private[transaction] class CommitAudit(
     transaction: OpenTransaction,
@@ -29,13 +29,13 @@ final private[transaction] class CommitAudit(
   private var passedVerdicts: Seq[String] = Nil
 
   /** The last winners that it was judged against, where its explanation is shown. */
-  private var met: Seq[WinningVersion] = Vector.empty
+  private var recent: Seq[WinningVersion] = Vector.empty
 
   /** To be called before the commit is judged against a winner. */
   def judging(winner: WinningCommitSummary): Unit = {
     judgedAgainst = Some(winner)
     if (CommitEvents.areShown(transaction.session.sparkContext))
-      met = (met ++ winner.commitInfo.map(WinningVersion.of(winner.commitVersion, _)))
+      recent = (recent ++ winner.commitInfo.map(WinningVersion.of(winner.commitVersion, _)))
         .takeRight(PassedWinner.MostNamed)
   }
 
@@ -84,7 +84,7 @@ final private[transaction] class CommitAudit(
       op,
       policy,
       judgedAgainst.orElse(
-        // RESTORE and CLONE are rejected by the commit behind the version that they read.
+        // RESTORE and CLONE are rejected by the commit after the version that they read.
         Try(winners.read(table.next)).toOption.filter(_ => transaction.governed.isEmpty)
       ),
       conflict,
@@ -98,7 +98,7 @@ final private[transaction] class CommitAudit(
 
   private def show(record: => Option[ConflictRecord]): Unit =
     CommitEvents.post(transaction.session.sparkContext, transaction.table.name, record)(
-      Explanation(_, transaction.metadata.partitionColumns, met, SessionPolicies.readable).text
+      Explanation(_, transaction.metadata.partitionColumns, recent, SessionPolicies.readable).text
     )
 
   private def millis(nanos: Long) = "%.1f".formatLocal(Locale.ROOT, nanos / 1e6)

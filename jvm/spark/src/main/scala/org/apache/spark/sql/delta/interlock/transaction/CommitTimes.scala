@@ -30,7 +30,7 @@ private[transaction] object TimedPhase {
   val all: Seq[TimedPhase] = Seq(Turn, Winners, Judge, Checksum, Store, Snapshot)
 }
 
-/** How long a commit has been in each phase, all its attempts together. The thread that commits
+/** How long a commit has been in each phase, all its tries together. The thread that commits
   * uses it alone.
   *
   * @param now

@@ -21,7 +21,7 @@ final private[transaction] class CoordinatedCommit(
   private val times = transaction.times
   private var hasChecksum = false
 
-  /** Writes the checksum of the attempt, once. If the store reports when the commit becomes
+  /** Writes the checksum of the commit, once. If the store reports when the commit becomes
     * visible, it is written then, so that others find it. Called by any thread.
     */
   @volatile private var checksumFile: Checksums.Prepared = Checksums.NoChecksum

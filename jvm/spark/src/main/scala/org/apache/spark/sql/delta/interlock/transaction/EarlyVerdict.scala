@@ -59,7 +59,7 @@ final private[transaction] class EarlyVerdict(
   /** The conflict that the commit would raise; none if that is not certain.
     *
     * @param list
-    *   lists the commits behind the version that was read
+    *   lists the commits after the version that was read
     */
   def conflict(list: => Seq[FileStatus]): Option[ConflictException] =
     try {
@@ -88,7 +88,7 @@ final private[transaction] class EarlyVerdict(
     }
   }
 
-  /** The transaction without actions. Delta's checks need the time of an attempt. */
+  /** The transaction without actions. Delta's checks need a commit time, whatever it is. */
   private def soFar: CurrentTransactionInfo = transaction.withoutActions(commit.operation)
     .copy(commitInfo = Some(CommitInfo.empty().copy(inCommitTimestamp = Some(0L))))
 

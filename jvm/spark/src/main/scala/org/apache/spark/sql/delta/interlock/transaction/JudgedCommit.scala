@@ -30,7 +30,7 @@ final private[transaction] class JudgedCommit(
     * log are withdrawn, it starts again from there.
     *
     * @param send
-    *   runs Delta's attempts, starting with a version
+    *   lets Delta try to commit, from a version on
     */
   def commit[A](version: Long, info: CurrentTransactionInfo, level: IsolationLevel)(
       send: (Long, CurrentTransactionInfo) => A
@@ -39,7 +39,7 @@ final private[transaction] class JudgedCommit(
     val gate = tried(info, level)
 
     @tailrec
-    def attempt(number: Int): A = {
+    def nthTry(number: Int): A = {
       takeUp(soFar.getOrElse(unjudged))
       startOverIfLost(version)
       yielding.toOthers(soFar.get.info)
@@ -62,10 +62,10 @@ final private[transaction] class JudgedCommit(
         case None =>
           CommitBackoff
             .pause(transaction.session, table.name, number, isRace = !queue.isTakingTurns)
-          attempt(number + 1)
+          nthTry(number + 1)
       }
     }
-    attempt(1)
+    nthTry(1)
   }
 
   /** Tells a statement that may run again what it claims if this commit loses. */
@@ -112,7 +112,7 @@ final private[transaction] class JudgedCommit(
   /** Whether the commit was sent or waits for its turn, and is not only checked. */
   def isCommitting: Boolean = soFar.nonEmpty
 
-  /** The commits since an attempt, from memory if this process made the last of them.
+  /** The commits from a version on, from memory if this process made the last of them.
     *
     * @param list
     *   Delta's listing of them

@@ -72,7 +72,7 @@ abstract private[transaction] class OpenTransaction(
 
   // ---- what the statement reads and writes ----
 
-  /** Not needed: Delta has done so when it created the transaction that this one replaces. */
+  /** Does nothing: Delta has done it when it created the transaction that this one replaces. */
   override protected def maybeBackfillOnConstruction(): Unit = ()
 
   /** Refuses a statement that reads the table to change it before it writes deletion vectors. */

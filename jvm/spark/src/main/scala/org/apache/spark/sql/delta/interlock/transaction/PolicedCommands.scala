@@ -50,9 +50,9 @@ private[transaction] trait ChangesRows extends DeltaLogging {
   @volatile private var begun = List.empty[InterlockTransaction]
 
   protected def begin(transaction: OptimisticTransaction): Unit = transaction match {
-    case policed: InterlockTransaction =>
-      begun ::= policed
-      policed.running.changesRows()
+    case ours: InterlockTransaction =>
+      begun ::= ours
+      ours.running.changesRows()
     case _ =>
   }
 
@@ -70,8 +70,8 @@ private[transaction] trait ChangesRows extends DeltaLogging {
   ): Boolean = {
     begin(transaction)
     transaction match {
-      case policed: InterlockTransaction =>
-        policed.changes(Unwritten(op, changesData = !marksRows, marksRows, isConfined))
+      case ours: InterlockTransaction =>
+        ours.changes(Unwritten(op, changesData = !marksRows, marksRows, isConfined))
       case _ =>
     }
     marksRows

@@ -76,9 +76,9 @@ final class PolicedMerge(
     OptimisticTransaction.getActive().foreach(begin)
     super.prepareMergeSource(spark, source, condition, matched, notMatched, isInsertOnly)
     OptimisticTransaction.getActive().foreach {
-      case policed: InterlockTransaction =>
-        policed.changes(unwritten(changesData = false))
-        if (judgesReads) policed.reads.nextScanIsFor(MatchedReads.of(this, getMergeSource))
+      case ours: InterlockTransaction =>
+        ours.changes(unwritten(changesData = false))
+        if (judgesReads) ours.reads.nextScanIsFor(MatchedReads.of(this, getMergeSource))
       case _ =>
     }
   }
@@ -98,8 +98,8 @@ final class PolicedMerge(
     val changesMatches = isMatchedOnly ||
       notMatchedBySource.isEmpty && matched.exists(_.condition.isEmpty)
     transaction match {
-      case policed: InterlockTransaction =>
-        policed.changes(unwritten(writesUnmodifiedRows || changesMatches))
+      case ours: InterlockTransaction =>
+        ours.changes(unwritten(writesUnmodifiedRows || changesMatches))
       case _ =>
     }
     super.writeAllChanges(spark, transaction, found, deletes, writesUnmodifiedRows)

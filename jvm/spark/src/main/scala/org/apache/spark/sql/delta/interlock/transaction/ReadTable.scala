@@ -66,7 +66,7 @@ final private[transaction] class ReadTable(
     now.forall(made.contains)
   }
 
-  /** The commits in the log behind a segment of it. */
+  /** The commits in the log after a segment of it. */
   def listedSince(segment: LogSegment, client: TableCommitCoordinatorClient): Seq[FileStatus] =
     LogListing.complete(log.getUpdatedLogSegment(segment, Some(client), catalogTable)._2)
 

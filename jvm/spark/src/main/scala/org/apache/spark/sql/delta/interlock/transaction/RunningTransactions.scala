@@ -64,7 +64,7 @@ object RunningTransactions extends Logging {
   def changes(log: DeltaLog): Seq[RunningChange] =
     started.filter(_._1.deltaLog.logPath == log.logPath).flatMap(changeOf)
 
-  /** Those of other processes, as far as they have been noted. */
+  /** The same for jobs of other processes, as far as these have noted them. */
   def changesOfOthers(log: DeltaLog): Seq[RunningChange] = others(log).flatMap(_.changes)
 
   /** Who runs the jobs of this process. */
