@@ -8,8 +8,8 @@ class AdviceSuite extends munit.FunSuite {
   private val update = Rejection(
     ConflictKind.ConcurrentAppend,
     policy = "maxcompute_delta",
-    earlier = Some(Append),
-    later = Some(Mutate),
+    winnerClass = Some(Append),
+    operationClass = Some(Mutate),
     partitionColumns = Nil,
     predicate = None,
     undecided = false
@@ -25,7 +25,7 @@ class AdviceSuite extends munit.FunSuite {
     assertEquals(advice.policies, Nil)
     assertEquals(advice.policiesByFiles, Seq("serializable", "write_serializable"))
     assertEquals(advice.policiesByRows, Seq("row_level", "row_serializable"))
-    val inserts = advise(update.copy(later = Some(Append)))
+    val inserts = advise(update.copy(operationClass = Some(Append)))
     assert(
       inserts.policies.startsWith(Seq("maxcompute_transactional", "maxcompute_standard")),
       inserts
@@ -35,7 +35,7 @@ class AdviceSuite extends munit.FunSuite {
   test("the loser's own policy is named only if the two could be apart under it") {
     val own = advise(update.copy(policy = "serializable"))
     assert(own.policiesByFiles.contains("serializable"))
-    val inserts = update.copy(later = Some(Append), policy = "maxcompute_transactional")
+    val inserts = update.copy(operationClass = Some(Append), policy = "maxcompute_transactional")
     assert(!advise(inserts).policies.contains("maxcompute_transactional"))
   }
 
@@ -43,8 +43,8 @@ class AdviceSuite extends munit.FunSuite {
     val compaction = update.copy(
       kind = ConflictKind.ConcurrentDeleteRead,
       policy = "maxcompute_transactional",
-      earlier = Some(Mutate),
-      later = Some(MergeSmallFiles)
+      winnerClass = Some(Mutate),
+      operationClass = Some(MergeSmallFiles)
     )
     assertEquals(advise(compaction).policies.headOption, Some("maxcompute_delta"))
   }
@@ -63,7 +63,7 @@ class AdviceSuite extends munit.FunSuite {
   }
 
   test("unknown classes give no policies") {
-    val advice = advise(update.copy(earlier = None))
+    val advice = advise(update.copy(winnerClass = None))
     assertEquals(all(advice), Nil)
   }
 
@@ -79,14 +79,14 @@ class AdviceSuite extends munit.FunSuite {
       )
     )
       assert(helps(kind), kind.name)
-    val compaction = advise(update.copy(later = Some(CompactMinor)))
+    val compaction = advise(update.copy(operationClass = Some(CompactMinor)))
     assert(compaction.retryHelps)
     assert(compaction.retry.contains("inputs are gone"), compaction.retry)
   }
 
   test("the layout: partitions where there are none, their columns where there are") {
     def layout(later: OperationClass, columns: String*) =
-      advise(update.copy(later = Some(later), partitionColumns = columns)).layout
+      advise(update.copy(operationClass = Some(later), partitionColumns = columns)).layout
     assert(layout(Mutate).startsWith("Partition the table"), layout(Mutate))
     assert(layout(Mutate, "day", "country").startsWith("Compare day, country with constants"))
     assert(layout(Append, "day").startsWith("Write other values of day"))

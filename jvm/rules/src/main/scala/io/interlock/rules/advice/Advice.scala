@@ -52,8 +52,8 @@ object Advice {
   private def verdictsOf(rejection: Rejection, known: Seq[Policy]): Seq[(Policy, Verdict)] =
     for {
       policy <- known
-      earlier <- rejection.earlier.toSeq
-      later <- rejection.later.toSeq
+      earlier <- rejection.winnerClass.toSeq
+      later <- rejection.operationClass.toSeq
       cell <- Conflict.cellOf(policy, earlier, later).toSeq
     } yield policy -> cell.verdict
 
@@ -88,7 +88,7 @@ object Advice {
           s"with constants in their predicates: $apart"
       else if (rejection.isCompaction)
         s"Compact only partitions that no other job writes to, by PARTITION ($columns): $apart"
-      else if (rejection.later.contains(OperationClass.Mutate))
+      else if (rejection.operationClass.contains(OperationClass.Mutate))
         s"Compare $columns with constants in the predicate (in ON, for MERGE): $apart"
       else s"Write other values of $columns than the winner did: $apart"
     )

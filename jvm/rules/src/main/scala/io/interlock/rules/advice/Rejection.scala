@@ -6,9 +6,9 @@ import io.interlock.rules.{ConflictKind, OperationClass}
   *
   * @param policy
   *   the table's policy when the commit was rejected
-  * @param earlier
+  * @param winnerClass
   *   the class of the winner
-  * @param later
+  * @param operationClass
   *   the class of the attempt
   * @param partitionColumns
   *   the partition columns of the table
@@ -22,12 +22,12 @@ import io.interlock.rules.{ConflictKind, OperationClass}
 final case class Rejection(
     kind: ConflictKind,
     policy: String,
-    earlier: Option[OperationClass],
-    later: Option[OperationClass],
+    winnerClass: Option[OperationClass],
+    operationClass: Option[OperationClass],
     partitionColumns: Seq[String],
     predicate: Option[String],
     undecided: Boolean,
     yielded: Boolean = false
 ) {
-  def isCompaction: Boolean = later.exists(OperationClass.compactions)
+  def isCompaction: Boolean = operationClass.exists(OperationClass.compactions)
 }

@@ -30,8 +30,8 @@ final case class Explanation(
         val rejection = Rejection(
           kind,
           policy = commit.policy.getOrElse(""),
-          earlier = rejected.winner.flatMap(_.operationClass).flatMap(OperationClass.byName),
-          later = commit.operationClass.flatMap(OperationClass.byName),
+          winnerClass = rejected.winner.flatMap(_.operationClass).flatMap(OperationClass.byName),
+          operationClass = commit.operationClass.flatMap(OperationClass.byName),
           partitionColumns,
           rejected.predicate,
           rejected.undecided,
