@@ -150,7 +150,7 @@ soak: dev ## the full product of cells and settings
 mutants: dev ## each rule of a list broken once, for which a test must fail; ARGS='--only TEXT'
 	$(MUTANTS) $(ARGS)
 
-bench: dev ## side by side: overhead, rebases, compactions, ranges, a first policy, commits per second, fairness, a busy table
+bench: dev ## side by side: overhead, rebases, compactions, ranges, a first policy, commits per second, a table that grows, fairness, a busy table, a long MERGE
 	$(RUN) -m benchmarks.overhead
 	$(RUN) -m benchmarks.rebase
 	$(RUN) -m benchmarks.ranges

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import json
 import re
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from tools.mutants import copies, mutations
+from tools.mutants import copies, mutations, runs
 from tools.mutants.__main__ import ROOT
 from tools.mutants.mutations import Mutation, MutationError
 from tools.mutants.pytests import Pytests
@@ -24,6 +27,7 @@ to = 'a > b'
 test = 'rules/RulesSuite'
 """
 LESS = Mutation("less is more", "Rules.scala", "a < b", "a > b", "rules/RulesSuite")
+ONE = {"test": "rules/RulesSuite: less"}
 
 
 def test_the_list_fits_the_sources() -> None:
@@ -32,7 +36,9 @@ def test_the_list_fits_the_sources() -> None:
     for mutation in listed:
         if mutation.suite is not None:
             project, suite = mutation.suite
-            assert list(ROOT.glob(f"jvm/{project}/src/test/**/{suite}.scala")), mutation.name
+            (found,) = ROOT.glob(f"jvm/{project}/src/test/**/{suite}.scala")
+            if name := mutation.test_of_suite:
+                assert f'"{name}"' in found.read_text(encoding="utf-8"), mutation.name
         else:
             file, *names = mutation.test.partition("[")[0].split("::")
             text = (ROOT / file).read_text(encoding="utf-8")
@@ -41,6 +47,13 @@ def test_the_list_fits_the_sources() -> None:
 
 def test_an_entry_is_read() -> None:
     assert mutations.read(ENTRY) == [LESS]
+    assert (LESS.suite, LESS.test_of_suite) == (("rules", "RulesSuite"), None)
+
+
+def test_an_entry_may_name_one_test_of_a_suite() -> None:
+    (one,) = mutations.read(ENTRY.replace("RulesSuite", "RulesSuite: less, or not"))
+    assert (one.suite, one.test_of_suite) == (("rules", "RulesSuite"), "less, or not")
+    assert one.is_quick
 
 
 @pytest.mark.parametrize(
@@ -49,6 +62,7 @@ def test_an_entry_is_read() -> None:
         ("to =", "too =", "must have the keys file, from, name, test, to"),
         ("'a > b'", "'a < b'", "changes nothing"),
         ("rules/RulesSuite", "RulesSuite", "neither project/Suite nor a pytest"),
+        ("rules/RulesSuite", "rules/RulesSuite:", "neither project/Suite nor a pytest"),
         ("Rules.scala", "rules.py", "a Scala suite does not test rules.py"),
         ("\n[[mutation]]", ENTRY + "[[mutation]]", "two mutations are called 'less is more'"),
     ],
@@ -66,6 +80,13 @@ def test_a_mutation_replaces_its_text() -> None:
 def test_a_stale_mutation_is_refused(text: str, problem: str) -> None:
     with pytest.raises(MutationError, match=f"'less is more' is stale: its text .*{problem}"):
         LESS.mutated(text)
+
+
+def test_a_mutation_that_is_no_python_is_refused() -> None:
+    test = "tests/test_it.py"
+    assert Mutation("more", "it.py", "a < b", "a > b", test).mutated("if a < b: b") == "if a > b: b"
+    with pytest.raises(MutationError, match="'none' is no Python"):
+        Mutation("none", "it.py", "a < b", "a <", test).mutated("if a < b: b")
 
 
 def source(root: Path, project: str, text: str) -> Path:
@@ -92,6 +113,22 @@ def test_all_that_does_not_fit_is_told_at_once(tmp_path: Path) -> None:
     ]
 
 
+def test_each_commit_has_a_turn_of_its_own(tmp_path: Path) -> None:
+    def git(*arguments: str) -> str:
+        command = ["git", "-c", "user.name=a", "-c", "user.email=a@b", *arguments]
+        ran = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=True)
+        return ran.stdout.strip()
+
+    def turn(message: str) -> int:
+        git("commit", "--quiet", "--allow-empty", "--no-gpg-sign", "-m", message)
+        assert copies.turn(tmp_path) == copies.turn(tmp_path)
+        assert f"{copies.turn(tmp_path):x}" == git("rev-parse", "HEAD").lstrip("0")
+        return copies.turn(tmp_path)
+
+    git("init", "--quiet")
+    assert turn("one") != turn("two")
+
+
 def test_turns_go_through_the_whole_list() -> None:
     listed = [Mutation(str(n), "f", "a", "b", "rules/RulesSuite") for n in range(7)]
     turns = [[m.name for m in mutations.some(listed, 3, turn)] for turn in range(4)]
@@ -116,8 +153,9 @@ def test_a_copy_is_mutated_and_the_tree_is_not(tmp_path: Path) -> None:
 
 def test_the_test_that_failed_is_found_in_what_sbt_says() -> None:
     said = Said(False, ["==> X io.interlock.rules.JudgeSuite.one of two  0.011s munit.Failed"])
-    assert said.failed_test == "JudgeSuite: one of two"
-    assert Said(False, ["[error] Compilation failed"]).failed_test is None
+    assert said.failed_test() == said.failed_test("one of two") == "JudgeSuite: one of two"
+    assert said.failed_test("one") is None
+    assert Said(False, ["[error] Compilation failed"]).failed_test() is None
 
 
 # Its first line is the setting that sbt is started with; it does not answer to the last.
@@ -143,6 +181,75 @@ def test_an_sbt_that_ends_is_an_error(tmp_path: Path) -> None:
         Sbt([sys.executable, "-c", "print('no memory')"], tmp_path).run("test", 5)
 
 
+# An sbt in whose builds and tests all is well, but with the mutation it says to a command what its
+# argument tells, or nothing.
+SCRIPTED = """
+import json, pathlib, sys, time
+told = json.loads(sys.argv[1])
+input()
+for command in map(str.strip, sys.stdin):
+    if command == "spark/copyJar":
+        pathlib.Path("python/interlock/jars").mkdir(exist_ok=True)
+        pathlib.Path("python/interlock/jars/it.jar").touch()
+    mutated = "a > b" in pathlib.Path("jvm/rules/src/main/scala/Rules.scala").read_text()
+    answer = told.get(command) if mutated else None
+    if answer == "hang":
+        time.sleep(60)
+    print(answer or "+ less\\n[success]", "Total time: 0 s")
+"""
+RULES = "rules/testOnly *.RulesSuite"
+ONE_OF_RULES = f'{RULES} -- "*.RulesSuite.less"'
+FAILED = "==> X io.RulesSuite.{}  0.011s munit.Failed\n[error]"
+
+
+@pytest.mark.parametrize(
+    ("told", "changes", "outcome"),
+    [
+        ({}, {}, "SURVIVED rules/RulesSuite"),
+        ({RULES: FAILED.format("less")}, {}, "killed by RulesSuite: less"),
+        ({RULES: "hang"}, {}, "ERROR rules/RulesSuite, which does not end"),
+        ({RULES: "hang"}, {"hangs": True}, "killed by rules/RulesSuite, which does not end"),
+        ({"rules/Test/compile": "hang"}, {"hangs": True}, "ERROR rules/Test/compile does not end"),
+        ({"rules/Test/compile": "[error] no type\n[error]"}, {}, "ERROR [error] no type"),
+        (
+            {"spark/copyJar": "hang"},
+            {"hangs": True, "test": "tests/test_it.py"},
+            "ERROR spark/copyJar does not end",
+        ),
+        ({ONE_OF_RULES: FAILED.format("less")}, ONE, "killed by RulesSuite: less"),
+        ({ONE_OF_RULES: FAILED.format("more")}, ONE, "ERROR [error] Total time"),
+        ({RULES: FAILED.format("less")}, ONE, "SURVIVED rules/RulesSuite: less"),
+    ],
+)
+def test_what_becomes_of_a_mutation(
+    told: dict[str, str],
+    changes: dict[str, Any],
+    outcome: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    root = tmp_path / "tree"
+    source(root, "rules", "a < b")
+    for name in ("python/interlock/__init__.py", "tests/test_it.py"):
+        (root / name).parent.mkdir(parents=True)
+        (root / name).write_text("def test_it(): pass\n", encoding="utf-8")
+    subprocess.run(["git", "init", "--quiet", root], check=True)
+    copy = copies.Copy(root, tmp_path / "copy")
+    sbt = Sbt([sys.executable, "-u", "-c", SCRIPTED, json.dumps(told)], copy.folder)
+    monkeypatch.setattr(runs, "LIMIT", 1.0)
+    (result,) = runs.Run(copy, sbt, [replace(LESS, **changes)], print).results()
+    assert runs.line(result).startswith(f"less is more: {outcome}")
+
+
+def test_a_test_that_is_not_in_its_suite_is_an_error(tmp_path: Path) -> None:
+    source(tmp_path / "tree", "rules", "a < b")
+    subprocess.run(["git", "init", "--quiet", tmp_path / "tree"], check=True)
+    copy = copies.Copy(tmp_path / "tree", tmp_path / "copy")
+    sbt = Sbt([sys.executable, "-u", "-c", SCRIPTED, "{}"], copy.folder)
+    with pytest.raises(BuildError, match="there is no test rules/RulesSuite: more"):
+        runs.Run(copy, sbt, [replace(LESS, test="rules/RulesSuite: more")], print).results()
+
+
 def test_what_pytest_tells(tmp_path: Path) -> None:
     (tmp_path / ".build").mkdir()
     (tmp_path / "test_it.py").write_text(
@@ -152,7 +259,9 @@ def test_what_pytest_tells(tmp_path: Path) -> None:
         "def test_fails(): assert False\n"
         "def test_fails_too(): assert False\n"
         "def test_cannot_begin(broken): pass\n"
-        "def test_hangs(): time.sleep(60)\n",
+        "def test_hangs(): time.sleep(60)\n"
+        "@pytest.fixture\ndef slow(): time.sleep(60)\n"
+        "def test_does_not_begin(slow): pass\n",
         encoding="utf-8",
     )
     pytests = Pytests(Path(sys.executable), tmp_path)
@@ -170,3 +279,5 @@ def test_what_pytest_tells(tmp_path: Path) -> None:
         failed("is_not_there")
     with pytest.raises(HungError):
         failed("hangs", limit=4)
+    with pytest.raises(BuildError, match="test_does_not_begin does not begin"):
+        failed("does_not_begin", limit=4)

@@ -1,4 +1,4 @@
-"""The rooms of the Scala sources, and which package may know which."""
+"""The rooms of the sources, which package may know which, and where commits are judged."""
 
 from __future__ import annotations
 
@@ -7,47 +7,137 @@ from collections.abc import Iterator
 from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
 
+import pytest
+
 from tests.kit.tree import ROOT
 
-SPARK = "io.interlock.spark"
 ADAPTER = "org.apache.spark.sql.delta.interlock"
-# What users write and Spark loads. All other packages but the adapter are below it.
-ABOVE = {"org.apache.spark.interlock", SPARK} | {
-    f"{SPARK}.{room}" for room in ("statements", "procedures", "history")
-}
 RULING = {f"{ADAPTER}.judging", f"{ADAPTER}.rebase"}
+RULES_ELSEWHERE = {
+    "Yielding.scala": "a compaction decides about itself: it makes way for a job that runs",
+    "Conflicts.scala": "the error of a job that Delta or the log has failed before the judge",
+}
+CONSTANT = r'(""".*?"""|"(?:\\.|[^"\\\n])*"|\'\\?.\')'
+COMMENT = r"/\*.*?\*/|//[^\n]*"
+BRACES = r"(?:import\s+)?([\w.]+)\.\{([^}]*)\}"
+IMPORT = r"import\s+(?:static\s+)?([\w.*]+)(?:\s*=>\s*(\w+))?"
+# Names that nothing stands before, so that no method of a value is taken for a package.
+DOTTED = r"(?<![\w.])(?:_root_\.)?([a-z]\w*(?:\.\w+)+)"
+DECISION = r"\b(?:Verdict|Ruling)\b|\bJudge(?:\.| =>)|\bConflict(?:\(|\.apply| =>)"
 
 
 def sources() -> Iterator[tuple[str, Path, str]]:
     """Yield package, path and code of each file, without its comments and its package clause."""
-    for path in sorted(ROOT.glob("jvm/*/src/main/scala*/**/*.scala")):
-        package, code = path.read_text().removeprefix("package ").split("\n", 1)
-        yield package, path, re.sub(r"/\*.*?\*/|//[^\n]*", "", code, flags=re.DOTALL)
+    for path in sorted(ROOT.glob("jvm/*/src/main/**/*")):
+        if path.suffix in (".scala", ".java"):
+            package, code = path.read_text("utf-8").removeprefix("package ").split("\n", 1)
+            yield package.rstrip(";"), path, without_comments(code)
+
+
+def without_comments(code: str) -> str:
+    return re.sub(f"{CONSTANT}|{COMMENT}", lambda found: found[1] or "", code, flags=re.DOTALL)
+
+
+def rows() -> Iterator[list[str]]:
+    """Yield the packages of each row of CONTRIBUTING's table."""
+    text = (ROOT / "CONTRIBUTING.md").read_text("utf-8")
+    for line in text.split("| packages | contents |\n")[1].split("\n\n")[0].splitlines()[1:]:
+        within, _, names = line.split("|")[1].rpartition(":")
+        within = within.strip(" `").replace("adapter", ADAPTER)
+        yield [f"{within}.{name}".lstrip(".") for name in re.findall(r"`([\w.]+)`", names)]
 
 
 SOURCES = list(sources())
 PACKAGES = {package for package, _, _ in SOURCES}
+ROWS = list(rows())
+
+
+def inside(package: str) -> dict[str, str]:
+    """Return the first names that lead from a package to ours in it, with the full ones."""
+    start = f"{package}."
+    firsts = {name[len(start) :].split(".")[0] for name in PACKAGES if name.startswith(start)}
+    return {first: start + first for first in firsts}
+
+
+def one_by_one(braces: re.Match[str]) -> str:
+    return "".join(f"\nimport {braces[1]}.{name.strip()}" for name in braces[2].split(","))
 
 
 def known(code: str, own: str) -> set[str]:
-    """Return the other packages of ours that some code names, in an import or in full."""
-    named = (name.split(".") for name in re.findall(r"\b[a-z]\w*(?:\.[a-z]\w*)+", code))
-    prefixes = ([".".join(parts[:n]) for n in range(len(parts), 0, -1)] for parts in named)
-    found = {next((p for p in longest_first if p in PACKAGES), own) for longest_first in prefixes}
-    return found - {own}
+    """Return the other packages of ours that some code names, in an import or elsewhere."""
+    code = re.sub(BRACES, one_by_one, code)
+    short = inside(own)
+
+    def full(name: str) -> str:
+        first, dot, rest = name.partition(".")
+        return short.get(first, first) + dot + rest
+
+    for name, alias in re.findall(IMPORT, code):
+        parent, _, last = full(name).rpartition(".")
+        short |= inside(parent) if last in ("_", "*") else {alias or last: f"{parent}.{last}"}
+    return {package_of(full(name)) for name in re.findall(DOTTED, code)} - {own, ""}
 
 
-def height(package: str) -> int:
-    return 2 if package in ABOVE else 1 if package.startswith(ADAPTER) else 0
+def package_of(name: str) -> str:
+    while name and name not in PACKAGES:
+        name = name.rpartition(".")[0]
+    return name
+
+
+@pytest.mark.parametrize(
+    "code",
+    [
+        f"import {ADAPTER}.judging.X",
+        f"import {ADAPTER}.{{\n  log,\n  judging\n}}",
+        f"import {ADAPTER}.{{judging => j}}",
+        f"import {ADAPTER}.{{judging => j, _}}",
+        f"import {ADAPTER}\nval x = interlock.judging.X",
+        "import org.apache.spark.sql.delta._\nimport interlock.judging.X",
+        "import org.apache.spark.sql.delta._\nval x = interlock.judging.X",
+        "import org.apache.spark.sql.{delta => d}\nval x = d.interlock.judging.X",
+        "import org.apache.spark.sql._\nimport delta._\nimport interlock.{judging => j}",
+        f"val x = _root_.{ADAPTER}.judging.X",
+        f'val x = Class.forName("{ADAPTER}.judging.X")',
+        f"import {ADAPTER}.judging.X;",
+        f"import static {ADAPTER}.judging.X.made;",
+        f"import {ADAPTER}.judging.*;",
+    ],
+)
+def test_a_package_is_found_however_it_is_named(code: str) -> None:
+    assert known(code, f"{ADAPTER}.log") == {f"{ADAPTER}.judging"}
+
+
+def test_a_package_is_found_in_the_one_that_contains_it() -> None:
+    assert known("postgres.Store", "io.interlock.coordinator") == {
+        "io.interlock.coordinator.postgres"
+    }
+
+
+def test_a_value_is_no_package() -> None:
+    code = "import org.apache.spark.sql.delta._\njob.interlock.judging.end(); judging.end()"
+    assert known(code, f"{ADAPTER}.log") == set()
+
+
+def test_comments_are_not_read() -> None:
+    code = 'a /* b\n c */ "*/*" // d "\n\'"\' // e\n"s3://f" """\n//g"""'
+    assert without_comments(code) == 'a  "*/*" \n\'"\' \n"s3://f" """\n//g"""'
+
+
+def test_scala_and_java_are_read() -> None:
+    assert {path.suffix for _, path, _ in SOURCES} == {".scala", ".java"}
+
+
+def test_the_table_has_each_package_once() -> None:
+    assert sorted(package for row in ROWS for package in row) == sorted(PACKAGES)
 
 
 def test_no_package_knows_one_above_it() -> None:
-    assert PACKAGES >= ABOVE | RULING
+    row_of = {package: n for n, row in enumerate(ROWS) for package in row}
     assert [
         f"{path.relative_to(ROOT)} -> {other}"
         for package, path, code in SOURCES
         for other in known(code, package)
-        if height(other) > height(package)
+        if row_of[other] < row_of[package]
     ] == []
 
 
@@ -61,10 +151,29 @@ def test_packages_know_each_other_in_no_circle() -> None:
         raise AssertionError(" <- ".join(circle.args[1])) from None
 
 
-def test_the_adapter_rules_in_two_rooms_only() -> None:
-    assert [
-        str(path.relative_to(ROOT))
+@pytest.mark.parametrize(
+    "code",
+    [
+        "Verdict.Fail",
+        "import io.interlock.rules.{Verdict => V}",
+        "new Ruling(v, None)",
+        "Judge.judge(policy, winner, attempt)",
+        "import io.interlock.rules.Judge._",
+        "import io.interlock.rules.{Judge => J}",
+        "Conflict(kind)",
+        "new Conflict(kind)",
+        "Conflict.apply(kind)",
+        "import io.interlock.rules.{Conflict => C}",
+    ],
+)
+def test_a_decision_is_found(code: str) -> None:
+    assert re.search(DECISION, code)
+
+
+def test_commits_are_judged_in_two_packages_only() -> None:
+    assert {
+        path.name
         for package, path, code in SOURCES
-        if package.startswith(ADAPTER) and package not in RULING
-        if re.search(r"\bVerdict\b", code)
-    ] == []
+        if path.is_relative_to(ROOT / "jvm" / "spark") and package not in RULING
+        if re.search(DECISION, code)
+    } == set(RULES_ELSEWHERE)

@@ -53,7 +53,7 @@ def _options() -> argparse.Namespace:
     )
     parser.add_argument("--quick", action="store_true", help="those whose test needs no Spark")
     parser.add_argument(
-        "--some", type=int, metavar="N", help="N of them by turns: the next N for the next commit"
+        "--some", type=int, metavar="N", help="N of them, chosen by the id of the Git commit"
     )
     parser.add_argument("--sbt", required=True, help=argparse.SUPPRESS)
     return parser.parse_args()

@@ -20,8 +20,8 @@ def files(root: Path) -> list[str]:
 
 
 def turn(root: Path) -> int:
-    """Count the commits up to the one that is checked out: each commit has its turn."""
-    return int(_git(root, "rev-list", "--count", "HEAD"))
+    """Return the id of the commit that is checked out, as a number."""
+    return int(_git(root, "rev-parse", "HEAD"), 16)
 
 
 def _git(root: Path, *arguments: str) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import re
 import sys
 from collections.abc import Sequence
@@ -17,7 +18,7 @@ else:
 LIST = Path(__file__).with_name("mutations.toml")
 
 _KEYS = {"name", "file", "from", "to", "test"}
-_SUITE = re.compile(r"(rules|coordinator|spark)/(\w+)")
+_SUITE = re.compile(r'(rules|coordinator|spark)/(\w+)(?:: ([^"*]+))?')
 _PYTEST = re.compile(r"(tests|integration)/[\w/]+\.py(::.+)?")
 
 
@@ -34,7 +35,8 @@ class Mutation:
         file: the file by its last name: it may move
         old: what is replaced; it stands once in the file
         new: what replaces it
-        test: `project/Suite` of the Scala tests, or what pytest takes
+        test: `project/Suite` of the Scala tests, or `project/Suite: name` of one of them, or what
+            pytest takes
         hangs: whether a test that does not end has caught it
 
     """
@@ -53,6 +55,12 @@ class Mutation:
         return None if found is None else (found[1], found[2])
 
     @property
+    def test_of_suite(self) -> str | None:
+        """The one test of the suite that counts; None where all do."""
+        found = _SUITE.fullmatch(self.test)
+        return found and found[3]
+
+    @property
     def is_python(self) -> bool:
         return self.file.endswith(".py")
 
@@ -65,7 +73,8 @@ class Mutation:
         """Return the file's text with the mutation in it.
 
         Raises:
-            MutationError: where the text to be replaced is not there, or more than once
+            MutationError: where the text to be replaced is not there, or more than once; where the
+                result is no Python, so that any test would fail
 
         """
         count = text.count(self.old)
@@ -74,7 +83,13 @@ class Mutation:
             raise MutationError(
                 f"'{self.name}' is stale: its text is {times} in {self.file}: {self.old!r}"
             )
-        return text.replace(self.old, self.new)
+        result = text.replace(self.old, self.new)
+        if self.is_python:
+            try:
+                ast.parse(result)
+            except SyntaxError as error:
+                raise MutationError(f"'{self.name}' is no Python: {error}") from None
+        return result
 
 
 def read(text: str) -> list[Mutation]:
@@ -147,7 +162,7 @@ def located(mutations: Sequence[Mutation], root: Path) -> dict[str, Path]:
 
 
 def some(mutations: Sequence[Mutation], count: int, turn: int) -> list[Mutation]:
-    """Return so many by turns: consecutive turns go through the whole list and begin again."""
+    """Return so many in a row, from a place that the number `turn` gives."""
     size = min(count, len(mutations))
     first = turn * size
     return [mutations[(first + i) % len(mutations)] for i in range(size)]

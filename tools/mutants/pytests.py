@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import subprocess
 import time
 from collections.abc import Iterator, Sequence
@@ -12,6 +13,8 @@ from xml.etree import ElementTree
 from tools.mutants.sbt import BuildError, HungError, kill
 
 _PASSED, _FAILED = 0, 1
+# With --setup-show: a test whose fixtures are there.
+_BEGUN = re.compile(r"^ {8}\S+::", re.MULTILINE)
 
 
 @dataclass(frozen=True)
@@ -34,17 +37,18 @@ class Pytests:
 
         Raises:
             HungError: after `limit` seconds
-            BuildError: where pytest finds no test, or a test could not begin
+            BuildError: where pytest finds no test, or a test could not begin, or not in time
 
         """
         report = self._folder / ".build" / "report.xml"
         report.unlink(missing_ok=True)
         started = time.monotonic()
         command = [str(self._python), "-m", "pytest", *tests, "-q", "-p", "no:cacheprovider"]
+        options = ["--setup-show", f"--junitxml={report}", *([] if to_the_end else ["-x"])]
         log = self._folder / ".build" / "pytest.log"
         with log.open("w", encoding="utf-8") as out:
             self._process = subprocess.Popen(
-                [*command, f"--junitxml={report}", *([] if to_the_end else ["-x"])],
+                [*command, *options],
                 cwd=self._folder,
                 stdin=subprocess.DEVNULL,
                 stdout=out,
@@ -55,6 +59,8 @@ class Pytests:
             try:
                 code = self._process.wait(limit)
             except subprocess.TimeoutExpired:
+                if not _BEGUN.search(log.read_text(encoding="utf-8", errors="replace")):
+                    raise BuildError(f"{tests[0]} does not begin") from None
                 raise HungError from None
             finally:
                 self.close()

@@ -100,7 +100,7 @@ class Run:
             started = time.monotonic()
             try:
                 jar = None if mutation.is_python else self._jar_with(mutation)
-            except (BuildError, HungError) as error:
+            except BuildError as error:
                 results.append(self._shown(_error(mutation, error, started)))
             else:
                 waiting.append(beside.submit(self._in_session, mutation, jar))
@@ -114,13 +114,13 @@ class Run:
 
     def _baseline_of_suites(self) -> None:
         for project in sorted({mutation.test.partition("/")[0] for mutation in self._in_sbt}):
-            compiled = self._sbt.run(f"{project}/Test/compile", _LIMIT_OF_BASELINE)
-            if not compiled.ok:
-                raise BuildError(compiled.errors)
+            self._build(f"{project}/Test/compile", _LIMIT_OF_BASELINE)
         seconds = {}
-        for test in sorted({mutation.test for mutation in self._in_sbt}):
+        for test, mutation in sorted(
+            {mutation.test: mutation for mutation in self._in_sbt}.items()
+        ):
             started = time.monotonic()
-            said = self._suite(test, _LIMIT_OF_BASELINE)
+            said = self._suite(mutation, _LIMIT_OF_BASELINE)
             if not said.ok:
                 raise BaselineError(f"{test} fails without a mutation:\n{said.errors}")
             seconds[test] = time.monotonic() - started
@@ -142,14 +142,16 @@ class Run:
         started = time.monotonic()
         try:
             with self._mutated(mutation):
-                said = self._suite(mutation.test, LIMIT)
+                self._build(f"{mutation.test.partition('/')[0]}/Test/compile", LIMIT)
+                said = self._suite(mutation, LIMIT)
         except (BuildError, HungError) as error:
             return _error(mutation, error, started)
         if said.ok:
             return _result(mutation, Outcome.SURVIVED, mutation.test, started)
-        if said.failed_test is None:
+        failed = said.failed_test(mutation.test_of_suite)
+        if failed is None:
             return _error(mutation, BuildError(said.errors), started)
-        return _result(mutation, Outcome.KILLED, said.failed_test, started)
+        return _result(mutation, Outcome.KILLED, failed, started)
 
     def _in_session(self, mutation: Mutation, jar: Path | None) -> Result:
         started = time.monotonic()
@@ -166,11 +168,15 @@ class Run:
             return self._shown(_result(mutation, Outcome.SURVIVED, mutation.test, started))
         return self._shown(_result(mutation, Outcome.KILLED, ran.failed[0], started))
 
-    def _suite(self, test: str, limit: float) -> Said:
-        project, _, suite = test.partition("/")
-        said = self._sbt.run(f"{project}/testOnly *.{suite}", limit)
+    def _suite(self, mutation: Mutation, limit: float) -> Said:
+        assert mutation.suite is not None
+        (project, suite), name = mutation.suite, mutation.test_of_suite
+        only = "" if name is None else f' -- "*.{suite}.{name}"'
+        said = self._sbt.run(f"{project}/testOnly *.{suite}{only}", limit)
         if said.ok and any("No tests to run" in line for line in said.lines):
-            raise BuildError(f"there is no suite {test}")
+            raise BuildError(f"there is no suite {mutation.test}")
+        if said.ok and name is not None and not any(name in line for line in said.lines):
+            raise BuildError(f"there is no test {mutation.test}")
         return said
 
     def _jar_with(self, mutation: Mutation) -> Path:
@@ -178,10 +184,17 @@ class Run:
             return self._built(mutation.name)
 
     def _built(self, name: str) -> Path:
-        said = self._sbt.run("spark/copyJar", LIMIT)
+        self._build("spark/copyJar", LIMIT)
+        return self._copy.built_jar(name)
+
+    def _build(self, task: str, limit: float) -> None:
+        """Run a task of the build, which is no test: if it does not end, nothing is caught."""
+        try:
+            said = self._sbt.run(task, limit)
+        except HungError:
+            raise BuildError(f"{task} does not end") from None
         if not said.ok:
             raise BuildError(said.errors)
-        return self._copy.built_jar(name)
 
     def _mutated(self, mutation: Mutation) -> AbstractContextManager[None]:
         return self._copy.mutated(mutation, self._files[mutation.file])

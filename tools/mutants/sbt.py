@@ -35,11 +35,10 @@ class Said:
     ok: bool
     lines: list[str]
 
-    @property
-    def failed_test(self) -> str | None:
-        """The first test that failed, as `Suite: name`."""
+    def failed_test(self, name: str | None = None) -> str | None:
+        """Return the first test that failed, of this name if one is given, as `Suite: name`."""
         for line in self.lines:
-            if found := _FAILED.search(line):
+            if (found := _FAILED.search(line)) and name in (None, found[2]):
                 return f"{found[1]}: {found[2]}"
         return None
 
