@@ -150,7 +150,7 @@ soak: dev ## the full product of cells and settings
 mutants: dev ## each rule of a list broken once, for which a test must fail; ARGS='--only TEXT'
 	$(MUTANTS) $(ARGS)
 
-bench: dev ## side by side: overhead, rebases, compactions, ranges, a first policy, commits per second, a table that grows, fairness, a busy table, a long MERGE
+bench: dev ## side by side: overhead, rebases, compactions, ranges, a first policy, commits per second, a table that grows, reads of many files, fairness, a busy table, a long MERGE
 	$(RUN) -m benchmarks.overhead
 	$(RUN) -m benchmarks.rebase
 	$(RUN) -m benchmarks.ranges
@@ -158,6 +158,7 @@ bench: dev ## side by side: overhead, rebases, compactions, ranges, a first poli
 	$(RUN) -m benchmarks.commits
 	$(RUN) -m benchmarks.ceiling
 	$(RUN) -m benchmarks.growth
+	$(RUN) -m benchmarks.reads
 	$(RUN) -m benchmarks.fairness
 	$(RUN) -m benchmarks.busy_table
 	$(RUN) -m benchmarks.long_merge

@@ -3,7 +3,8 @@
     python -m benchmarks.commits [--quick] [--how insert] [--store stock --store filesystem]
     python -m benchmarks.commits --on-s3 --processes 1 --store stock --store filesystem --writers 16
 
-    throughput   1, 4, 16 and 64 writers of one table, threads of at most four processes
+    throughput   1, 4, 16 and 64 writers of one table, threads of at most four processes, after a
+                 minute in which the JVMs compile their code
     missed       one commit that has missed 1, 10 and 100 versions of another process
 
 `commit` commits files that are there already: what the log costs, end to end through Delta and the
@@ -51,6 +52,7 @@ class Scale:
     Attributes:
         writers: numbers of writers
         processes: at most
+        warm_up: seconds of commits before the first measurement, in which code is compiled
         seconds: of one measurement
         tables: numbers of tables for 16 writers, beside one
         missed: numbers of missed versions
@@ -61,6 +63,7 @@ class Scale:
 
     writers: tuple[int, ...] = (1, 4, 16, 64)
     processes: int = 4
+    warm_up: float = 60.0
     seconds: float = 20.0
     tables: tuple[int, ...] = (16,)
     missed: tuple[int, ...] = (1, 10, 100)
@@ -71,6 +74,7 @@ class Scale:
 QUICK = Scale(
     writers=(1, 16),
     processes=2,
+    warm_up=6,
     seconds=5,
     tables=(),
     missed=(1, 10),
@@ -107,9 +111,9 @@ class Bench:
         self._how = how
         self._made = 0
 
-    def warm_up(self) -> None:
-        """Let each process commit, and write a checkpoint, until its classes are there."""
-        self.throughput(2 * len(self._drivers), len(self._drivers), 6)
+    def warm_up(self, seconds: float) -> None:
+        """Let each process commit, and write a checkpoint, until its code is there."""
+        self.throughput(2 * len(self._drivers), len(self._drivers), seconds)
         for n, driver in enumerate(self._drivers):
             table = self._table(range(20))
             run([driver], [Writer(table.location, 0, 20, self._how, self._lines(n))], 120)
@@ -233,7 +237,7 @@ def measure(store: Store, folder: Path, scale: Scale, how: str) -> tuple[list[Ro
     kinds = [store.kind] * scale.processes
     with driver_processes(folder, *kinds, settings=settings) as drivers:
         bench = Bench(store, drivers, folder, how)
-        bench.warm_up()
+        bench.warm_up(scale.warm_up)
         rows = []
         for writers, tables in [*((w, 1) for w in scale.writers), *((16, t) for t in scale.tables)]:
             rows.append(bench.throughput(writers, tables, scale.seconds))
