@@ -10,8 +10,8 @@ SELECT.
 from __future__ import annotations
 
 import argparse
+import shutil
 import statistics
-import subprocess
 import tempfile
 import time
 from pathlib import Path
@@ -48,7 +48,7 @@ def main() -> None:
     ):
         tables = [Path(folder) / name for name in names]
         order(drivers[1], MAKE.format(table=str(tables[1]), files=arguments.files))
-        subprocess.run(["cp", "-al", str(tables[1]), str(tables[0])], check=True)
+        shutil.copytree(tables[1], tables[0])
         sides = list(zip(names, drivers, tables, strict=True))
         for _ in range(WARM_UP + arguments.repetitions):
             sides.reverse()

@@ -82,6 +82,26 @@ def test_later_checkpoints_are_used(spark: SparkSession, table_path: Path) -> No
     check_anew(spark, table, snapshot)
 
 
+@pytest.mark.parametrize("file", ["in parts", "empty"])
+def test_delta_looks_for_the_files_of_other_checkpoints(
+    spark: SparkSession, table_path: Path, file: str
+) -> None:
+    """An empty file is what a writer leaves that was killed, before another wrote one in parts."""
+    table = make_table(spark, table_path, properties=INTERVAL)
+    before = delta_log(spark, table)
+    with confs(spark, {"spark.databricks.delta.checkpoint.partSize": "2"}):
+        for _ in range(4):
+            spark.sql(f"INSERT INTO {table} VALUES (9, 'z')")
+        await_checkpoints(spark)
+    if file == "empty":
+        checkpoint_file(table, 4).touch()
+    snapshot, has_looked = begin(spark, before)
+    assert not has_looked
+    assert snapshot.checkpointProvider().topLevelFiles().size() > 1
+    assert snapshot.logSegment().deltas().size() == 2
+    check_anew(spark, table, snapshot)
+
+
 def test_a_checkpoint_of_the_newest_version(spark: SparkSession, table_path: Path) -> None:
     table = make_table(spark, table_path, properties=INTERVAL)
     before = delta_log(spark, table)

@@ -149,7 +149,7 @@ private[interlock] object FreshSnapshot extends Logging {
     val checkpoint = laterCheckpoint(last, appended)
     if (commits.isEmpty && checkpoint.isEmpty) Some(last)
     else Option.when(commits.size <= MostAdded)(
-      checkpoint.fold(appended)(behindCheckpoint(log, appended, _).getOrElse(
+      checkpoint.fold(appended)(beginningWithFile(log, _, appended).getOrElse(
         log.getLogSegmentAfterCommit(None, table, last.checkpointProvider)
       ))
     ).flatMap { segment =>
@@ -171,21 +171,25 @@ private[interlock] object FreshSnapshot extends Logging {
   /** The segment that begins with a checkpoint; none if that is not one file, so that Delta has to
     * look for its files.
     */
-  private def behindCheckpoint(
+  private def beginningWithFile(
       log: DeltaLog,
-      segment: LogSegment,
-      version: Long
-  ): Option[LogSegment] = status(FileNames.checkpointFileSingular(log.logPath, version)).map(file =>
-    behind(segment, UninitializedV1OrV2ParquetCheckpointProvider(version, file, log.logPath, None))
-  )
+      version: Long,
+      segment: LogSegment
+  ): Option[LogSegment] = status(FileNames.checkpointFileSingular(log.logPath, version))
+    .filter(_.getLen > 0).map(file =>
+      beginningWith(
+        UninitializedV1OrV2ParquetCheckpointProvider(version, file, log.logPath, None),
+        segment
+      )
+    )
 
   private def withCheckpointOf(segment: LogSegment, last: LogSegment): LogSegment =
     if (last.checkpointProvider.version <= segment.checkpointProvider.version) segment
-    else behind(segment, last.checkpointProvider)
+    else beginningWith(last.checkpointProvider, segment)
 
-  private def behind(
-      segment: LogSegment,
-      checkpoint: UninitializedCheckpointProvider
+  private def beginningWith(
+      checkpoint: UninitializedCheckpointProvider,
+      segment: LogSegment
   ): LogSegment = segment.copy(
     checkpointProvider = checkpoint,
     deltas = segment.deltas.filter(FileNames.getFileVersion(_) > checkpoint.version)
