@@ -7,7 +7,7 @@ import scala.collection.mutable
 import scala.util.control.NonFatal
 
 import com.google.common.cache.CacheBuilder
-import io.interlock.coordinator.{OldestVersion, OrphanFiles, TableLog}
+import io.interlock.coordinator.{OldestVersions, OrphanFiles, QuickLocalFileSystem, TableLog}
 import io.interlock.spark.audit.AuditTrail
 import org.apache.hadoop.fs.Path
 import org.apache.spark.internal.Logging
@@ -15,7 +15,13 @@ import org.apache.spark.sql.SparkSession
 import org.apache.spark.sql.catalyst.catalog.CatalogTable
 import org.apache.spark.sql.delta.hooks.PostCommitHook
 import org.apache.spark.sql.delta.util.FileNames
-import org.apache.spark.sql.delta.{Checkpoints, CommittedTransaction, DeltaLog, Snapshot}
+import org.apache.spark.sql.delta.{
+  Checkpoints,
+  CommittedTransaction,
+  DeltaLog,
+  Snapshot,
+  TruncationGranularity
+}
 import org.apache.spark.util.{ShutdownHookManager, ThreadUtils}
 
 /** Writes checkpoints after the commits, on a thread of its own, so that no commit waits for one
@@ -119,13 +125,18 @@ object BackgroundCheckpoints extends PostCommitHook with Logging {
     }
   }
 
-  /** Whether the log's oldest version is older than the retention. Until then Delta has nothing to
-    * delete, and would ask for the status of each file of the log to see that.
+  /** Whether Delta may find versions to delete; to see that, it asks for the status of each file of
+    * the log. On a remote storage that costs no more than the names.
     */
   private def mayHaveExpired(log: DeltaLog): Boolean = {
-    val retention = log.deltaRetentionMillis(log.unsafeVolatileSnapshot.metadata)
-    OldestVersion.written(TableLog(log.logPath, log.newDeltaHadoopConf()))
-      .exists(_ <= log.clock.getTimeMillis() - retention)
+    val metadata = log.unsafeVolatileSnapshot.metadata
+    def isOld = {
+      val kept = log.clock.getTimeMillis() - log.deltaRetentionMillis(metadata)
+      val cutOff = log.truncateDate(kept, TruncationGranularity.DAY).getTimeInMillis
+      OldestVersions.lastWritten(TableLog(log.logPath, log.newDeltaHadoopConf()))
+        .exists(_ <= cutOff)
+    }
+    log.enableExpiredLogCleanup(metadata) && (!QuickLocalFileSystem.isLocal(log.logPath) || isOld)
   }
 
   private def checkpoint(

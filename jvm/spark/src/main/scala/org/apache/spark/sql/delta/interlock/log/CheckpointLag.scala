@@ -82,6 +82,6 @@ private[interlock] object CheckpointLag {
     def lag =
       lags.get(log.logPath -> table.metadata.id, () => new CheckpointLag(() => System.nanoTime))
     SmallCheckpoints.areOf(session, table) &&
-    lag.isTooLong(known, interval, isTaken)(LastCheckpointFile.recentVersion(log))
+    lag.isTooLong(known, interval, isTaken)(LastCheckpointFile.recently(log).map(_.version))
   }
 }

@@ -1,7 +1,7 @@
 package org.apache.spark.sql.delta.interlock.log
 
 import java.nio.charset.StandardCharsets.UTF_8
-import java.nio.file.{Files, Path => LocalPath, Paths, StandardCopyOption}
+import java.nio.file.{Files, Path => LocalPath, StandardCopyOption}
 import java.util.{Collections, UUID, WeakHashMap}
 
 import scala.util.Try
@@ -255,7 +255,7 @@ private[interlock] object Checksums extends PostCommitHook with Logging {
       }
       if (!spark.conf.get(DeltaSQLConf.DELTA_WRITE_CHECKSUM_ENABLED)) NoChecksum
       else if (QuickLocalFileSystem.isLocal(file)) {
-        val local = Paths.get(file.toUri)
+        val local = LocalPath.of(file.toUri.getPath)
         Try(staged(local, text)).getOrElse(whenMade(staged(local, text).write()))
       } else if (deltaLog.store.isPartialWriteVisible(file, conf))
         whenMade(super.writeChecksumFile(version, checksum))

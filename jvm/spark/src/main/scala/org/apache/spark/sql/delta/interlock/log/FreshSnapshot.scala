@@ -1,7 +1,7 @@
 package org.apache.spark.sql.delta.interlock.log
 
 import java.nio.file.attribute.BasicFileAttributes
-import java.nio.file.{Files, NoSuchFileException, Paths}
+import java.nio.file.{Files, NoSuchFileException, Path => LocalPath}
 import java.util.Locale
 
 import scala.util.control.NonFatal
@@ -15,6 +15,7 @@ import org.apache.spark.sql.catalyst.catalog.CatalogTable
 import org.apache.spark.sql.delta.util.FileNames
 import org.apache.spark.sql.delta.{
   DeltaLog,
+  LastCheckpointInfo,
   LogSegment,
   Snapshot,
   SnapshotManagement,
@@ -127,7 +128,8 @@ private[interlock] object FreshSnapshot extends Logging {
 
   private def isOnOwnDisk(log: Path): Boolean = QuickLocalFileSystem.isLocal(log) && onOwnDisk.get(
     log,
-    () => OwnDisks(Files.getFileStore(Paths.get(log.toUri)).`type`.toLowerCase(Locale.ROOT))
+    () =>
+      OwnDisks(Files.getFileStore(LocalPath.of(log.toUri.getPath)).`type`.toLowerCase(Locale.ROOT))
   )
 
   private def isThere(file: FileStatus) = status(file.getPath).exists(now =>
@@ -161,27 +163,30 @@ private[interlock] object FreshSnapshot extends Logging {
     checksum.metadata != null && checksum.protocol != null
 
   /** A checkpoint of the last version of all is of no use: a segment has to end with a commit. */
-  private def laterCheckpoint(last: Snapshot, segment: LogSegment): Option[Long] =
+  private def laterCheckpoint(last: Snapshot, segment: LogSegment): Option[LastCheckpointInfo] =
     Option.when(segment.deltas.size > last.deltaLog.checkpointInterval(last.metadata))(
-      LastCheckpointFile.recentVersion(last.deltaLog)
+      LastCheckpointFile.recently(last.deltaLog)
     ).flatten.filter(checkpoint =>
-      checkpoint > segment.checkpointProvider.version && checkpoint < segment.version
+      checkpoint.version > segment.checkpointProvider.version &&
+        checkpoint.version < segment.version
     )
 
-  /** The segment that begins with a checkpoint; none if that is not one file, so that Delta has to
-    * look for its files.
+  /** The segment that begins with a checkpoint; none if that is not one whole file, so that Delta
+    * has to look for its files, or for an earlier checkpoint.
     */
   private def beginningWithFile(
       log: DeltaLog,
-      version: Long,
+      checkpoint: LastCheckpointInfo,
       segment: LogSegment
-  ): Option[LogSegment] = status(FileNames.checkpointFileSingular(log.logPath, version))
-    .filter(_.getLen > 0).map(file =>
-      beginningWith(
-        UninitializedV1OrV2ParquetCheckpointProvider(version, file, log.logPath, None),
-        segment
-      )
-    )
+  ): Option[LogSegment] = {
+    import checkpoint.version
+    for {
+      file <- status(FileNames.checkpointFileSingular(log.logPath, version))
+      if checkpoint.parts.isEmpty && checkpoint.v2Checkpoint.isEmpty
+      if file.getLen > 0 && checkpoint.sizeInBytes.forall(_ == file.getLen)
+      provider = UninitializedV1OrV2ParquetCheckpointProvider(version, file, log.logPath, None)
+    } yield beginningWith(provider, segment)
+  }
 
   private def withCheckpointOf(segment: LogSegment, last: LogSegment): LogSegment =
     if (last.checkpointProvider.version <= segment.checkpointProvider.version) segment
@@ -223,7 +228,8 @@ private[interlock] object FreshSnapshot extends Logging {
   /** The status of a file on a local disk; none if it is not there. */
   private def status(file: Path): Option[FileStatus] =
     try {
-      val found = Files.readAttributes(Paths.get(file.toUri), classOf[BasicFileAttributes])
+      val found =
+        Files.readAttributes(LocalPath.of(file.toUri.getPath), classOf[BasicFileAttributes])
       val modified = found.lastModifiedTime.toMillis
       Some(new FileStatus(found.size, found.isDirectory, 1, HadoopBlock, modified, file))
     } catch { case _: NoSuchFileException => None }

@@ -19,23 +19,24 @@ import org.apache.spark.sql.delta.{DeltaLog, LastCheckpointInfo}
 private[log] object LastCheckpointFile {
 
   private val recent = CacheBuilder.newBuilder().maximumSize(10000)
-    .expireAfterWrite(20, TimeUnit.MILLISECONDS).build[Path, Option[Long]]()
+    .expireAfterWrite(20, TimeUnit.MILLISECONDS).build[Path, Option[LastCheckpointInfo]]()
 
-  /** The version that it named at most 20 ms ago. */
-  def recentVersion(log: DeltaLog): Option[Long] = recent.get(log.logPath, () => version(log))
+  /** What it said at most 20 ms ago. */
+  def recently(log: DeltaLog): Option[LastCheckpointInfo] =
+    recent.get(log.logPath, () => read(log))
 
-  /** The version that it names; none if it is not there or is just being replaced. */
-  def version(log: DeltaLog): Option[Long] = Try {
+  /** What it says; none if it is not there or is just being replaced. */
+  private def read(log: DeltaLog): Option[LastCheckpointInfo] = Try {
     val file = log.LAST_CHECKPOINT
     val text =
       if (isLocal(log)) Files.readString(LocalPath.of(file.toUri.getPath))
       else log.store.read(file, log.newDeltaHadoopConf()).mkString
-    LastCheckpointInfo.deserializeFromJson(text, validate = false).version
+    LastCheckpointInfo.deserializeFromJson(text, validate = false)
   }.toOption
 
   /** Names a checkpoint, unless another process has written one of a later version meanwhile. */
   def write(session: SparkSession, log: DeltaLog, written: LastCheckpointInfo): Unit =
-    if (!version(log).exists(last => last > written.version && exists(log, last))) {
+    if (!read(log).map(_.version).exists(last => last > written.version && exists(log, last))) {
       val hasChecksum = LastCheckpointInfo.checksumEnabled(session)
       if (isLocal(log)) writeLocally(session, log, written, hasChecksum)
       else log.writeLastCheckpointFile(log, written, hasChecksum)
