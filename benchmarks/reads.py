@@ -57,12 +57,9 @@ def main() -> None:
                 select = f"spark.sql('SELECT * FROM delta.`{table}` WHERE id = 1').collect()"
                 times[name].append(seconds(driver, select))
     medians = [statistics.median(times[name][WARM_UP:]) for name in names]
+    cells = [f"{median * 1000:.0f} ms" for median in medians]
     ratio = f"{medians[1] / medians[0]:.2f}"
-    print_table([["files", *names, "ratio"], [f"{arguments.files:,}", *map(ms, medians), ratio]])
-
-
-def ms(seconds: float) -> str:
-    return f"{seconds * 1000:.0f} ms"
+    print_table([["files", *names, "ratio"], [f"{arguments.files:,}", *cells, ratio]])
 
 
 if __name__ == "__main__":

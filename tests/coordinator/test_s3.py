@@ -81,7 +81,7 @@ def test_statements(both: list[DriverProcess], table: Table) -> None:
         assert driver.run(statement) == DONE
     assert rows_of(table) == ((1, "A"), (3, "c"), (11, "a"), (12, "b"))
     assert list(table.path.glob("_delta_log/.*")) == []
-    (_,) = eventually(lambda: list(table.path.glob("_delta_log/*.checkpoint*.parquet")))
+    (_,) = eventually(lambda: list(table.path.glob("_delta_log/*.checkpoint*.parquet")), 20)
 
 
 def test_a_commit_is_one_conditional_put_without_listing_or_copy(

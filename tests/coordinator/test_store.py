@@ -153,7 +153,7 @@ def wait_for(connection: postgres.Connection, query: str) -> None:
         found = connection.execute(query.encode()).fetchone()
         return found is not None and bool(found[0])
 
-    eventually(is_true, what=query)
+    eventually(is_true, 20, query)
 
 
 def test_a_lost_race_brings_the_winners(open_store: Open, log: Path) -> None:
@@ -667,7 +667,7 @@ class TestTurns:
     def test_a_process_that_is_stopped_loses_it(self, turn: Callable[..., Any]) -> None:
         stopped, other = turn(), turn()
         assert ask(stopped) == "Mine"
-        eventually(lambda: ask(other) == "Mine", what="the server takes it back")
+        eventually(lambda: ask(other) == "Mine", 20, "the server takes it back")
         other.release()
         stopped.release()
 
