@@ -32,11 +32,12 @@ from pathlib import Path
 from interlock.lab.session import JVM_OPTIONS
 
 from integration.database import opened
-from integration.stores import STOCK, STOCK_SAME_PROPERTIES, STORES, Store
+from integration.stores import ON_S3, STOCK, STOCK_SAME_PROPERTIES, STORES, Store
 from integration.writers import Writer, acknowledged, answers, make_files, order, run
 from tests.kit import s3
 from tests.kit.driver_process import DriverProcess, driver_processes
 from tests.kit.faulty_s3 import faulty
+from tests.kit.remote import Storage
 from tests.kit.support import Table, commit, commit_file, versions
 
 STOCKS = {store.name: store for store in (STOCK, STOCK_SAME_PROPERTIES)}
@@ -165,7 +166,7 @@ class Bench:
 
     def _table(self, identifiers: range) -> Table:
         self._made += 1
-        table = self._store.table((self._store.bucket or self._folder) / f"table-{self._made}")
+        table = self._store.table(self._store.folder(self._folder) / f"table-{self._made}")
         created = self._drivers[0].run(self._store.create(table))
         assert created.error is None, created.message
         if self._how == "commit":
@@ -227,7 +228,8 @@ def contender(name: str, folder: Path, *, on_s3: bool) -> Iterator[Store]:
         if on_s3:
             server = stack.enter_context(s3.start(folder / "s3"))
             proxy = stack.enter_context(faulty(server.port, kinds=()))
-            store = store.on_s3(server.bucket, server.settings(port=proxy.port))
+            storage = Storage(server.url, server.settings(port=proxy.port))
+            store = store.on(storage, server.bucket, ON_S3)
         yield store
 
 

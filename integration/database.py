@@ -10,8 +10,8 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
-from integration.stores import FILE_SYSTEM, ON_S3, Store
-from tests.kit import s3
+from integration.stores import FILE_SYSTEM, ON_HDFS, ON_S3, Store
+from tests.kit import hdfs, s3
 from tests.kit.ports import HOST
 from tests.kit.postgres import (
     ADMIN,
@@ -23,6 +23,7 @@ from tests.kit.postgres import (
     Server,
     start,
 )
+from tests.kit.remote import Storage
 from tests.kit.support import Table
 from tests.kit.tcp_proxy import Proxy
 
@@ -112,15 +113,18 @@ class Database:
 def opened(name: str, folder: Path) -> Iterator[tuple[Store, Database | None]]:
     """Start what the store of a name in `stores` needs."""
     with ExitStack() as stack:
-        local = name.removesuffix(ON_S3)
+        local = name.removesuffix(ON_S3).removesuffix(ON_HDFS)
         store, behind = FILE_SYSTEM, None
         if local != FILE_SYSTEM.name:
             version = next(version for version in VERSIONS if local.endswith(str(version)))
             behind = stack.enter_context(database(version, folder))
             store = behind.store(local)
-        if local != name:
+        if name.endswith(ON_S3):
             server = stack.enter_context(s3.start(folder / "s3"))
-            store = store.on_s3(server.bucket, server.settings())
+            store = store.on(Storage(server.url, server.settings()), server.bucket, ON_S3)
+        elif name.endswith(ON_HDFS):
+            cluster = stack.enter_context(hdfs.start(folder / "hdfs"))
+            store = store.on(Storage(cluster.url, {}), folder / "copies", ON_HDFS)
         yield store, behind
 
 

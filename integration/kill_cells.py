@@ -138,7 +138,7 @@ def not_applicable(cell: Cell, *, database: bool, remote: bool) -> str | None:
 
     Args:
         database: whether the table is bound to one
-        remote: whether the table is on S3
+        remote: whether the table is on no disk of this machine
 
     """
     point, fault = cell.point, cell.fault

@@ -20,6 +20,7 @@ def prepare(spark: SparkSession, pid_file: str) -> None:
     spark.conf.set("fs.file.impl", "integration.Faults$Local")
     spark.conf.set("fs.file.impl.disable.cache", "true")
     spark._jsc.hadoopConfiguration().set("fs.s3a.impl", "integration.Faults$S3")
+    spark._jsc.hadoopConfiguration().set("fs.hdfs.impl", "integration.Faults$Hdfs")
     jvm.io.interlock.coordinator.CommitPhases.observe(faults.phases())
     pid = jvm.java.lang.ProcessHandle.current().pid()
     Path(pid_file).write_text(str(pid), encoding="utf-8")
@@ -28,6 +29,18 @@ def prepare(spark: SparkSession, pid_file: str) -> None:
 def arm(spark: SparkSession, point: str, action: str, table: str, marker: str) -> None:
     """Let the table's next work fail, or wait, at a point."""
     compiled(spark, "Faults").arm(point, action, table, marker)
+
+
+def copy(spark: SparkSession, source: str, target: str) -> None:
+    """Copy a folder, with its times, to a name that is free."""
+    jvm: Any = spark._jvm
+    gateway: Any = spark.sparkContext._gateway
+    shell = jvm.org.apache.hadoop.fs.FsShell(spark._jsc.hadoopConfiguration())
+    for command in (["-mkdir", "-p", target.rpartition("/")[0]], ["-cp", "-pt", source, target]):
+        arguments = gateway.new_array(jvm.String, len(command))
+        for n, argument in enumerate(command):
+            arguments[n] = argument
+        assert shell.run(arguments) == 0, command
 
 
 def shift_clock(spark: SparkSession, table: str, hours: int) -> None:

@@ -13,9 +13,10 @@ from integration.database import Database, opened
 from integration.kill_cells import Cell, Fault, Point
 from integration.kill_run import Outcome, Run, call
 from integration.small_disk import small_disk
-from integration.stores import FILE_SYSTEM, ON_S3, Store
+from integration.stores import FILE_SYSTEM, ON_HDFS, ON_S3, Store
 from integration.writers import order
 from tests.kit.driver_process import DriverProcess
+from tests.kit.support import Table
 
 VICTIM = "victim"
 
@@ -55,6 +56,24 @@ class Processes:
         self._victim.stop()
         self._victim = None
 
+    def upload(self, table: Table) -> None:
+        """Put a copy that was made here to where Spark finds the table."""
+        self._copy(table, str(table.path), table.location)
+
+    def download(self, table: Table) -> None:
+        """Make the copy anew that stands here for a table which is elsewhere."""
+        if self._is_elsewhere(table):
+            shutil.rmtree(table.path, ignore_errors=True)
+        self._copy(table, table.location, str(table.path))
+
+    def _copy(self, table: Table, source: str, target: str) -> None:
+        if self._is_elsewhere(table):
+            order(self.other, call("copy", source, target))
+
+    @staticmethod
+    def _is_elsewhere(table: Table) -> bool:
+        return table.location.startswith("hdfs:")
+
     @property
     def _pid_file(self) -> Path:
         return self._folder / "pid"
@@ -92,6 +111,7 @@ class Lab:
                 stack.enter_context(small_disk(folder))
             table = self.store.table(folder / "table")
             shutil.copytree(self._base(cell.point), table.path)
+            self.processes.upload(table)
             return Run(self.processes, self.database, cell, table).outcome()
 
     def _base(self, point: Point) -> Path:
@@ -112,6 +132,7 @@ class Lab:
             ):
                 answer = self.processes.other.run(statement)
                 assert answer.error is None, answer.message
+            self.processes.download(table)
             (path / "orphan.parquet").write_bytes(b"PAR1")
             os.utime(path / "orphan.parquet", (0, 0))
         return path
@@ -125,8 +146,8 @@ def labs(name: str, folder: Path) -> Iterator[dict[str, Lab]]:
         try:
             made = {}
             for each, bound_to in _with_simpler(store, database):
-                tables = (each.bucket or folder) / each.name
-                tables.mkdir(exist_ok=True)
+                tables = each.folder(folder) / each.name
+                tables.mkdir(parents=True, exist_ok=True)
                 made[each.name] = Lab(each, tables, processes, bound_to)
             yield made
         finally:
@@ -137,10 +158,11 @@ def _with_simpler(
     store: Store, database: Database | None
 ) -> Iterator[tuple[Store, Database | None]]:
     """Yield a store, and those that need less than it."""
+    suffix = next((end for end in (ON_S3, ON_HDFS) if store.name.endswith(end)), "")
     local: list[tuple[Store, Database | None]] = [(FILE_SYSTEM, None)]
     if database is not None:
-        local.append((database.store(store.name.removesuffix(ON_S3)), database))
+        local.append((database.store(store.name.removesuffix(suffix)), database))
     yield from local
-    if store.bucket is not None:
+    if store.storage is not None:
         for each, bound_to in local:
-            yield each.on_s3(store.bucket), bound_to
+            yield each.on(store.storage, store.root, suffix), bound_to

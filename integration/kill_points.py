@@ -16,7 +16,7 @@ from pathlib import Path
 from integration.kill_cells import POINTS, Cell, Fault, cells, not_applicable, not_runnable
 from integration.kill_lab import Lab, labs
 from integration.small_disk import may_mount
-from integration.stores import ON_S3, STORES
+from integration.stores import ALL_STORES
 
 
 def run(lab: Lab, wanted: Sequence[Cell], *, tell: Callable[[str], None] = print) -> dict[str, str]:
@@ -24,7 +24,7 @@ def run(lab: Lab, wanted: Sequence[Cell], *, tell: Callable[[str], None] = print
     said: dict[str, str] = {}
     mounts = may_mount(lab.folder)
     for cell in wanted:
-        remote = lab.store.bucket is not None
+        remote = lab.store.storage is not None
         if reason := not_applicable(cell, database=lab.database is not None, remote=remote):
             said[str(cell)] = f"n/a: {reason}"
         elif reason := not_runnable(cell):
@@ -58,8 +58,7 @@ def _short(text: str, notes: dict[str, int]) -> str:
 def main() -> None:
     """Run cells and print the table."""
     parser = argparse.ArgumentParser(description="Kill points and faults.")
-    choices = (*STORES, *(name + ON_S3 for name in STORES))
-    parser.add_argument("--store", action="append", choices=choices)
+    parser.add_argument("--store", action="append", choices=ALL_STORES)
     parser.add_argument("--cell", action="append", help="as 'K3: kill -9'; default all")
     parser.add_argument("--seed", type=int, default=random.randrange(10**6), help="of the order")
     arguments = parser.parse_args()
@@ -67,7 +66,7 @@ def main() -> None:
     wanted = [c for c in cells() if not arguments.cell or str(c) in arguments.cell]
     random.Random(arguments.seed).shuffle(wanted)
     failed = 0
-    for name in arguments.store or choices:
+    for name in arguments.store or ALL_STORES:
         with (
             tempfile.TemporaryDirectory(prefix="interlock-kill-") as folder,
             labs(name, Path(folder)) as started,

@@ -83,6 +83,7 @@ class Run:
         if self._fault is Fault.KILL:
             self._processes.bury()
         self._afterwards()
+        self._processes.download(self._table)
         there = self._there()
         self._compare(there)
         return Outcome(self._told(), there, "; ".join(filter(None, self._wrong)))
@@ -100,6 +101,7 @@ class Run:
             order(victim, call("shift_clock", self._table.location, hours))
             if self._bound_to is not None:
                 self._database.shift_times(self._table, hours)
+        self._processes.download(self._table)
         self._before = max(versions(self._table))
 
     @property

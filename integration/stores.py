@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from types import MappingProxyType
 
-from tests.kit.s3 import BucketTable
+from tests.kit.remote import SeenTable, Storage
 from tests.kit.support import Table
 
 ON_S3 = " on s3"
-"""Ends the name of a store whose tables are on S3."""
+ON_HDFS = " on hdfs"
+"""These end the name of a store whose tables are not on a local disk."""
 
 REQUIRED = {"delta.enableRowTracking": "true", "delta.enableInCommitTimestamps": "true"}
 
@@ -26,7 +25,8 @@ class Store:
         properties: of the tables
         settings: of the sessions
         database: whether tables are bound to one
-        bucket: the folder of all objects, for tables on S3; None for tables on a local disk
+        storage: of the tables; None for a local disk
+        root: the folder with all that is on the storage
 
     """
 
@@ -35,16 +35,22 @@ class Store:
     properties: dict[str, str] = field(default_factory=dict)
     settings: dict[str, str] = field(default_factory=dict)
     database: bool = False
-    bucket: Path | None = None
+    storage: Storage | None = None
+    root: Path = Path()
+
+    def folder(self, local: Path) -> Path:
+        """Return where folders of tables are made: `local`, or what shows the storage."""
+        return local if self.storage is None else self.root
 
     def table(self, path: Path) -> Table:
-        """Return the table whose files are in a folder, which on S3 is one of the bucket."""
-        return Table(path) if self.bucket is None else BucketTable(path, self.bucket)
+        """Return the table whose files are in a folder, which a storage shows in `root`."""
+        return Table(path) if self.storage is None else SeenTable(path, self.root, self.storage.url)
 
-    def on_s3(self, bucket: Path, settings: Mapping[str, str] = MappingProxyType({})) -> Store:
-        """Return the same for tables in a bucket, which sessions reach by `settings`."""
-        both = {**self.settings, **settings}
-        return replace(self, name=self.name + ON_S3, settings=both, bucket=bucket)
+    def on(self, storage: Storage, root: Path, suffix: str) -> Store:
+        """Return the same for tables on a storage, with a suffix to the name."""
+        settings = {**self.settings, **storage.settings}
+        name = self.name + suffix
+        return replace(self, name=name, settings=settings, storage=storage, root=root)
 
     def create(self, table: object, *, more: dict[str, str] | None = None) -> str:
         """Return the statement that creates `table` with one column, `id`."""
@@ -55,6 +61,7 @@ class Store:
 
 FILE_SYSTEM = Store("filesystem", properties={"interlock.policy": "maxcompute_transactional"})
 STORES = (FILE_SYSTEM.name, "postgres 16", "postgres 18")
+ALL_STORES = tuple(name + end for end in ("", ON_S3, ON_HDFS) for name in STORES)
 STOCK = Store("stock", kind="stock")
 STOCK_SAME_PROPERTIES = Store("stock, same properties", kind="stock", properties=REQUIRED)
 STOCK_WIDENED = Store(

@@ -6,6 +6,7 @@ Some pairs run in `make test`, all of them in `make soak`, which prints the tabl
 from __future__ import annotations
 
 import random
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
@@ -13,30 +14,39 @@ import pytest
 from integration.kill_cells import Fault, cell, cells
 from integration.kill_lab import labs
 from integration.kill_points import run, table
-from integration.stores import FILE_SYSTEM, ON_S3, STORES
+from integration.stores import ALL_STORES, FILE_SYSTEM, ON_HDFS, ON_S3, STORES
 
 NEWEST = STORES[-1]
-SOME = (
+ON_DISK_AND_S3 = (
     (FILE_SYSTEM.name, "K3", Fault.AFTER),
     (FILE_SYSTEM.name, "K2", Fault.DISK_FULL),
     (NEWEST, "K6", Fault.RESTART),
     (FILE_SYSTEM.name + ON_S3, "K7", Fault.KILL),
     (NEWEST + ON_S3, "K5", Fault.KILL),
 )
+ON_HDFS_ALONE = (
+    (FILE_SYSTEM.name + ON_HDFS, "K6", Fault.BEFORE),
+    (FILE_SYSTEM.name + ON_HDFS, "K7", Fault.KILL),
+)
 
 
-def test_some_pairs(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("store", "some"),
+    [(NEWEST + ON_S3, ON_DISK_AND_S3), (FILE_SYSTEM.name + ON_HDFS, ON_HDFS_ALONE)],
+    ids=["disk and s3", "hdfs"],
+)
+def test_some_pairs(store: str, some: Sequence[tuple[str, str, Fault]], tmp_path: Path) -> None:
     said: dict[str, str] = {}
-    with labs(NEWEST + ON_S3, tmp_path) as started:
-        for name, point, fault in SOME:
+    with labs(store, tmp_path) as started:
+        for name, point, fault in some:
             told = run(started[name], [cell(point, fault)])
             said |= {f"{name}: {which}": text for which, text in told.items()}
-    assert len(said) == len(SOME)
+    assert len(said) == len(some)
     assert not {which: text for which, text in said.items() if text.startswith(("FAILED:", "n/a"))}
 
 
 @pytest.mark.soak
-@pytest.mark.parametrize("store", [*STORES, *(name + ON_S3 for name in STORES)])
+@pytest.mark.parametrize("store", ALL_STORES)
 def test_all_pairs(store: str, tmp_path: Path) -> None:
     seed = random.randrange(10**6)
     print(f"python -m integration.kill_points --store '{store}' --seed {seed}")

@@ -45,7 +45,7 @@ public final class Faults {
     marker = markerFile;
   }
 
-  /** Puts observers where the points are; `fs.file.impl` and `fs.s3a.impl` are for files. */
+  /** Puts observers where the points are; `fs.file.impl` and its like are for files. */
   public static CommitPhaseObserver phases() {
     return new Phases();
   }
@@ -111,18 +111,38 @@ public final class Faults {
     }
   }
 
-  /** S3, as Delta and Spark use it through Hadoop. Some sessions that use `Faults` have no S3A. */
-  public static final class S3 extends FilterFileSystem {
+  public static final class S3 extends Remote {
+    public S3() {
+      super("org.apache.hadoop.fs.s3a.S3AFileSystem");
+    }
+  }
+
+  public static final class Hdfs extends Remote {
+    public Hdfs() {
+      super("org.apache.hadoop.hdfs.DistributedFileSystem");
+    }
+  }
+
+  /**
+   * Another file system, as Delta and Spark use it through Hadoop, by the name of its class: some
+   * sessions that use `Faults` have no S3A.
+   */
+  private abstract static class Remote extends FilterFileSystem {
+    private final String name;
+
+    Remote(String name) {
+      this.name = name;
+    }
+
     @Override
-    public void initialize(URI bucket, Configuration conf) throws IOException {
+    public void initialize(URI uri, Configuration conf) throws IOException {
       try {
-        Class<?> s3a = conf.getClassByName("org.apache.hadoop.fs.s3a.S3AFileSystem");
-        fs = (FileSystem) s3a.getDeclaredConstructor().newInstance();
+        fs = (FileSystem) conf.getClassByName(name).getDeclaredConstructor().newInstance();
       } catch (ReflectiveOperationException error) {
         throw new IOException(error);
       }
-      fs.initialize(bucket, conf);
-      super.initialize(bucket, conf);
+      fs.initialize(uri, conf);
+      super.initialize(uri, conf);
     }
 
     @Override

@@ -135,6 +135,7 @@ class Cluster:
 @contextmanager
 def start(folder: Path) -> Iterator[Cluster]:
     """Start a cluster with its data in `folder`, and end it."""
+    folder.mkdir(parents=True, exist_ok=True)
     cluster = Cluster(folder, free_ports(2 + _DATANODES))
     try:
         cluster.format()

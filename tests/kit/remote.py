@@ -27,6 +27,24 @@ class Storage:
 
 
 @dataclass(frozen=True)
+class SeenTable(Table):
+    """A table on such a storage whose files, or copies of them, are in a folder of this machine.
+
+    Attributes:
+        root: the folder that stands for the storage
+        url: of the storage
+
+    """
+
+    root: Path
+    url: str
+
+    @property
+    def location(self) -> str:
+        return f"{self.url}/{self.path.relative_to(self.root)}"
+
+
+@dataclass(frozen=True)
 class RemoteTable:
     """A table on such a storage; `str()` is its name in SQL."""
 

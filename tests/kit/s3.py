@@ -21,7 +21,7 @@ from pathlib import Path
 
 from tests.kit.java import fetched, java
 from tests.kit.ports import HOST, free_port, running
-from tests.kit.support import Table
+from tests.kit.remote import SeenTable
 
 BUCKET = "bucket"
 UNCONDITIONAL = "unconditional"
@@ -111,22 +111,6 @@ _LOGGING = """
 
 
 @dataclass(frozen=True)
-class BucketTable(Table):
-    """A table on S3 by the folder in which the server keeps its objects.
-
-    Attributes:
-        bucket: the folder of all objects of its bucket
-
-    """
-
-    bucket: Path
-
-    @property
-    def location(self) -> str:
-        return f"s3a://{self.bucket.name}/{self.path.relative_to(self.bucket)}"
-
-
-@dataclass(frozen=True)
 class Server:
     """A running server; `folder` has the bucket's objects as files."""
 
@@ -142,8 +126,8 @@ class Server:
     def bucket(self) -> Path:
         return self.folder / "data" / BUCKET
 
-    def table(self, name: str) -> BucketTable:
-        return BucketTable(self.bucket / name, self.bucket)
+    def table(self, name: str) -> SeenTable:
+        return SeenTable(self.bucket / name, self.bucket, self.url)
 
     def requests(self) -> list[tuple[str, str]]:
         """The method and the address, from the bucket on, of each request until now."""
