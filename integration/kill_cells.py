@@ -163,8 +163,9 @@ def not_applicable(cell: Cell, *, database: bool, remote: bool) -> str | None:
     return None
 
 
-def not_runnable(cell: Cell) -> str | None:
+def not_runnable(cell: Cell, *, remote: bool) -> str | None:
     """Return why a pair that means something cannot be run anywhere; None if it can."""
     if cell.fault is Fault.CLOSE and cell.point.close is None:
-        return "java.nio's close cannot be made to fail; K3, exception after, is its like"
+        how = "a commit is not written by `FileSystem.create`" if remote else "java.nio closes it"
+        return f"{how}, so no close fails on demand; K3, exception after, is its like"
     return None

@@ -27,7 +27,7 @@ def run(lab: Lab, wanted: Sequence[Cell], *, tell: Callable[[str], None] = print
         remote = lab.store.storage is not None
         if reason := not_applicable(cell, database=lab.database is not None, remote=remote):
             said[str(cell)] = f"n/a: {reason}"
-        elif reason := not_runnable(cell):
+        elif reason := not_runnable(cell, remote=remote):
             said[str(cell)] = f"not run: {reason}"
         elif cell.fault is Fault.DISK_FULL and not mounts:
             said[str(cell)] = "not run: mounting is not allowed"
