@@ -145,7 +145,7 @@ variants: dev ## the further forms of cases that tests/variants.txt names
 	$(PYTEST) -m variant integration tests
 
 soak: dev ## the full product of cells and settings; ARGS='integration/test_kill_points.py' for a part
-	INTERLOCK_DRIVER_MEMORY=4g $(RUN) -m pytest -m soak --timeout 0 $(or $(ARGS),tests integration)
+	INTERLOCK_DRIVER_MEMORY=4g $(RUN) -m pytest -m soak --timeout 0 $(ARGS)
 
 mutants: dev ## each rule of a list broken once, for which a test must fail; ARGS='--only TEXT'
 	$(MUTANTS) $(ARGS)

@@ -37,7 +37,6 @@ from integration.writers import Writer, acknowledged, answers, make_files, order
 from tests.kit import s3
 from tests.kit.driver_process import DriverProcess, driver_processes
 from tests.kit.faulty_s3 import faulty
-from tests.kit.remote import Storage
 from tests.kit.support import Table, commit, commit_file, versions
 
 STOCKS = {store.name: store for store in (STOCK, STOCK_SAME_PROPERTIES)}
@@ -228,8 +227,7 @@ def contender(name: str, folder: Path, *, on_s3: bool) -> Iterator[Store]:
         if on_s3:
             server = stack.enter_context(s3.start(folder / "s3"))
             proxy = stack.enter_context(faulty(server.port, kinds=()))
-            storage = Storage(server.url, server.settings(port=proxy.port))
-            store = store.on(storage, server.bucket, ON_S3)
+            store = store.on(server.storage(port=proxy.port), server.bucket, ON_S3)
         yield store
 
 

@@ -121,7 +121,7 @@ def opened(name: str, folder: Path) -> Iterator[tuple[Store, Database | None]]:
             store = behind.store(local)
         if name.endswith(ON_S3):
             server = stack.enter_context(s3.start(folder / "s3"))
-            store = store.on(Storage(server.url, server.settings()), server.bucket, ON_S3)
+            store = store.on(server.storage(), server.bucket, ON_S3)
         elif name.endswith(ON_HDFS):
             cluster = stack.enter_context(hdfs.start(folder / "hdfs"))
             store = store.on(Storage(cluster.url, {}), folder / "copies", ON_HDFS)

@@ -21,7 +21,7 @@ from pathlib import Path
 
 from tests.kit.java import fetched, java
 from tests.kit.ports import HOST, free_port, running
-from tests.kit.remote import SeenTable
+from tests.kit.remote import SeenTable, Storage
 
 BUCKET = "bucket"
 UNCONDITIONAL = "unconditional"
@@ -128,6 +128,10 @@ class Server:
 
     def table(self, name: str) -> SeenTable:
         return SeenTable(self.bucket / name, self.bucket, self.url)
+
+    def storage(self, *, port: int = 0) -> Storage:
+        """Return the bucket, reached through a port that is not the server's if one is given."""
+        return Storage(self.url, self.settings(port=port))
 
     def requests(self) -> list[tuple[str, str]]:
         """The method and the address, from the bucket on, of each request until now."""
