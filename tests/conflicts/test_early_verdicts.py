@@ -138,8 +138,32 @@ def test_a_job_that_has_lost_does_not_write(
     (record,) = interlock.table(spark, str(table.path)).conflicts()
     assert (record.phase, record.txn_id, record.winners) == (BEFORE_WRITING, error.txn_id, (3,))
     assert (record.bytes, record.operation_class) == (0, "MUTATE")
+    assert record.millis_saved is None  # no such statement before
     told = interlock.table(spark, str(table.path)).explain(error)
     assert "and 0 bytes of data files. It was stopped before writing." in told.text
+
+
+@pytest.mark.parametrize("vectors", [False, True], ids=["copies", "vectors"])
+@pytest.mark.parametrize("job", [UPDATE, DELETE, MERGE], ids=["UPDATE", "DELETE", "MERGE"])
+def test_the_record_says_what_was_saved(
+    spark: SparkSession, table_path: Path, job: str, *, vectors: bool
+) -> None:
+    """As much as the last such statement took after its scan."""
+    table = table_of(spark, table_path, "maxcompute_delta", vectors=vectors)
+    spark.sql(job.replace("IN (1, 4)", "= 2").replace("(1, 4)", "(2)").format(t=table))
+    spark.sql(f"UPDATE {table} SET v = 'C' WHERE id = 3")
+    last = 4 if job == UPDATE else 3
+    error = lost(spark, table, job, INSERT)
+    assert isinstance(error, ConcurrentAppendError)
+    (record,) = interlock.table(spark, str(table.path)).conflicts()
+    (made,) = spark.sql(f"DESCRIBE HISTORY {table}").where(f"version = {last}").collect()
+    measured = made.operationMetrics
+    before = (int(measured.get(key, 0)) for key in ("scanTimeMs", "materializeSourceTimeMs"))
+    assert made.operation == job.split()[0]
+    assert record.millis_saved == int(measured["executionTimeMs"]) - sum(before)
+    told = interlock.table(spark, str(table.path)).explain(error).text
+    spent = f"which the last {made.operation} of this table spent {record.millis_saved} ms on"
+    assert f"It was stopped before writing, {spent}." in told
 
 
 def test_a_winner_of_another_writer(spark: SparkSession, table_path: Path) -> None:

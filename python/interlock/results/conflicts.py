@@ -44,6 +44,8 @@ class ConflictRecord:
         application: Spark's id of the application
         millis: of a rejected commit since its transaction began, of a rebased one in judging and
             rebasing
+        millis_saved: if it was stopped before it wrote: how long the latest commit of the same
+            operation took after its scan, if one of the 20 versions before has it
         bytes: of data files: written in vain, or not written again
 
     """
@@ -75,6 +77,7 @@ class ConflictRecord:
     session: str | None
     application: str | None
     millis: int | None
+    millis_saved: int | None
     bytes: int | None
 
 

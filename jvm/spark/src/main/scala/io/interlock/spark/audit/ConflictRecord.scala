@@ -84,6 +84,8 @@ final case class RecordedCommit(
   *   the error's condition, Interlock's or Delta's
   * @param phase
   *   when it lost, if not at its commit
+  * @param millisSaved
+  *   if it was stopped before writing: how long the latest such statement took after its scan
   */
 final case class Rejected(
     commit: RecordedCommit,
@@ -102,6 +104,7 @@ final case class Rejected(
     sqlState: Option[String],
     message: Option[String],
     phase: Option[String],
+    millisSaved: Option[Long],
     session: Option[String],
     application: Option[String]
 ) extends ConflictRecord {
@@ -205,6 +208,7 @@ object ConflictRecord {
     Column("session", StringType, rejected(_.session)),
     Column("application", StringType, rejected(_.application)),
     Column("millis", LongType, _.commit.millis),
+    Column("millis_saved", LongType, rejected(_.millisSaved)),
     Column("bytes", LongType, _.commit.bytes)
   )
 

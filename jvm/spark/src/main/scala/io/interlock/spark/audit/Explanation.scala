@@ -67,6 +67,9 @@ final case class Explanation(
   }
 
   private def told(rejected: Rejected): Seq[String] = {
+    val saved = rejected.millisSaved.fold("")(millis =>
+      s", which the last ${known(commit.operation)} of this table spent $millis ms on"
+    )
     val read = commit.readVersion.fold("")(version => s" read version $version and")
     val lost = rejected.winner.fold(
       if (rejected.yielded) "made way for a running job" else "lost against another commit"
@@ -84,7 +87,7 @@ final case class Explanation(
       advice.fold("")(found => s"Run it again? ${found.retry}"),
       commit.millis.fold("")(millis =>
         s"Work lost: $millis ms of running time, and ${commit.bytes.getOrElse(0L)} bytes of data files." +
-          rejected.phase.fold("")(phase => s" It was stopped $phase.")
+          rejected.phase.fold("")(phase => s" It was stopped $phase$saved.")
       ),
       s"By ${known(commit.user)}, application ${known(rejected.application)}, " +
         s"session ${known(rejected.session)}."

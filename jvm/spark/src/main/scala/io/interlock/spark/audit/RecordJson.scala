@@ -18,7 +18,8 @@ object RecordJson {
     "source_rows" -> "sourceRows",
     "winner_operation" -> "winnerOperation",
     "winner_class" -> "winnerClass",
-    "winner_txn_id" -> "winnerTxnId"
+    "winner_txn_id" -> "winnerTxnId",
+    "millis_saved" -> "millisSaved"
   )
 
   /** What 0.1.0 before its release called some of them. */
@@ -99,6 +100,7 @@ object RecordJson {
       sqlState = text("sqlState"),
       message = text("message"),
       phase = text("phase"),
+      millisSaved = long("millisSaved"),
       session = text("session"),
       application = text("application")
     )

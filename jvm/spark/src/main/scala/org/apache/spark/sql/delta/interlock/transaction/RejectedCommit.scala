@@ -2,13 +2,15 @@ package org.apache.spark.sql.delta.interlock.transaction
 
 import java.time.Instant
 
+import scala.util.Try
+
 import io.interlock.rules.{ConflictKind, Policy}
 import io.interlock.spark.audit.{RecordedCommit, Rejected, WinningVersion}
 import io.interlock.spark.commits.{CommitTags, Operations}
 import io.interlock.spark.errors.InterlockConflict
 import org.apache.spark.SparkThrowable
 import org.apache.spark.sql.delta._
-import org.apache.spark.sql.delta.interlock.log.Committer
+import org.apache.spark.sql.delta.interlock.log.{CommitLog, Committer}
 
 /** What is known of a commit that was rejected.
   *
@@ -25,6 +27,8 @@ final private[transaction] class RejectedCommit(
     conflict: DeltaConcurrentModificationException,
     millis: Long
 ) {
+  import RejectedCommit._
+
   private val governed = transaction.governed
   private val winnersInfo = winner.flatMap(_.commitInfo)
   private val ours = Option(conflict).collect { case ours: InterlockConflict => ours }
@@ -62,9 +66,24 @@ final private[transaction] class RejectedCommit(
       sqlState = ours.map(_.getSqlState),
       message = Some(conflict.getMessage),
       phase = byPolicy.flatMap(_.phase),
+      millisSaved = byPolicy.filter(_.beforeWriting).flatMap(_ => lastWrite),
       session = Some(who.session),
       application = Some(who.application)
     )
+  }
+
+  /** How long the latest commit of this operation took after its scan, in milliseconds. */
+  private def lastWrite: Option[Long] = {
+    val commits = new CommitLog(transaction.table.snapshot)
+    val versions = Iterator.iterate(transaction.table.snapshot.version)(_ - 1)
+    for {
+      last <- Try(
+        versions.take(MostLooked).flatMap(commits.info).find(_.operation == operation.name)
+      ).toOption.flatten
+      metrics <- last.operationMetrics
+      millis = metrics.view.mapValues(_.toLongOption.getOrElse(0L))
+      run <- millis.get("executionTimeMs")
+    } yield run - BeforeWriting.flatMap(millis.get).sum
   }
 
   /** Delta's name for the conflict, such as ConcurrentAppend. */
@@ -84,4 +103,13 @@ final private[transaction] class RejectedCommit(
       .orElse(winnersInfo.flatMap(_.tags).flatMap(_.get(CommitTags.Class))),
     winnersInfo.flatMap(_.txnId)
   )
+}
+
+private object RejectedCommit {
+
+  /** How many versions are read for one of the same operation. */
+  private val MostLooked = 20
+
+  /** What Delta's operations measure of the time before they write. */
+  private val BeforeWriting = Seq("scanTimeMs", "materializeSourceTimeMs")
 }
