@@ -635,17 +635,36 @@ class TestTurns:
 
         return make
 
-    def test_one_has_it_at_a_time(self, turn: Callable[..., Any]) -> None:
+    def test_one_has_it_at_a_time_in_the_order_in_which_they_asked(
+        self, turn: Callable[..., Any], server: postgres.Server
+    ) -> None:
         first, second, third = turn(), turn(), turn()
         assert not first.isWanted()
         assert ask(first) == "Mine"
-        assert ask(second) == ask(third) == "Theirs"
-        assert second.isWanted()
+        with server.superuser() as connection:
+            for waiting, lock in enumerate((second, third), 1):
+                assert ask(lock) == "Theirs"
+                wait_for(connection, f"SELECT count(*) = {waiting} FROM pg_locks WHERE NOT granted")
+        assert third.isWanted()
         first.release()
-        assert ask(third) == "Mine"
-        assert ask(second) == ask(first) == "Theirs"
+        assert ask(first) == "Theirs"
+        eventually(lambda: ask(second) == "Mine", 20, "it asked before the third")
+        assert ask(third) == ask(first) == "Theirs"
+        second.release()
+        eventually(lambda: ask(third) == "Mine", 20)
         third.release()
+        eventually(lambda: ask(first) == "Mine", 20)
+        first.release()
         assert not second.isWanted()
+
+    def test_who_no_longer_wants_it_does_not_wait_for_it(self, turn: Callable[..., Any]) -> None:
+        first, second, third = turn(), turn(), turn()
+        assert ask(first) == "Mine"
+        assert ask(second) == ask(third) == "Theirs"
+        second.release()
+        first.release()
+        eventually(lambda: ask(third) == "Mine", 1, "before the server takes it back")
+        third.release()
 
     def test_a_session_that_has_died_has_lost_it(
         self, turn: Callable[..., Any], server: postgres.Server
@@ -655,14 +674,30 @@ class TestTurns:
         assert ask(other) == "Theirs"
         with server.superuser() as connection:
             connection.execute(
-                "SELECT pg_terminate_backend(pid, 5000) FROM pg_locks WHERE locktype = 'advisory'"
+                "SELECT pg_terminate_backend(pid, 5000) FROM pg_locks "
+                "WHERE locktype = 'advisory' AND granted"
             )
-        assert ask(other) == "Mine"
+        eventually(lambda: ask(other) == "Mine", 1, "the server has nothing to wait for")
         dead.release()
         assert ask(dead) == "Theirs"
         other.release()
-        assert ask(dead) == "Mine"
+        eventually(lambda: ask(dead) == "Mine", 1)
         dead.release()
+
+    def test_a_session_that_dies_as_it_waits_is_opened_again(
+        self, turn: Callable[..., Any], server: postgres.Server
+    ) -> None:
+        first, other = turn(), turn()
+        assert ask(first) == "Mine"
+        assert ask(other) == "Theirs"
+        waiting = "pg_locks WHERE locktype = 'advisory' AND NOT granted"
+        with server.superuser() as connection:
+            wait_for(connection, f"SELECT count(*) = 1 FROM {waiting}")
+            connection.execute(f"SELECT pg_terminate_backend(pid, 5000) FROM {waiting}")
+        assert ask(other) == "Theirs"
+        first.release()
+        eventually(lambda: ask(other) == "Mine", 1)
+        other.release()
 
     def test_a_process_that_is_stopped_loses_it(self, turn: Callable[..., Any]) -> None:
         stopped, other = turn(), turn()

@@ -76,15 +76,20 @@ final class CommitQueue private[coordinator] (
     }
   }
 
-  private def hasProcessTurn(isHeldBack: Boolean): Boolean = {
-    if (handOver.isOver || isHeldBack) {
-      sending.lockInterruptibly()
-      try sendAll()
-      finally sending.unlock()
-      handOver.pass()
+  private def hasProcessTurn(isHeldBack: Boolean): Boolean =
+    if (isHeldBack) {
+      handOver.pause()
+      false
+    } else {
+      handOver.resume()
+      if (handOver.isOver) {
+        sending.lockInterruptibly()
+        try sendAll()
+        finally sending.unlock()
+        handOver.pass()
+      }
+      handOver.mayCommit()
     }
-    !isHeldBack && handOver.mayCommit()
-  }
 
   /** Looks for the next commit of another process; returns whether there is one. */
   private def readOn(): Boolean = LogFolder.isLocal(log) && {

@@ -7,13 +7,18 @@ import java.nio.file.StandardOpenOption.{CREATE, READ, WRITE}
 import java.nio.file.{Files, LinkOption, Path => LocalPath}
 import java.util.concurrent.ConcurrentHashMap
 
+import scala.annotation.tailrec
 import scala.util.Try
 
-/** A lock on a file in the log folder. The file is created when two processes first compete for a
-  * version, and stays. The operating system releases the lock when its process ends. The file
-  * counts the turns.
+/** A lock on a file in the log folder, which processes get in the order in which they ask. The file
+  * is created when two processes first compete for a version, and stays. It counts the turns.
   *
-  * The file is open only while the lock is held. A queue closes it before another queue of this JVM
+  * Each place in the line is a lock on one byte of the file; byte 0 is the turn. A process moves up
+  * when it asks: it locks the byte before its own and lets go of its own, so nobody overtakes it.
+  * Once all places are taken, those outside are in no order. The operating system releases the
+  * locks when their process ends.
+  *
+  * The file is open only while a place is held. A queue closes it before another queue of this JVM
   * opens it, because closing a file releases all locks that the process has on it.
   */
 final private[coordinator] class FileProcessLock(folder: LocalPath) extends ProcessLock {
@@ -21,48 +26,59 @@ final private[coordinator] class FileProcessLock(folder: LocalPath) extends Proc
   import ProcessLock._
 
   private val file = Try(folder.toRealPath()).getOrElse(folder).resolve(Name)
-  private var held: Option[FileLock] = scala.None
+  private var place: Option[FileLock] = scala.None
   private var isUsable = true
 
   override def isWanted: Boolean =
-    held.isEmpty && Files.exists(file, LinkOption.NOFOLLOW_LINKS) && {
+    place.isEmpty && Files.exists(file, LinkOption.NOFOLLOW_LINKS) && {
       val answer = ask()
       release()
       answer.isInstanceOf[Theirs]
     }
 
   override def ask(): Answer =
-    if (held.nonEmpty) Mine
+    if (hasTurn) Mine
     else if (!isUsable) Missing
-    else if (!inUse.add(file)) Theirs(System.nanoTime)
+    else if (place.isEmpty && !inUse.add(file)) Theirs(System.nanoTime)
     else
       try {
-        val answer = taken()
-        if (held.isEmpty) inUse.remove(file): Unit
+        val answer = asked(place.fold(opened())(_.channel))
+        if (place.isEmpty) leave()
         answer
       } catch {
         case _: ClosedByInterruptException =>
-          inUse.remove(file): Unit
+          leave()
           Theirs(System.nanoTime)
         // The file may belong to another user, or the file system may not support locks.
         case _: IOException | _: UnsupportedOperationException =>
           isUsable = false
-          inUse.remove(file): Unit
+          leave()
           Missing
       }
 
-  private def taken(): Answer = {
-    val channel = FileChannel.open(file, CREATE, READ, WRITE, LinkOption.NOFOLLOW_LINKS)
+  private def opened() = FileChannel.open(file, CREATE, READ, WRITE, LinkOption.NOFOLLOW_LINKS)
+
+  private def asked(channel: FileChannel): Answer =
     try {
-      val lock = Option(channel.tryLock(0, 1, false))
+      moveUp(channel)
       val turn = turnOf(channel)
-      lock.fold[Answer](Theirs(turn)) { _ =>
+      if (hasTurn) {
         channel.write(ByteBuffer.allocate(java.lang.Long.BYTES).putLong(turn + 1).flip(), 0): Unit
-        held = lock
         Mine
-      }
-    } finally if (held.isEmpty) channel.close()
+      } else Theirs(turn)
+    } finally if (place.isEmpty) channel.close()
+
+  @tailrec private def moveUp(channel: FileChannel): Unit = {
+    val next = place.fold(Places)(_.position) - 1
+    val isFree = next >= 0 && Option(channel.tryLock(next, 1, false)).exists { lock =>
+      place.foreach(_.release())
+      place = Some(lock)
+      true
+    }
+    if (isFree) moveUp(channel)
   }
+
+  private def hasTurn = place.exists(_.position == 0)
 
   private def turnOf(channel: FileChannel): Long = {
     val read = ByteBuffer.allocate(java.lang.Long.BYTES)
@@ -70,15 +86,20 @@ final private[coordinator] class FileProcessLock(folder: LocalPath) extends Proc
     if (read.hasRemaining) 0 else read.flip().getLong
   }
 
-  override def release(): Unit = held.foreach { lock =>
-    held = scala.None
-    Try(lock.channel.close())
+  override def release(): Unit = if (place.nonEmpty) leave()
+
+  private def leave(): Unit = {
+    place.foreach(lock => Try(lock.channel.close()))
+    place = scala.None
     inUse.remove(file): Unit
   }
 }
 
 private[coordinator] object FileProcessLock {
   val Name = "_interlock.turn"
+
+  /** How many processes are in order, with the one that has the turn. */
+  private val Places = 17L
 
   /** The lock files that queues of this JVM have open. */
   private val inUse = ConcurrentHashMap.newKeySet[LocalPath]()

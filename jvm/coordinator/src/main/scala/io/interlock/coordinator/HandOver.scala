@@ -13,8 +13,8 @@ import io.interlock.coordinator.ProcessLock._
   * If a turn does not end, because its process was stopped, the others wait for it once. Then they
   * go on without the lock until it is free again.
   *
-  * [[mayCommit]] is called only by the thread that is first in line; all other methods are
-  * thread-safe.
+  * [[mayCommit]], [[pause]] and [[resume]] are called only by the thread that is first in line; all
+  * other methods are thread-safe.
   *
   * @param now
   *   the time in nanoseconds
@@ -38,6 +38,7 @@ final private[coordinator] class HandOver(
   private var asksFrom = now()
   private var seenAt = now()
   private var lookedAt = now()
+  private var pausedAt: Option[Long] = scala.None
 
   /** To be called when another process has taken a version that this one wanted. */
   def lost(): Unit = contendedUntil = now() + Memory
@@ -52,16 +53,28 @@ final private[coordinator] class HandOver(
     */
   def isOver: Boolean = since.exists(now() - _ >= Longest)
 
-  /** Gives the turn up, unless a thread is just asking for it. Other processes get the time to ask
-    * first.
+  /** Gives up the turn, or the place in the line for it, unless a thread is just asking. Other
+    * processes get the time to ask first.
     */
   def pass(): Unit =
-    if (since.nonEmpty && using.tryLock())
+    if (using.tryLock())
       try {
         if (isOver) asksFrom = now() + Courtesy
         lock.release()
         since = scala.None
       } finally using.unlock()
+
+  /** To be called while no transaction of the process may commit, whoever has the turn. The process
+    * keeps its turn, whose time stands still until it is resumed, or its place in the line.
+    */
+  def pause(): Unit = pausedAt = pausedAt.orElse(Some(now()))
+
+  def resume(): Unit = pausedAt.foreach { from =>
+    pausedAt = scala.None
+    using.lock()
+    try since = since.map(_ + now() - from)
+    finally using.unlock()
+  }
 
   /** Whether the process may judge and commit now; asks for the turn if other processes want it
     * too.
@@ -106,7 +119,9 @@ final private[coordinator] class HandOver(
     seenAt = time
     if (!isContended && isBusy && time - lookedAt >= BetweenLooks) {
       lookedAt = time
-      if (lock.isWanted) lost()
+      using.lock()
+      try if (lock.isWanted) lost()
+      finally using.unlock()
     }
   }
 }

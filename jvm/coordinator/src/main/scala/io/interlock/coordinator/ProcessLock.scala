@@ -11,10 +11,10 @@ private[coordinator] trait ProcessLock {
   /** Whether another process holds it. */
   def isWanted: Boolean
 
-  /** Takes it if no process holds it. */
+  /** Takes it if no process holds it. Otherwise the process may keep a place in the line for it. */
   def ask(): Answer
 
-  /** Gives it up. */
+  /** Gives it up, or the place in the line for it. */
   def release(): Unit
 }
 

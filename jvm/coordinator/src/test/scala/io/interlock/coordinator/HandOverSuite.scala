@@ -1,8 +1,11 @@
 package io.interlock.coordinator
 
+import java.nio.channels.FileChannel
+import java.nio.file.StandardOpenOption.{CREATE, WRITE}
 import java.nio.file.{Files, Paths}
 
 import scala.concurrent.duration._
+import scala.util.Using
 
 /** Processes that take turns, by a clock that stands still unless a test moves it; the lock is real. */
 class HandOverSuite extends Tables {
@@ -58,6 +61,23 @@ class HandOverSuite extends Tables {
     assert(turns.forall { case (before, next) => next.size == 1 && next.head != before }, turns)
   }
 
+  table.test("the time of a turn stands still while its process may not commit") { table =>
+    val held = process(table)
+    held.lost()
+    assert(held.mayCommit())
+    pass(60.millis)
+    (1 to 3).foreach { _ =>
+      held.pause()
+      pass(1.second)
+    }
+    held.resume()
+    pass(39.millis)
+    assert(held.mayCommit() && !held.isOver)
+    pass(1.milli)
+    held.resume()
+    assert(held.isOver)
+  }
+
   /** Answers as other processes let it. */
   final private class Answered(var answer: ProcessLock.Answer) extends ProcessLock {
     override def isWanted: Boolean = answer != ProcessLock.Mine
@@ -110,23 +130,83 @@ class HandOverSuite extends Tables {
     assert(!racing.isOver)
   }
 
-  table.test("a process that is killed has given its turn up") { table =>
-    val java = Paths.get(System.getProperty("java.home"), "bin", "java").toString
-    val other = new ProcessBuilder(
+  /** Another process, which asks and releases when it is told. */
+  final private class Other(table: TestTable) extends AutoCloseable {
+    private val java = Paths.get(System.getProperty("java.home"), "bin", "java").toString
+    private val main = WhoAsksForTurns.getClass.getName.stripSuffix("$")
+    private val process = new ProcessBuilder(
       java,
       "-cp",
       System.getProperty("java.class.path"),
-      HolderOfATurn.getClass.getName.stripSuffix("$"),
+      main,
       table.folder.toString
     ).redirectError(ProcessBuilder.Redirect.INHERIT).start()
-    try {
-      assertEquals(other.getInputStream.read(), '+'.toInt)
+
+    def hasTurn(): Boolean = told('a') == '+'
+    def release(): Unit = assertEquals(told('r'), '.')
+    override def close(): Unit = process.destroyForcibly().waitFor(): Unit
+
+    private def told(what: Char): Char = {
+      process.getOutputStream.write(what.toInt)
+      process.getOutputStream.flush()
+      process.getInputStream.read().toChar
+    }
+  }
+
+  table.test("a process that is killed has given its turn up") { table =>
+    Using.resource(new Other(table)) { other =>
+      assert(other.hasTurn())
       val own = new FileProcessLock(table.folder)
       assert(own.isWanted && own.ask() == ProcessLock.Theirs(1))
-      other.destroyForcibly().waitFor(): Unit
+      other.close()
       assertEquals(own.ask(), ProcessLock.Mine)
       own.release()
-    } finally other.destroyForcibly().waitFor(): Unit
+    }
+  }
+
+  table.test("processes have their turns in the order in which they asked") { table =>
+    Using.Manager { use =>
+      val one = new FileProcessLock(table.folder)
+      val two, three = use(new Other(table))
+      assertEquals(one.ask(), ProcessLock.Mine)
+      assert(!two.hasTurn() && !three.hasTurn())
+      one.release()
+      assert(!three.hasTurn(), "it asks first, but is behind another")
+      assert(one.ask().isInstanceOf[ProcessLock.Theirs], "it is behind both")
+      assert(two.hasTurn())
+      two.release()
+      assert(one.ask().isInstanceOf[ProcessLock.Theirs])
+      assert(!two.hasTurn() && three.hasTurn())
+      three.close()
+      assert(!two.hasTurn())
+      assertEquals(one.ask(), ProcessLock.Mine, "the one that had it was killed")
+      one.release()
+      assert(two.hasTurn())
+    }.get
+  }
+
+  table.test("who is killed in the line, or no longer wants a turn, has no place in it") { table =>
+    Using.Manager { use =>
+      val own = process(table)
+      val first, killed, last = use(new Other(table))
+      assert(first.hasTurn() && !killed.hasTurn())
+      own.lost()
+      assert(!own.mayCommit() && !last.hasTurn())
+      killed.close()
+      own.pass()
+      first.release()
+      assert(last.hasTurn())
+    }.get
+  }
+
+  table.test("who finds the last place taken waits until it is free") { table =>
+    Using.Manager { use =>
+      val other = use(new Other(table))
+      val last = use(FileChannel.open(file(table), CREATE, WRITE)).lock(16, 1, false)
+      assert(!other.hasTurn())
+      last.release()
+      assert(other.hasTurn())
+    }.get
   }
 
   table.test("of two queues of one process that have a log in common one has the turn") { table =>
@@ -177,12 +257,14 @@ class HandOverSuite extends Tables {
   }
 }
 
-/** A process that has its turn, and keeps it. */
-object HolderOfATurn {
+/** A process that asks for its turn, or gives it up, for each byte that it reads. */
+object WhoAsksForTurns {
   def main(arguments: Array[String]): Unit = {
     val lock = new FileProcessLock(Paths.get(arguments.head))
-    print(if (lock.ask() == ProcessLock.Mine) '+' else '-')
-    System.out.flush()
-    while (System.in.read() >= 0) {}
+    Iterator.continually(System.in.read()).takeWhile(_ >= 0).foreach { what =>
+      if (what == 'r') lock.release()
+      print(if (what == 'r') '.' else if (lock.ask() == ProcessLock.Mine) '+' else '-')
+      System.out.flush()
+    }
   }
 }

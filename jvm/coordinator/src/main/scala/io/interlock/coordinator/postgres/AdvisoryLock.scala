@@ -1,6 +1,7 @@
 package io.interlock.coordinator.postgres
 
 import java.sql.Connection
+import java.util.concurrent.FutureTask
 
 import scala.concurrent.duration._
 import scala.util.control.NonFatal
@@ -8,8 +9,9 @@ import scala.util.{Try, Using}
 
 import io.interlock.coordinator.{ProcessLock, TableLog}
 
-/** An advisory lock of the database, held by a transaction that does nothing else. The server
-  * releases it if the session ends or is idle for two seconds.
+/** An advisory lock of the database, held by a transaction that does nothing else. The server grants
+  * it in the order in which processes ask, and releases it if the session ends or is idle for two
+  * seconds.
   *
   * Its session is opened when processes first compete for a version, and closed by the server when
   * it is idle.
@@ -21,63 +23,75 @@ final private[postgres] class AdvisoryLock(pool: ConnectionPool, log: TableLog)
 
   private var session: Option[Connection] = scala.None
   private var isHeld = false
-  private var askedAt = System.nanoTime - BetweenAsks
+
+  /** Done once the server has granted the lock, or has refused to wait any longer. */
+  private var waiting: Option[FutureTask[Boolean]] = scala.None
   private var failedAt = System.nanoTime - BackOff
 
   override def isWanted: Boolean =
-    !isHeld && Try(pool.use(isGranted)).toOption.contains(false)
+    !isHeld && Try(pool.use(isGranted(_, IfFree))).toOption.contains(false)
 
-  override def ask(): Answer = {
-    val now = System.nanoTime
-    if (isHeld) Mine
-    else if (now - failedAt < BackOff) Missing
-    else if (now - askedAt < BetweenAsks) Theirs(now)
-    else {
-      askedAt = now
-      // If the server has closed the session, a new one is opened.
-      Try(session.map(asked)).toOption.flatten.orElse {
-        close()
-        Try(asked(opened())).toOption
-      }.getOrElse {
-        close()
-        failedAt = now
-        Missing
-      }
-    }
+  override def ask(): Answer = waiting match {
+    case _ if isHeld => Mine
+    case Some(answer) if !answer.isDone => Theirs(System.nanoTime)
+    case Some(answer) =>
+      waiting = scala.None
+      isHeld = Try(answer.get()).isSuccess
+      if (isHeld) Mine else asked()
+    case scala.None if System.nanoTime - failedAt < BackOff => Missing
+    case scala.None => asked()
   }
 
-  override def release(): Unit = if (isHeld) {
-    isHeld = false
-    try session.foreach(_.commit())
-    catch { case NonFatal(_) => close() }
+  /** If the server has closed the session, a new one is opened. */
+  private def asked(): Answer = Try(session.map(asked)).toOption.flatten.orElse {
+    close()
+    Try(asked(opened())).toOption
+  }.getOrElse {
+    close()
+    failedAt = System.nanoTime
+    Missing
   }
 
   private def asked(connection: Connection): Answer = {
-    isHeld = isGranted(connection)
+    isHeld = isGranted(connection, IfFree)
     if (isHeld) Mine
     else {
-      connection.rollback()
+      val answer = new FutureTask(() => isGranted(connection, InLine))
+      val thread = new Thread(answer, "interlock-turn")
+      thread.setDaemon(true)
+      thread.start()
+      waiting = Some(answer)
       Theirs(System.nanoTime)
     }
   }
 
+  override def release(): Unit =
+    if (waiting.nonEmpty) close()
+    else if (isHeld) {
+      isHeld = false
+      try session.foreach(_.commit())
+      catch { case NonFatal(_) => close() }
+    }
+
   private def opened(): Connection = {
     val connection = pool.open()
     session = Some(connection)
-    connection.setNetworkTimeout((work: Runnable) => work.run(), Patience.toMillis.toInt)
+    connection.setNetworkTimeout((work: Runnable) => work.run(), 3 * Patience.toMillis.toInt)
     Using.resource(connection.createStatement())(_.execute(Limits)): Unit
     connection.setAutoCommit(false)
     connection
   }
 
+  /** Also ends a wait. */
   override def close(): Unit = {
-    session.foreach(open => Try(open.close()))
+    session.foreach(open => Try(if (waiting.isEmpty) open.close() else open.abort(_.run())))
     session = scala.None
+    waiting = scala.None
     isHeld = false
   }
 
-  private def isGranted(connection: Connection): Boolean =
-    Using.resource(connection.prepareStatement(Granted)) { statement =>
+  private def isGranted(connection: Connection, how: String): Boolean =
+    Using.resource(connection.prepareStatement(how)) { statement =>
       statement.setString(1, log.path.toString)
       statement.setLong(2, Seed)
       Using.resource(statement.executeQuery()) { row =>
@@ -88,7 +102,8 @@ final private[postgres] class AdvisoryLock(pool: ConnectionPool, log: TableLog)
 }
 
 private object AdvisoryLock {
-  private val Granted = "SELECT pg_try_advisory_xact_lock(hashtextextended(?, ?))"
+  private val IfFree = "SELECT pg_try_advisory_xact_lock(hashtextextended(?, ?))"
+  private val InLine = "SELECT true FROM pg_advisory_xact_lock(hashtextextended(?, ?))"
 
   /** Keeps these locks apart from other applications' locks in the database. */
   private val Seed = 0x696e7465726cL
@@ -96,8 +111,8 @@ private object AdvisoryLock {
   private val Patience = 2.seconds
   private val Limits =
     s"SET idle_in_transaction_session_timeout = ${Patience.toMillis}; " +
+      s"SET lock_timeout = ${2 * Patience.toMillis}; " +
       s"SET idle_session_timeout = ${1.minute.toMillis}"
 
-  private val BetweenAsks = 5.millis.toNanos
   private val BackOff = 5.seconds.toNanos
 }

@@ -8,7 +8,7 @@ import org.apache.spark.sql.SparkSession
 import org.apache.spark.sql.delta.Snapshot
 
 /** Keeps the last checkpoint of a small table within two intervals of the log's end: a commit that
-  * would be farther ahead waits for a checkpoint, in line and without the turn.
+  * would be farther ahead waits for a checkpoint, first in line.
   *
   * If two seconds bring no checkpoint that is near enough, it takes long or nobody writes one: then
   * commits of this process go on without waiting until there is one, or for a minute. Versions that
