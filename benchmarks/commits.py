@@ -2,6 +2,7 @@
 
     python -m benchmarks.commits [--quick] [--how insert] [--store stock --store filesystem]
     python -m benchmarks.commits --on-s3 --processes 1 --store stock --store filesystem --writers 16
+    python -m benchmarks.commits --slow-database --processes 1 --store "postgres 18" --writers 16
 
     throughput   1, 4, 16 and 64 writers of one table, threads of at most four processes, after a
                  minute in which the JVMs compile their code
@@ -12,6 +13,7 @@ coordinator, without the query. `insert` runs INSERT statements. A commit counts
 acknowledged and is in the log exactly once. "behind" is the largest number of versions between
 `_last_checkpoint` and the newest version, looked at ten times a second. With `--on-s3` the tables
 are on S3Proxy, and each request waits 30 ms; stock Delta orders the commits of one process there.
+With `--slow-database` each request to Postgres waits as long.
 """
 
 from __future__ import annotations
@@ -43,6 +45,7 @@ STOCKS = {store.name: store for store in (STOCK, STOCK_SAME_PROPERTIES)}
 CONTENDERS = (*STOCKS, *STORES)
 MOST_PER_SECOND = 400
 PATIENCE_SECONDS = 300
+SLOW_SECONDS = 0.03
 
 
 @dataclass(frozen=True)
@@ -218,12 +221,15 @@ def last_checkpoint(table: Table) -> int:
 
 
 @contextmanager
-def contender(name: str, folder: Path, *, on_s3: bool) -> Iterator[Store]:
+def contender(name: str, folder: Path, *, on_s3: bool, slow_database: bool) -> Iterator[Store]:
     """Start what the sessions of a contender need."""
     with ExitStack() as stack:
         store = STOCKS.get(name)
         if store is None:
-            store, _ = stack.enter_context(opened(name, folder / "database"))
+            store, database = stack.enter_context(opened(name, folder / "database"))
+            if database is not None and slow_database:
+                database.proxy.delay = SLOW_SECONDS
+                store = replace(store, settings=database.settings("bench", proxied=True))
         if on_s3:
             server = stack.enter_context(s3.start(folder / "s3"))
             proxy = stack.enter_context(faulty(server.port, kinds=()))
@@ -256,6 +262,7 @@ def main() -> None:
     parser.add_argument("--seconds", type=float, help="of one measurement")
     parser.add_argument("--processes", type=int, help="of the writers")
     parser.add_argument("--on-s3", action="store_true", help="tables on a slow S3 server")
+    parser.add_argument("--slow-database", action="store_true", help="Postgres behind a slow line")
     arguments = parser.parse_args()
     scale = QUICK if arguments.quick else Scale()
     if arguments.seconds is not None:
@@ -269,7 +276,12 @@ def main() -> None:
     for name in arguments.store or scale.contenders:
         with (
             tempfile.TemporaryDirectory(prefix="interlock-bench-") as folder,
-            contender(name, Path(folder), on_s3=arguments.on_s3) as store,
+            contender(
+                name,
+                Path(folder),
+                on_s3=arguments.on_s3,
+                slow_database=arguments.slow_database,
+            ) as store,
         ):
             more, line = measure(store, Path(folder), scale, arguments.how)
         rows += more

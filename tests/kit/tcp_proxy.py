@@ -1,9 +1,10 @@
-"""A TCP proxy in front of a server that drops requests or replies when a test says so."""
+"""A TCP proxy in front of a server that drops or delays requests or replies when it is told to."""
 
 from __future__ import annotations
 
 import socket
 import threading
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 
@@ -11,9 +12,16 @@ CHUNK = 1 << 16
 
 
 class Proxy:
-    """Passes bytes between clients and a port of 127.0.0.1, until it must drop some."""
+    """Passes bytes between clients and a port of 127.0.0.1, until it must drop some.
+
+    Attributes:
+        port: where it listens
+        delay: seconds that each request waits before it is passed on
+
+    """
 
     def __init__(self, target: int) -> None:
+        self.delay = 0.0
         self._target = target
         self._listener = socket.create_server(("127.0.0.1", 0))
         self.port: int = self._listener.getsockname()[1]
@@ -82,6 +90,7 @@ class Proxy:
     def _requests(self, pair: Pair) -> None:
         with pair.closing():
             while data := pair.client.recv(CHUNK):
+                time.sleep(self.delay)
                 if any(marker in data for marker in self._markers):
                     self._markers = ()
                     if self._answer:

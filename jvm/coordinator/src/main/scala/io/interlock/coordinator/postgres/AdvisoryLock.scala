@@ -82,7 +82,7 @@ final private[postgres] class AdvisoryLock(pool: ConnectionPool, log: TableLog)
     connection
   }
 
-  /** Also ends a wait. */
+  /** Also ends a wait: the server notices when it grants the lock, and passes it on. */
   override def close(): Unit = {
     session.foreach(open => Try(if (waiting.isEmpty) open.close() else open.abort(_.run())))
     session = scala.None
