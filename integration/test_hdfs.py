@@ -12,13 +12,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from interlock.errors import ConflictError
+from interlock.errors import ConflictError, InterlockError
 from pyspark.sql import SparkSession
 
 from integration import writers
 from integration.writers import Writer, acknowledged, answers
 from tests.kit import hdfs
 from tests.kit.driver_process import DriverProcess, driver_processes
+from tests.kit.gates import end_behind, phase_gate
 from tests.kit.remote import RemoteTable
 from tests.kit.sessions import classic_session
 from tests.kit.support import (
@@ -99,6 +100,46 @@ def test_statements(spark: SparkSession, table: RemoteTable, tmp_path: Path) -> 
     assert tuple(map(tuple, before)) == START
     spark.sql(f"RESTORE TABLE {table} TO VERSION AS OF 1")
     assert sorted(map(tuple, spark.table(str(table)).collect())) == list(START)
+
+
+def hadoop(spark: SparkSession, path: str) -> tuple[Any, Any]:
+    """Return a path, and the file system that has it."""
+    jvm: Any = spark._jvm
+    found = jvm.org.apache.hadoop.fs.Path(path)
+    return found, found.getFileSystem(spark._jsc.hadoopConfiguration())
+
+
+def test_a_log_that_is_put_back_during_a_statement(spark: SparkSession, table: RemoteTable) -> None:
+    """The statement does not commit behind the gap."""
+
+    def put_back() -> None:
+        for kind in ("json", "crc"):
+            file, fs = hadoop(spark, f"{table.url}/_delta_log/{1:020}.{kind}")
+            assert fs.delete(file, False)
+
+    update = f"UPDATE {table} SET v = 'x'"
+    error = end_behind(spark, lambda: spark.sql(update), put_back, phase_gate)
+    assert isinstance(error, InterlockError)
+    assert error.condition == "INTERLOCK_COMMIT_OVERWRITTEN"
+    log, fs = hadoop(spark, f"{table.url}/_delta_log")
+    names = [status.getPath().getName() for status in fs.listStatus(log)]
+    assert [name for name in names if name.endswith((".json", ".tmp"))] == [f"{0:020}.json"]
+
+
+def test_a_log_without_room_for_a_commit(
+    spark: SparkSession, table: RemoteTable, tmp_path: Path
+) -> None:
+    log, fs = hadoop(spark, f"{table.url}/_delta_log")
+    jvm: Any = spark._jvm
+    keep = jvm.org.apache.hadoop.hdfs.protocol.HdfsConstants.QUOTA_DONT_SET
+    fs.setQuota(log, fs.getContentSummary(log).getFileAndDirectoryCount(), keep)
+    with pytest.raises(InterlockError) as refused:
+        spark.sql(f"UPDATE {table} SET v = 'x' WHERE id = 1")
+    assert refused.value.condition == "INTERLOCK_STORAGE_FAILED"
+    assert "The NameSpace quota" in str(refused.value)
+    assert "\tat org.apache" not in str(refused.value)
+    fs.setQuota(log, -1, keep)
+    check(spark, table, tmp_path / "copy", *START)
 
 
 @pytest.mark.parametrize("row", [1, 2], ids=["same row", "another row"])

@@ -22,12 +22,14 @@ def commit_by_hand(
     engine: str = "other",
     parameters: Mapping[str, str | None] | None = None,
     tags: Mapping[str, str | None] | None = None,
+    metrics: Mapping[str, str | None] | None = None,
 ) -> None:
     """Put the next version into the log."""
     version = latest_version(table) + 1
     time = commit_info(table, version - 1)["inCommitTimestamp"] + 1
     info = {"operation": operation, "engineInfo": engine, "timestamp": time}
     info |= {"operationParameters": parameters or {}, "inCommitTimestamp": time, "tags": tags or {}}
+    info |= {"operationMetrics": metrics} if metrics else {}
     text = "".join(json.dumps(line) + "\n" for line in ({"commitInfo": info}, *actions))
     log = commit_file(table, version)
     log.write_text(text, encoding="utf-8")

@@ -112,10 +112,13 @@ class StartGate(_Gate):
 
 
 def end_behind(
-    spark: SparkSession, job: Callable[[], object], winners: Callable[[], object]
+    spark: SparkSession,
+    job: Callable[[], object],
+    winners: Callable[[], object],
+    gated: Callable[[SparkSession], Any] = StartGate,
 ) -> BaseException | None:
-    """Run the winners when a job has begun, and let it go on; return its error."""
-    gate = StartGate(spark)
+    """Run the winners when a job is at a gate, and let it go on; return its error."""
+    gate = gated(spark)
 
     def run() -> None:
         gate.install()

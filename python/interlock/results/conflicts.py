@@ -45,7 +45,8 @@ class ConflictRecord:
         millis: of a rejected commit since its transaction began, of a rebased one in judging and
             rebasing
         millis_saved: if it was stopped before it wrote: how long the latest commit of the same
-            operation took after its scan, if one of the 20 versions before has it
+            operation took after its scan (with it where the scan writes deletion vectors), if one
+            of the 20 versions before has it
         bytes: of data files: written in vain, or not written again
 
     """

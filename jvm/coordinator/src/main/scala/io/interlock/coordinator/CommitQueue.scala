@@ -54,7 +54,8 @@ final class CommitQueue private[coordinator] (
   ): Unit = if (!hasTurn) {
     line.join()
     try {
-      while (!isReady(meanwhile, isHeldBack)) line.await(if (line.isFirst) AskNanos else LookNanos)
+      while (!isReady(meanwhile, isHeldBack, 0))
+        line.await(if (line.isFirst) AskNanos else LookNanos)
       Line.throwIfInterrupted()
       holder = Some(Thread.currentThread())
     } catch {
@@ -67,12 +68,24 @@ final class CommitQueue private[coordinator] (
   /** Whether the thread has its turn. It does all work that can be done before it asks for the
     * turn, so that others can have it meanwhile. Commits that others have made until now are judged
     * first.
+    *
+    * @param behind
+    *   how many of these it has just read
     */
-  @tailrec private def isReady(meanwhile: () => Boolean, isHeldBack: () => Boolean): Boolean = {
+  @tailrec private def isReady(
+      meanwhile: () => Boolean,
+      isHeldBack: () => Boolean,
+      behind: Int
+  ): Boolean = {
     while (meanwhile()) {}
     line.isFirst && {
-      val mayCommit = hasProcessTurn(isHeldBack())
-      if (handOver.isInForce && readOn()) isReady(meanwhile, isHeldBack) else mayCommit
+      // A turn is of no use to a process that is behind.
+      if (readOn()) {
+        if (behind == FarBehind) handOver.leaveLine()
+        isReady(meanwhile, isHeldBack, behind + 1)
+      } else if (!hasProcessTurn(isHeldBack())) false
+      else if (readOn()) isReady(meanwhile, isHeldBack, 0) // the turn before has ended since
+      else true
     }
   }
 
@@ -91,8 +104,10 @@ final class CommitQueue private[coordinator] (
       handOver.mayCommit()
     }
 
-  /** Looks for the next commit of another process; returns whether there is one. */
-  private def readOn(): Boolean = LogFolder.isLocal(log) && {
+  /** Looks for the next commit of another process, if processes take turns; returns whether there
+    * is one.
+    */
+  private def readOn(): Boolean = handOver.isInForce && LogFolder.isLocal(log) && {
     val known = synchronized(state.bodies.lastOption.map { case (last, _) =>
       (state.generation, last)
     })
@@ -289,6 +304,9 @@ object CommitQueue {
 
   /** How often the other waiting threads look for work. */
   private val LookNanos = 20.millis.toNanos
+
+  /** After so many commits of others that it has just read, a process is no longer in line. */
+  private val FarBehind = 16
 
   /** How many waiting threads are woken at once when there are new commits. */
   private val MostAhead = 4

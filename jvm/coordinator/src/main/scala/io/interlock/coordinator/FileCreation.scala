@@ -62,6 +62,10 @@ private[coordinator] object FileCreation {
   }
 }
 
+/** Raised where a file was certainly not made, and cannot be made by this try any more. */
+final private[coordinator] class NotCreated(file: Path, cause: IOException)
+    extends IOException(s"$file cannot be made", cause)
+
 /** By a rename, as Delta's LogStore for HDFS does it, of a file that DataNodes have synced to their
   * disks. HDFS refuses a name that is taken.
   */
@@ -73,7 +77,8 @@ final private class SyncedCreation(log: TableLog) extends FileCreation {
     val draft = new Path(file.getParent, s".${file.getName}.${UUID.randomUUID()}.tmp")
     try {
       val synced = EnumSet.of(CreateFlag.CREATE, CreateFlag.SYNC_BLOCK)
-      Using.resource(files.create(draft, synced))(in.transferTo(_))
+      try Using.resource(files.create(draft, synced))(in.transferTo(_))
+      catch { case failed: IOException => throw new NotCreated(file, failed) }
       files.rename(draft, file)
     } catch {
       case failed: Throwable =>

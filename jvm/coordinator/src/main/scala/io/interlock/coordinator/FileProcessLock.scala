@@ -2,7 +2,12 @@ package io.interlock.coordinator
 
 import java.io.IOException
 import java.nio.ByteBuffer
-import java.nio.channels.{ClosedByInterruptException, FileChannel, FileLock}
+import java.nio.channels.{
+  ClosedByInterruptException,
+  FileChannel,
+  FileLock,
+  OverlappingFileLockException
+}
 import java.nio.file.StandardOpenOption.{CREATE, READ, WRITE}
 import java.nio.file.{Files, LinkOption, Path => LocalPath}
 import java.util.concurrent.ConcurrentHashMap
@@ -39,7 +44,7 @@ final private[coordinator] class FileProcessLock(folder: LocalPath) extends Proc
   override def ask(): Answer =
     if (hasTurn) Mine
     else if (!isUsable) Missing
-    else if (place.isEmpty && !inUse.add(file)) Theirs(System.nanoTime)
+    else if (place.isEmpty && !inUse.add(file)) OfThisJvm
     else
       try {
         val answer = asked(place.fold(opened())(_.channel))
@@ -49,6 +54,10 @@ final private[coordinator] class FileProcessLock(folder: LocalPath) extends Proc
         case _: ClosedByInterruptException =>
           leave()
           Theirs(System.nanoTime)
+        // By another class loader, or by another name of the folder.
+        case _: OverlappingFileLockException =>
+          leave()
+          OfThisJvm
         // The file may belong to another user, or the file system may not support locks.
         case _: IOException | _: UnsupportedOperationException =>
           isUsable = false
@@ -100,6 +109,9 @@ private[coordinator] object FileProcessLock {
 
   /** How many processes are in order, with the one that has the turn. */
   private val Places = 17L
+
+  /** Another queue of this JVM has the turn or a place in the line. */
+  private val OfThisJvm = ProcessLock.Theirs(-1)
 
   /** The lock files that queues of this JVM have open. */
   private val inUse = ConcurrentHashMap.newKeySet[LocalPath]()

@@ -13,8 +13,8 @@ import io.interlock.coordinator.ProcessLock._
   * If a turn does not end, because its process was stopped, the others wait for it once. Then they
   * go on without the lock until it is free again.
   *
-  * [[mayCommit]], [[pause]] and [[resume]] are called only by the thread that is first in line; all
-  * other methods are thread-safe.
+  * [[mayCommit]], [[leaveLine]], [[pause]] and [[resume]] are called only by the thread that is first
+  * in line; all other methods are thread-safe.
   *
   * @param now
   *   the time in nanoseconds
@@ -30,6 +30,7 @@ final private[coordinator] class HandOver(
 
   @volatile private var contendedUntil = now()
   @volatile private var since: Option[Long] = scala.None
+  @volatile private var isInLine = false
   @volatile private var isOrdered = false
 
   // Used only by the thread that is first in line.
@@ -57,12 +58,16 @@ final private[coordinator] class HandOver(
     * processes get the time to ask first.
     */
   def pass(): Unit =
-    if (using.tryLock())
+    if ((since.nonEmpty || isInLine) && using.tryLock())
       try {
         if (isOver) asksFrom = now() + Courtesy
         lock.release()
         since = scala.None
+        isInLine = false
       } finally using.unlock()
+
+  /** Gives up the place in the line, but not the turn. */
+  def leaveLine(): Unit = if (isInLine) pass()
 
   /** To be called while no transaction of the process may commit, whoever has the turn. The process
     * keeps its turn, whose time stands still until it is resumed, or its place in the line.
@@ -81,14 +86,18 @@ final private[coordinator] class HandOver(
     */
   def mayCommit(): Boolean = {
     look()
-    if (since.nonEmpty || !isContended) true
-    else if (now() < asksFrom) false
+    if (since.nonEmpty) true
+    else if (!isContended) {
+      leaveLine()
+      true
+    } else if (now() < asksFrom) false
     else {
       using.lock()
       val answer =
         try {
           val answer = lock.ask()
           if (answer == Mine) since = Some(now())
+          isInLine = answer.isInstanceOf[Theirs]
           answer
         } finally using.unlock()
       isOrdered = answer != Missing && !isPatienceOver(answer)

@@ -3,8 +3,8 @@ package io.interlock.coordinator
 import org.apache.hadoop.fs.{EtagSource, FileStatus, Path}
 
 /** The last commit that this process made to each table. Commits of Interlock do not replace each
-  * other, but on a local disk and on S3 a writer without Interlock may replace one. So the file is
-  * checked before the next commit.
+  * other, but a writer without Interlock may replace one on a local disk and on S3, and everywhere
+  * the log may be put back. So the file is checked before the next commit.
   */
 final private[coordinator] class LastCommits {
   private val commits = RecentlyUsed.map[Path, LastCommit]()
@@ -45,24 +45,22 @@ final private[coordinator] case class LastCommit(
     * @throws CoordinatorException
     *   if another commit is in the place of this one
     */
-  def requireKept(log: TableLog, next: Long): Unit = file match {
-    case _: LocalStatus | _: EtagSource =>
-      val folder = LogFolder.of(log)
-      def theirs = folder.firstLine(version).fold("no commit")(line =>
-        CommitLines.txnIdOf(line).getOrElse("a commit without an id")
-      )
-      folder.status(LogFolder.commitName(version)) match {
-        case Some(found) if isSame(found) =>
-        case None if next > version + 1 =>
-        case _ => if (theirs != txnId) overwritten(log, theirs)
-      }
-    case _ =>
+  def requireKept(log: TableLog, next: Long): Unit = {
+    val folder = LogFolder.of(log)
+    def theirs = folder.firstLine(version).fold("no commit")(line =>
+      CommitLines.txnIdOf(line).getOrElse("a commit without an id")
+    )
+    folder.status(LogFolder.commitName(version)) match {
+      case Some(found) if isSame(found) =>
+      case None if next > version + 1 =>
+      case _ => if (theirs != txnId) overwritten(log, theirs)
+    }
   }
 
   private def isSame(found: FileStatus): Boolean = (found, file) match {
     case (found: LocalStatus, own: LocalStatus) => found.sameFile(own)
     case (found: EtagSource, own: EtagSource) => Option(found.getEtag).contains(own.getEtag)
-    case _ => false
+    case _ => found.getModificationTime == file.getModificationTime && found.getLen == file.getLen
   }
 
   private def overwritten(log: TableLog, theirs: String): Nothing = throw new CoordinatorException(

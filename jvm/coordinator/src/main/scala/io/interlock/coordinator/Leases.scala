@@ -4,6 +4,7 @@ import java.io.{FileNotFoundException, IOException}
 import java.nio.charset.StandardCharsets.UTF_8
 import java.nio.file.StandardCopyOption.ATOMIC_MOVE
 import java.nio.file.{FileAlreadyExistsException, Files, Path => LocalPath}
+import java.security.PrivilegedExceptionAction
 import java.util.concurrent.{ConcurrentHashMap, Future}
 
 import scala.concurrent.duration._
@@ -12,6 +13,7 @@ import scala.util.Using
 import scala.util.control.NonFatal
 
 import org.apache.hadoop.fs.Path
+import org.apache.hadoop.security.UserGroupInformation
 import org.slf4j.LoggerFactory
 
 /** Notes of processes beside the log of a table, in `_delta_log/_interlock/<kind>`. A note is alive as
@@ -29,7 +31,9 @@ final class Leases private[coordinator] (log: TableLog, kind: String, deadAfter:
   def this(log: TableLog, kind: String) = this(log, kind, Leases.DeadAfter)
 
   private val path = new Path(new Path(log.path, Folder), kind)
-  private val folder = LogFolder.of(log.copy(path = path))
+
+  /** Opened anew for each use, as others may close the file system. */
+  private def folder = LogFolder.of(log.copy(path = path))
 
   /** Writes a note, or replaces it, and keeps it alive until it is removed or this process ends.
     *
@@ -169,6 +173,7 @@ object Leases {
 
   /** A note of this process. */
   final private class Note(val leases: Leases, val id: String, val text: String) {
+    private val user = UserGroupInformation.getCurrentUser
     private var isOver = false
     private var isWarned = false
     private var ending: Option[Future[_]] = None
@@ -180,7 +185,7 @@ object Leases {
     }
 
     def write(): Unit = synchronized {
-      if (!isOver) leases.write(id, text)
+      if (!isOver) user.doAs((() => leases.write(id, text)): PrivilegedExceptionAction[Unit])
     }
 
     /** Ends its renewal; a note that is being written is finished first. */

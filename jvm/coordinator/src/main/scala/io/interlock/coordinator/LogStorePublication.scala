@@ -28,13 +28,16 @@ final private[coordinator] class LogStorePublication(
 
   def publish(content: CommitContent): Publication = {
     CommitPhases.reached(CommitPhase.Publishing, log, version)
-    put(content, MostTries) match {
+    put(content, MostTries, isMade = false) match {
       case published: Published => settle(published, content)
       case foreign => foreign
     }
   }
 
-  private def put(content: CommitContent, tries: Int): Publication =
+  /** @param isMade
+    *   whether an earlier try may have made the file
+    */
+  private def put(content: CommitContent, tries: Int, isMade: Boolean): Publication =
     Try(write(content)) match {
       case Success(()) => written(content)
       case Failure(e) =>
@@ -42,10 +45,11 @@ final private[coordinator] class LogStorePublication(
           case Success(Some(publication)) => publication
           case Success(None) if tries == MostTries && neverWritten(e) =>
             throw new IOException(s"${log.file(version)} cannot be made", e)
+          case _ if tries == 1 && !isMade && e.isInstanceOf[NotCreated] => throw e
           case _ if tries == 1 => unknown(e)
           case _ =>
             pause(e)
-            put(content, tries - 1)
+            put(content, tries - 1, isMade || !e.isInstanceOf[NotCreated])
         }
     }
 
@@ -112,6 +116,7 @@ private[coordinator] object LogStorePublication {
 
   /** Whether the failure came before the file could be created. */
   private def neverWritten(e: Throwable): Boolean = e match {
+    case made: NotCreated => neverWritten(made.getCause)
     case _: FileNotFoundException | _: AccessControlException | _: AccessDeniedException => true
     case _: FileAlreadyExistsException => true // by a folder, or a file gone since
     case _ => false

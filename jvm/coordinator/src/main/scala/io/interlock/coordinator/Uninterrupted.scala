@@ -1,8 +1,11 @@
 package io.interlock.coordinator
 
+import java.security.PrivilegedAction
 import java.util.concurrent.FutureTask
 
 import scala.annotation.tailrec
+
+import org.apache.hadoop.security.UserGroupInformation
 
 private[coordinator] object Uninterrupted {
 
@@ -14,7 +17,10 @@ private[coordinator] object Uninterrupted {
     */
   def apply[A](name: String)(work: => A): A = {
     val task = new FutureTask[A](() => work)
-    val thread = new Thread(task, name)
+    // Since JDK 24 a thread does not inherit the user.
+    val user = UserGroupInformation.getCurrentUser
+    val asUser: Runnable = () => user.doAs((() => task.run()): PrivilegedAction[Unit])
+    val thread = new Thread(asUser, name)
     thread.setDaemon(true)
     thread.start()
     @tailrec def wait(interrupted: Boolean): Boolean = {

@@ -157,6 +157,31 @@ class CommitQueueSuite extends Tables {
     own.passTurn()
   }
 
+  table.test("a process that is behind reads on before it asks for the turn") { log =>
+    var known = Seq.empty[Int]
+    lazy val own: CommitQueue = new CommitQueue(log.log, store(lock)(log.store.commit(log.log, _)))
+    lazy val lock = new ProcessLock {
+      override def ask(): ProcessLock.Answer = {
+        known :+= own.view(0).commits.size
+        if (known.size == 1) ProcessLock.Theirs(1) else ProcessLock.Mine
+      }
+      override def release(): Unit = ()
+      override def isWanted: Boolean = false
+    }
+    def foreign(version: Int) =
+      Files.writeString(log.file(version.toLong), """{"commitInfo":{"txnId":"foreign"}}"""): Unit
+    foreign(0)
+    own.takeTurn()
+    assert(own.submit(request(0), own.view(0).generation).exists(_.isInstanceOf[Taken]))
+    val more = Iterator(() => (1 to 20).foreach(foreign))
+    own.takeTurn(() => {
+      if (known.nonEmpty) more.nextOption().foreach(_.apply())
+      false
+    })
+    assertEquals(known, Seq(1, 21))
+    own.passTurn()
+  }
+
   table.test("a commit judged against a view that has failed since is withdrawn") { log =>
     val own = queue(log)
     val seen = own.view(0).generation

@@ -199,6 +199,48 @@ class HandOverSuite extends Tables {
     }.get
   }
 
+  table.test("who no longer competes gives its place up") { table =>
+    Using.Manager { use =>
+      val own = process(table)
+      val first, last = use(new Other(table))
+      assert(first.hasTurn())
+      own.lost()
+      assert(!own.mayCommit() && !last.hasTurn())
+      pass(5.seconds)
+      assert(own.mayCommit() && !own.isInForce)
+      first.release()
+      assert(last.hasTurn())
+    }.get
+  }
+
+  table.test("a queue waits as long for another one of its process as for other processes") {
+    table =>
+      Using.Manager { use =>
+        val stopped = use(new Other(table))
+        val both = Seq.fill(2)(process(table))
+        assert(stopped.hasTurn())
+        both.foreach(_.lost())
+        assert(both.forall(!_.mayCommit()))
+        pass(1999.millis)
+        assert(both.forall(!_.mayCommit()))
+        pass(1.milli)
+        assert(both.forall(_.mayCommit()))
+        both.foreach(_.pass())
+      }.get
+  }
+
+  table.test("a folder that is reached by another name is locked as well") { table =>
+    val name = table.root.resolve("other name")
+    val lock = new FileProcessLock(name.resolve("_delta_log"))
+    Files.createSymbolicLink(name, table.folder.getParent)
+    val own = new FileProcessLock(table.folder)
+    assertEquals(own.ask(), ProcessLock.Mine)
+    assert(lock.ask().isInstanceOf[ProcessLock.Theirs])
+    own.release()
+    assertEquals(lock.ask(), ProcessLock.Mine)
+    lock.release()
+  }
+
   table.test("who finds the last place taken waits until it is free") { table =>
     Using.Manager { use =>
       val other = use(new Other(table))

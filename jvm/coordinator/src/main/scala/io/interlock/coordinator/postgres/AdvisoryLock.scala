@@ -1,5 +1,6 @@
 package io.interlock.coordinator.postgres
 
+import java.io.IOException
 import java.sql.Connection
 import java.util.concurrent.FutureTask
 
@@ -37,7 +38,11 @@ final private[postgres] class AdvisoryLock(pool: ConnectionPool, log: TableLog)
     case Some(answer) =>
       waiting = scala.None
       isHeld = Try(answer.get()).isSuccess
-      if (isHeld) Mine else asked()
+      if (isHeld) Mine
+      else {
+        session.foreach(open => Try(open.rollback()))
+        asked()
+      }
     case scala.None if System.nanoTime - failedAt < BackOff => Missing
     case scala.None => asked()
   }
@@ -56,14 +61,25 @@ final private[postgres] class AdvisoryLock(pool: ConnectionPool, log: TableLog)
     isHeld = isGranted(connection, IfFree)
     if (isHeld) Mine
     else {
-      val answer = new FutureTask(() => isGranted(connection, InLine))
+      val answer = new FutureTask(() => isGrantedInLine(connection))
       val thread = new Thread(answer, "interlock-turn")
       thread.setDaemon(true)
-      thread.start()
+      try thread.start()
+      catch { case none: OutOfMemoryError => throw new IOException("no thread", none) }
       waiting = Some(answer)
       Theirs(System.nanoTime)
     }
   }
+
+  private def isGrantedInLine(connection: Connection): Boolean = {
+    patience(connection, LongestWait + Patience)
+    try isGranted(connection, InLine)
+    finally patience(connection, Patience)
+  }
+
+  /** How long to wait for an answer of the server, before the session is given up. */
+  private def patience(connection: Connection, most: FiniteDuration): Unit =
+    connection.setNetworkTimeout((work: Runnable) => work.run(), most.toMillis.toInt)
 
   override def release(): Unit =
     if (waiting.nonEmpty) close()
@@ -76,7 +92,7 @@ final private[postgres] class AdvisoryLock(pool: ConnectionPool, log: TableLog)
   private def opened(): Connection = {
     val connection = pool.open()
     session = Some(connection)
-    connection.setNetworkTimeout((work: Runnable) => work.run(), 3 * Patience.toMillis.toInt)
+    patience(connection, Patience)
     Using.resource(connection.createStatement())(_.execute(Limits)): Unit
     connection.setAutoCommit(false)
     connection
@@ -109,9 +125,12 @@ private object AdvisoryLock {
   private val Seed = 0x696e7465726cL
 
   private val Patience = 2.seconds
+
+  /** Who waits longer goes to the end of the line. */
+  private val LongestWait = 4.seconds
   private val Limits =
     s"SET idle_in_transaction_session_timeout = ${Patience.toMillis}; " +
-      s"SET lock_timeout = ${2 * Patience.toMillis}; " +
+      s"SET lock_timeout = ${LongestWait.toMillis}; SET statement_timeout = 0; " +
       s"SET idle_session_timeout = ${1.minute.toMillis}"
 
   private val BackOff = 5.seconds.toNanos

@@ -41,9 +41,13 @@ object StorageFault {
     }
   }
 
-  /** The class of an exception and its message, which may be no more than a file name. */
-  def described(fault: Throwable): String =
-    s"${fault.getClass.getSimpleName}: ${Option(fault.getMessage).getOrElse("no message")}"
+  /** The class of an exception and its message, which may be no more than a file name. A message of
+    * HDFS may have the server's stack trace in it, which is left out.
+    */
+  def described(fault: Throwable): String = {
+    val message = Option(fault.getMessage).map(_.linesIterator.takeWhile(!_.startsWith("\tat ")))
+    s"${fault.getClass.getSimpleName}: ${message.fold("no message")(_.mkString("\n"))}"
+  }
 
   private def isInterrupt(chain: Seq[Throwable]): Boolean = chain.exists {
     case _: InterruptedException | _: InterruptedIOException | _: ClosedByInterruptException => true

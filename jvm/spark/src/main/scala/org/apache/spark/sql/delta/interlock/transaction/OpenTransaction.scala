@@ -121,12 +121,16 @@ abstract private[transaction] class OpenTransaction(
   /** See [[Unwritten]]; other statements may read and write anywhere. */
   private[transaction] var isConfined = false
 
+  /** See [[Unwritten]]. */
+  private[transaction] var marksRows = false
+
   /** Tells that the statement changes rows, and has written nothing when it calls `writeFiles`, or
     * `filterFiles` if it marks rows.
     */
   def changes(statement: Unwritten): Unit = {
     unwritten = Some(statement)
     isConfined = statement.isConfined
+    marksRows = statement.marksRows
   }
 
   private def beginsToWrite(): Unit = {

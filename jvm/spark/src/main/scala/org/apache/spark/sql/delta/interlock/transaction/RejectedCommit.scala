@@ -72,19 +72,18 @@ final private[transaction] class RejectedCommit(
     )
   }
 
-  /** How long the latest commit of this operation took after its scan, in milliseconds. */
-  private def lastWrite: Option[Long] = {
+  /** How long the latest commit of this operation took after its scan, in milliseconds; with its
+    * scan where the scan is what writes deletion vectors.
+    */
+  private def lastWrite: Option[Long] = Try {
     val commits = new CommitLog(transaction.table.snapshot)
-    val versions = Iterator.iterate(transaction.table.snapshot.version)(_ - 1)
-    for {
-      last <- Try(
-        versions.take(MostLooked).flatMap(commits.info).find(_.operation == operation.name)
-      ).toOption.flatten
-      metrics <- last.operationMetrics
-      millis = metrics.view.mapValues(_.toLongOption.getOrElse(0L))
-      run <- millis.get("executionTimeMs")
-    } yield run - BeforeWriting.flatMap(millis.get).sum
-  }
+    val before = if (transaction.marksRows) Nil else BeforeWriting
+    Iterator.iterate(transaction.table.snapshot.version)(_ - 1).take(MostLooked)
+      .flatMap(commits.info).filter(_.operation == operation.name)
+      .flatMap(_.operationMetrics).filter(_.contains(Run)).nextOption()
+      .map(metrics => metrics(Run).toLong - before.flatMap(metrics.get).map(_.toLong).sum)
+      .filter(_ >= 0)
+  }.toOption.flatten
 
   /** Delta's name for the conflict, such as ConcurrentAppend. */
   private def kind: String = conflict.conflictType.stripSuffix("Conflict")
@@ -109,6 +108,8 @@ private object RejectedCommit {
 
   /** How many versions are read for one of the same operation. */
   private val MostLooked = 20
+
+  private val Run = "executionTimeMs"
 
   /** What Delta's operations measure of the time before they write. */
   private val BeforeWriting = Seq("scanTimeMs", "materializeSourceTimeMs")
