@@ -38,14 +38,13 @@ from integration.stores import ON_S3, STOCK, STOCK_SAME_PROPERTIES, STORES, Stor
 from integration.writers import Writer, acknowledged, answers, make_files, order, run
 from tests.kit import s3
 from tests.kit.driver_process import DriverProcess, driver_processes
-from tests.kit.faulty_s3 import faulty
+from tests.kit.faulty_s3 import DELAY_SECONDS, faulty
 from tests.kit.support import Table, commit, commit_file, versions
 
 STOCKS = {store.name: store for store in (STOCK, STOCK_SAME_PROPERTIES)}
 CONTENDERS = (*STOCKS, *STORES)
 MOST_PER_SECOND = 400
 PATIENCE_SECONDS = 300
-SLOW_SECONDS = 0.03
 
 
 @dataclass(frozen=True)
@@ -228,7 +227,7 @@ def contender(name: str, folder: Path, *, on_s3: bool, slow_database: bool) -> I
         if store is None:
             store, database = stack.enter_context(opened(name, folder / "database"))
             if database is not None and slow_database:
-                database.proxy.delay = SLOW_SECONDS
+                database.proxy.delay = DELAY_SECONDS
                 store = replace(store, settings=database.settings("bench", proxied=True))
         if on_s3:
             server = stack.enter_context(s3.start(folder / "s3"))

@@ -185,7 +185,8 @@ class HandOverSuite extends Tables {
     }.get
   }
 
-  table.test("who is killed in the line, or no longer wants a turn, has no place in it") { table =>
+  /** A process waits in line between one that has the turn and one that must not wait for it. */
+  private def between(table: TestTable)(leaveLine: HandOver => Unit): Unit =
     Using.Manager { use =>
       val own = process(table)
       val first, killed, last = use(new Other(table))
@@ -193,24 +194,20 @@ class HandOverSuite extends Tables {
       own.lost()
       assert(!own.mayCommit() && !last.hasTurn())
       killed.close()
-      own.pass()
+      leaveLine(own)
       first.release()
       assert(last.hasTurn())
     }.get
+
+  table.test("who is killed in the line, or no longer wants a turn, has no place in it") { table =>
+    between(table)(_.pass())
   }
 
   table.test("who no longer competes gives its place up") { table =>
-    Using.Manager { use =>
-      val own = process(table)
-      val first, last = use(new Other(table))
-      assert(first.hasTurn())
-      own.lost()
-      assert(!own.mayCommit() && !last.hasTurn())
+    between(table) { own =>
       pass(5.seconds)
       assert(own.mayCommit() && !own.isInForce)
-      first.release()
-      assert(last.hasTurn())
-    }.get
+    }
   }
 
   table.test("a queue waits as long for another one of its process as for other processes") {

@@ -37,7 +37,7 @@ final private[postgres] class AdvisoryLock(pool: ConnectionPool, log: TableLog)
     case Some(answer) if !answer.isDone => Theirs(System.nanoTime)
     case Some(answer) =>
       waiting = scala.None
-      isHeld = Try(answer.get()).isSuccess
+      isHeld = Try(answer.get()).getOrElse(false)
       if (isHeld) Mine
       else {
         session.foreach(open => Try(open.rollback()))

@@ -115,22 +115,24 @@ abstract private[transaction] class OpenTransaction(
   /** Whether a dynamic overwrite also replaces partitions with a NULL value. */
   private var replacesNull = true
 
-  /** An UPDATE, DELETE or MERGE that has written nothing yet. */
+  /** The statement, if it is an UPDATE, DELETE or MERGE. */
+  private var changing: Option[Unwritten] = None
+
+  /** The same, while it has written nothing yet. */
   private var unwritten: Option[Unwritten] = None
 
   /** See [[Unwritten]]; other statements may read and write anywhere. */
-  private[transaction] var isConfined = false
+  private[transaction] def isConfined: Boolean = changing.exists(_.isConfined)
 
   /** See [[Unwritten]]. */
-  private[transaction] var marksRows = false
+  private[transaction] def marksRows: Boolean = changing.exists(_.marksRows)
 
   /** Tells that the statement changes rows, and has written nothing when it calls `writeFiles`, or
     * `filterFiles` if it marks rows.
     */
   def changes(statement: Unwritten): Unit = {
-    unwritten = Some(statement)
-    isConfined = statement.isConfined
-    marksRows = statement.marksRows
+    changing = Some(statement)
+    unwritten = changing
   }
 
   private def beginsToWrite(): Unit = {
