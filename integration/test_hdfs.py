@@ -218,6 +218,24 @@ def test_a_statement_waits_for_the_namenode(
     check(spark, table, tmp_path / "copy", (1, "x"), *START[1:])
 
 
+def test_a_statement_that_does_not_wait_for_the_namenode(
+    spark: SparkSession, cluster: hdfs.Cluster, table: RemoteTable, tmp_path: Path
+) -> None:
+    """It says that nobody answers, not that the table is gone."""
+    impatient = spark.newSession()
+    impatient.conf.set("fs.hdfs.impl.disable.cache", "true")
+    impatient.conf.set("dfs.client.retry.policy.enabled", "false")
+    impatient.conf.set("ipc.client.connect.max.retries", "0")
+    update = f"UPDATE {table} SET v = 'x' WHERE id = 1"
+    error = end_behind(impatient, lambda: impatient.sql(update), cluster.kill_namenode, phase_gate)
+    cluster.start_namenode()
+    cluster.await_datanodes()
+    assert isinstance(error, InterlockError)
+    assert error.condition == "INTERLOCK_STORAGE_FAILED"
+    assert "Connection refused" in str(error)
+    check(spark, table, tmp_path / "copy", *START)
+
+
 def test_a_statement_waits_for_the_end_of_safe_mode(
     spark: SparkSession, table: RemoteTable, tmp_path: Path
 ) -> None:

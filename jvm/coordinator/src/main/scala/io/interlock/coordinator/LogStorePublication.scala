@@ -45,11 +45,11 @@ final private[coordinator] class LogStorePublication(
           case Success(Some(publication)) => publication
           case Success(None) if tries == MostTries && neverWritten(e) =>
             throw new IOException(s"${log.file(version)} cannot be made", e)
-          case _ if tries == 1 && !isMade && e.isInstanceOf[NotCreated] => throw e
-          case _ if tries == 1 => unknown(e)
           case _ =>
-            pause(e)
-            put(content, tries - 1, isMade || !e.isInstanceOf[NotCreated])
+            val mayBeMade = isMade || !e.isInstanceOf[NotCreated]
+            if (tries > 1 && hasPaused()) put(content, tries - 1, mayBeMade)
+            else if (mayBeMade) unknown(e)
+            else throw e
         }
     }
 
@@ -85,12 +85,15 @@ final private[coordinator] class LogStorePublication(
       published
     } catch { case NonFatal(e) => unknown(e) }
 
-  private def pause(e: Throwable): Unit =
-    try Thread.sleep(ThreadLocalRandom.current().nextLong(50, 200))
-    catch {
+  /** Waits before the next try; false if the thread is interrupted. */
+  private def hasPaused(): Boolean =
+    try {
+      Thread.sleep(ThreadLocalRandom.current().nextLong(50, 200))
+      true
+    } catch {
       case _: InterruptedException =>
         Thread.currentThread().interrupt()
-        unknown(e)
+        false
     }
 
   private def unknown(e: Throwable): Nothing = throw new PublishUnknown(log.file(version), e)

@@ -182,7 +182,7 @@ final private[transaction] class CommitFailures(
   private def definite(op: Operation, failed: Throwable, left: Int): Throwable = failed match {
     case refused: CoordinatorException => InterlockException.ofCoordinator(refused)
     case refused: InterlockException => refused
-    case NonFatal(_) if !table.isNew && !transaction.isSameTable && table.canSeeLog =>
+    case NonFatal(_) if !table.isNew && !transaction.isSameTable && table.whyUnseen.isEmpty =>
       val found = table.whatBecame(transaction.session)
       InterlockException.tableGone(table.name, Operations.name(op), found, failed)
     case StorageFault(reason) =>

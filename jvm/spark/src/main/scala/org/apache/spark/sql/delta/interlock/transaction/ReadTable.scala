@@ -90,9 +90,9 @@ final private[transaction] class ReadTable(
       .find(FileNames.isDeltaFile).exists(FileNames.deltaVersion(_) > snapshot.version)
   }.getOrElse(false)
 
-  /** Whether the log's folder, if it exists, can be listed. */
-  def canSeeLog: Boolean = Try(fs.listStatus(log.logPath))
-    .failed.toOption.forall(_.isInstanceOf[FileNotFoundException])
+  /** Why the log's folder cannot be listed; None if it can, or if there is none. */
+  def whyUnseen: Option[Throwable] = Try(fs.listStatus(log.logPath)).failed.toOption
+    .filterNot(_.isInstanceOf[FileNotFoundException])
 
   /** Whether the table is on a local disk, where a version that is missing does not appear later.
     */
