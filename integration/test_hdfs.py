@@ -19,6 +19,7 @@ from integration import writers
 from integration.writers import Writer, acknowledged, answers
 from tests.kit import hdfs
 from tests.kit.driver_process import DriverProcess, driver_processes
+from tests.kit.eventually import eventually
 from tests.kit.gates import end_behind, phase_gate
 from tests.kit.remote import RemoteTable
 from tests.kit.sessions import classic_session
@@ -181,6 +182,25 @@ def test_a_commit_is_synced(spark: SparkSession, cluster: hdfs.Cluster, table: R
     before = cluster.syncs()
     spark.sql(f"ALTER TABLE {table} SET TBLPROPERTIES ('a' = 'b')")
     assert cluster.syncs() > before
+
+
+def test_a_note_is_renewed_without_its_content(spark: SparkSession, table: RemoteTable) -> None:
+    """A file that is written anew would be empty until a DataNode has it."""
+    jvm: Any = spark._jvm
+    log = jvm.org.apache.spark.sql.delta.DeltaLog.forTable(spark._jsparkSession, table.url)
+    begun = log.startTransaction()
+    folder, fs = hadoop(spark, f"{table.url}/_delta_log/_interlock/running")
+
+    def notes() -> list[Any]:
+        return list(fs.listStatus(folder)) if fs.exists(folder) else []
+
+    eventually(notes)
+    (first,) = notes()
+    eventually(lambda: notes()[0].getModificationTime() > first.getModificationTime())
+    (renewed,) = notes()
+    assert renewed.getFileId() == first.getFileId()
+    assert renewed.getLen() == first.getLen() > 0
+    assert begun.readVersion() == 1
 
 
 def test_a_datanode_dies(

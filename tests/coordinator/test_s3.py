@@ -9,10 +9,12 @@ from pathlib import Path
 
 import pytest
 
+from integration.database import NAME, Database, database
 from tests.kit import s3
 from tests.kit.driver_process import Answer, DriverProcess, driver_processes
 from tests.kit.eventually import eventually
 from tests.kit.log_replay import check_log
+from tests.kit.postgres import VERSIONS
 from tests.kit.support import Table, deltalake_rows, latest_version, versions
 from tests.kit.tcp_proxy import Proxy
 
@@ -42,11 +44,17 @@ def proxy(server: s3.Server) -> Iterator[Proxy]:
 
 
 @pytest.fixture(scope="module")
+def postgres(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Database]:
+    with database(max(VERSIONS), tmp_path_factory.mktemp("postgres")) as found:
+        yield found
+
+
+@pytest.fixture(scope="module")
 def both(
-    server: s3.Server, proxy: Proxy, tmp_path_factory: pytest.TempPathFactory
+    server: s3.Server, proxy: Proxy, postgres: Database, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[list[DriverProcess]]:
     """Two processes that reach the server through the proxy."""
-    settings = server.settings(port=proxy.port)
+    settings = {**server.settings(port=proxy.port), **postgres.settings("both", proxied=False)}
     folder = tmp_path_factory.mktemp("drivers")
     with driver_processes(folder, "interlock", "interlock", settings=settings) as drivers:
         yield drivers
@@ -230,20 +238,26 @@ def test_a_commit_to_which_the_server_answers_with_an_error_is_sent_again(
     assert rows_of(table) == ((1, "a"), (2, "b"), (3, "c"))
 
 
+@pytest.mark.parametrize("coordinator", ["filesystem", NAME])
 def test_a_commit_that_a_stock_writer_has_replaced_is_noticed(
-    both: list[DriverProcess], table: Table
+    both: list[DriverProcess], table: Table, coordinator: str
 ) -> None:
+    bind = f"ALTER TABLE {table} SET TBLPROPERTIES ('interlock.coordinator' = '{coordinator}')"
+    assert both[0].run(bind) == DONE
+    assert both[0].run(f"INSERT INTO {table} VALUES (3, 'c')") == DONE
+    last = latest_version(table)
     stock = f"""spark.conf
 jvm, conf = spark._jvm, spark._jsparkSession.sessionState().newHadoopConf()
 def at(version):
     name = f"{table.location}/_delta_log/{{version:020}}.json"
     return jvm.org.apache.hadoop.fs.Path(name)
 fs = at(0).getFileSystem(conf)
-jvm.org.apache.hadoop.fs.FileUtil.copy(fs, at(0), fs, at(1), False, True, conf)
+jvm.org.apache.hadoop.fs.FileUtil.copy(fs, at(0), fs, at({last}), False, True, conf)
 """
     assert both[0].run(stock) == DONE
-    refused = both[0].run(f"INSERT INTO {table} VALUES (3, 'c')")
+    refused = both[0].run(f"INSERT INTO {table} VALUES (4, 'd')")
     assert "[INTERLOCK_COMMIT_OVERWRITTEN]" in refused.message
+    assert latest_version(table) == last
 
 
 def test_without_conditional_create_a_policy_is_refused(

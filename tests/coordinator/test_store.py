@@ -464,6 +464,40 @@ def test_a_replay_of_an_overwritten_commit_fails_by_itself(open_store: Open, log
     assert open_store().commit(log, 1, "b", "c") == [Outcome("Failed"), *committed(2)]
 
 
+def test_a_log_that_was_put_back_stops_writes(open_store: Open, log: Path) -> None:
+    """Of another process, it is the version before that is missed, and of this one its commit."""
+    ended, store = open_store(), open_store()
+    ended.commit(log, 0, "a")
+    ended.commit(log, 1, "b")
+    ended.close()
+    second = log_file(log, 1).read_bytes()
+    log_file(log, 1).unlink()
+    with pytest.raises(Refused, match="INTERLOCK_LOG_GAP"):
+        store.commit(log, 2, "c")
+    log_file(log, 1).write_bytes(second)
+    assert store.commit(log, 2, "c") == committed(2)
+    log_file(log, 2).unlink()
+    with pytest.raises(Refused) as refused:
+        store.commit(log, 3, "d")
+    assert refused.value.condition == "INTERLOCK_COMMIT_OVERWRITTEN"
+    assert refused.value.parameters["theirs"] == "no commit"
+    assert transactions(log) == ["a", "b"]
+
+
+def test_what_a_dead_writer_left_is_not_published_behind_a_gap(
+    jvm: Any, open_store: Open, log: Path
+) -> None:
+    dead = open_store()
+    dead.commit(log, 0, "a")
+    dead.commit(log, 1, "b")
+    with observed(jvm, raise_at("publishing")):
+        dead.commit(log, 2, "c")
+    log_file(log, 1).unlink()
+    with pytest.raises(Refused, match="INTERLOCK_LOG_GAP"):
+        open_store().commit(log, 3, "d")
+    assert transactions(log) == ["a"]
+
+
 # An old database, another table
 
 

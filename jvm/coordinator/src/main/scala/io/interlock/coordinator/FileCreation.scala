@@ -2,13 +2,14 @@ package io.interlock.coordinator
 
 import java.io.{ByteArrayInputStream, IOException, InputStream}
 import java.nio.charset.StandardCharsets.UTF_8
+import java.nio.file.{FileAlreadyExistsException => JFileAlreadyExistsException}
 import java.util.concurrent.ConcurrentHashMap
 import java.util.{EnumSet, UUID}
 
 import scala.util.{Failure, Success, Try, Using}
 
 import io.delta.storage.{AzureLogStore, GCSLogStore, HDFSLogStore, LogStore}
-import org.apache.hadoop.fs.{CreateFlag, FileContext, FileSystem, Path}
+import org.apache.hadoop.fs.{CreateFlag, FileAlreadyExistsException, FileContext, FileSystem, Path}
 
 /** How a file of a log is made that is not on a local disk. */
 sealed private[coordinator] trait FileCreation {
@@ -18,17 +19,26 @@ sealed private[coordinator] trait FileCreation {
 
   /** Why `create` may replace a file that is there; none if it never does. */
   def fault: Option[String]
+
+  /** Whether a file that was forbidden cannot appear any more. If the client sends the content again
+    * by itself, an earlier request may still be under way when a later one is refused.
+    */
+  def isRefusalFinal: Boolean
 }
 
 private[coordinator] object FileCreation {
   private val passed = ConcurrentHashMap.newKeySet[(String, String)]()
 
+  /** Where a rename refuses a name that is taken, or Delta's LogStore sends a condition. */
+  private val Exclusive =
+    Set("hdfs", "webhdfs", "swebhdfs", "ofs", "o3fs", "abfs", "abfss", "wasb", "wasbs", "gs")
+
   /** How the files of a log are made by its file system, or else by Delta's LogStore. */
-  def of(log: TableLog, logStore: LogStore): FileCreation =
-    if (log.path.toUri.getScheme == "hdfs") new SyncedCreation(log)
-    else if (renamesExclusively(log, logStore)) new LogStoreCreation(log, logStore, None)
-    else
-      Try(log.path.getFileSystem(log.conf)) match {
+  def of(log: TableLog, logStore: LogStore): FileCreation = logStore match {
+    case _ if log.path.toUri.getScheme == "hdfs" => new SyncedCreation(log)
+    case _: HDFSLogStore | _: AzureLogStore | _: GCSLogStore if !isOnS3(log) =>
+      new LogStoreCreation(log, logStore, None)
+    case _ => Try(log.path.getFileSystem(log.conf)) match {
         case Failure(e) => new LogStoreCreation(log, logStore, Some(s"Hadoop cannot open it ($e)"))
         case Success(fs)
             if !fs.hasPathCapability(log.path, ConditionalCreation.ConditionalOverwrite) =>
@@ -36,18 +46,28 @@ private[coordinator] object FileCreation {
           new LogStoreCreation(log, logStore, Some(missing))
         case Success(fs) => new ConditionalCreation(log, fs)
       }
+  }
 
   /** Why a bucket cannot order commits: what `test` finds, or else a [[StoreTrial]] of before, which
     * may have found what no test of one request after the other can. A bucket without a fault is not
     * asked again in this process.
+    *
+    * @param needsTrial
+    *   whether there must have been a trial
     */
-  private[coordinator] def faultOf(log: TableLog)(test: => Option[String]): Option[String] = {
+  private[coordinator] def faultOf(log: TableLog, needsTrial: Boolean)(
+      test: => Option[String]
+  ): Option[String] = {
     val uri = log.path.toUri
     val bucket = (uri.getScheme, uri.getAuthority)
     if (passed.contains(bucket)) None
     else {
-      val found = test.orElse(StoreTrial.kept(log.conf, log.path).filterNot(_.passed).map { trial =>
-        s"interlock doctor found at ${trial.at} that ${trial.found}"
+      val found = test.orElse(StoreTrial.kept(log.conf, log.path) match {
+        case Some(trial) if !trial.passed =>
+          Some(s"interlock doctor found at ${trial.at} that ${trial.found}")
+        case None if needsTrial =>
+          Some(s"interlock doctor has not tried whether ${uri.getScheme}:// makes no file twice")
+        case _ => None
       })
       if (found.isEmpty) passed.add(bucket)
       found
@@ -55,10 +75,19 @@ private[coordinator] object FileCreation {
   }
 
   /** A rename on S3 is a copy and replaces an existing file, whichever class makes it. */
-  private def renamesExclusively(log: TableLog, logStore: LogStore): Boolean = logStore match {
-    case _: HDFSLogStore | _: AzureLogStore | _: GCSLogStore =>
-      !log.path.toUri.getScheme.startsWith("s3")
-    case _ => false
+  private def isOnS3(log: TableLog): Boolean = scheme(log).startsWith("s3")
+
+  /** Delta's LogStore for HDFS is also that of all schemes that have none of their own. */
+  private[coordinator] def isKnown(log: TableLog): Boolean = Exclusive(scheme(log))
+
+  /** The scheme of the file system that has a log; one of `viewfs` only mounts others. */
+  private def scheme(log: TableLog): String = log.path.toUri.getScheme match {
+    case "viewfs" =>
+      val fs = log.path.getFileSystem(log.conf)
+      Iterator.iterate(log.path)(_.getParent).takeWhile(_ != null)
+        .map(folder => Try(fs.resolvePath(folder).toUri.getScheme))
+        .collectFirst { case Success(found) => found }.getOrElse("viewfs")
+    case other => other
   }
 }
 
@@ -71,6 +100,7 @@ final private[coordinator] class NotCreated(file: Path, cause: IOException)
   */
 final private class SyncedCreation(log: TableLog) extends FileCreation {
   override def fault: Option[String] = None
+  override def isRefusalFinal: Boolean = true
 
   override def create(file: Path, in: InputStream): Unit = Using.resource(in) { in =>
     val files = FileContext.getFileContext(file.toUri, log.conf)
@@ -98,7 +128,14 @@ final private class LogStoreCreation(
     logStore: LogStore,
     val missing: Option[String]
 ) extends FileCreation {
-  override def fault: Option[String] = missing.orElse(FileCreation.faultOf(log)(None))
+  override def fault: Option[String] =
+    missing.orElse(FileCreation.faultOf(log, needsTrial = !FileCreation.isKnown(log))(None))
+
+  /** A rename has no content that could still be under way. */
+  override def isRefusalFinal: Boolean = logStore match {
+    case _: HDFSLogStore | _: AzureLogStore => true
+    case _ => false
+  }
 
   override def create(file: Path, in: InputStream): Unit = LogFolder.reading(in) { lines =>
     logStore.write(file, lines.lines().iterator, false, log.conf)
@@ -124,8 +161,10 @@ final private class ConditionalCreation(log: TableLog, fs: FileSystem) extends F
     out.close()
   }
 
+  override def isRefusalFinal: Boolean = false
+
   /** A server that does not know the condition may ignore it, so each bucket is tested. */
-  override def fault: Option[String] = FileCreation.faultOf(log) {
+  override def fault: Option[String] = FileCreation.faultOf(log, needsTrial = false) {
     if (replaces()) Some("its server ignores If-None-Match") else None
   }
 
@@ -136,8 +175,8 @@ final private class ConditionalCreation(log: TableLog, fs: FileSystem) extends F
       put("first")
       Try(put("second")) match {
         case Success(()) => true
-        case Failure(_: IOException) => false
-        case Failure(other) => throw other
+        case Failure(refused) if isTaken(refused) => false
+        case Failure(other) => throw other // a server that is busy has not shown anything
       }
     } finally Try(fs.delete(probe, false)): Unit
   }
@@ -147,4 +186,12 @@ private object ConditionalCreation {
 
   /** Hadoop's name for it since 3.4.2; Spark 4.0 carries 3.4.1. */
   val ConditionalOverwrite = "fs.option.create.conditional.overwrite"
+
+  /** S3A's exception for a condition that does not hold; its jar need not be there. */
+  private val ChangedFile = "org.apache.hadoop.fs.s3a.RemoteFileChangedException"
+
+  private def isTaken(refused: Throwable): Boolean = Causes.of(refused).exists {
+    case _: FileAlreadyExistsException | _: JFileAlreadyExistsException => true
+    case other => other.getClass.getName == ChangedFile
+  }
 }

@@ -58,17 +58,17 @@ final class FileSystemStore(logStores: TableLog => LogStore) extends CommitStore
   private def commit(log: TableLog, request: CommitRequest, isFirst: Boolean): CommitOutcome = {
     val last = lastCommits.of(log, request)
     val isBehindLast = last.exists(_.version + 1 == request.version)
+    def requireKept(): Unit = last.foreach(_.requireKept(log, request.version))
     // The batch's commit before this one was looked at when it was made, and a look takes its time
     // on a remote storage.
-    if (isFirst || !isBehindLast || LogFolder.isLocal(log))
-      last.foreach(_.requireKept(log, request.version))
+    if (isFirst || !isBehindLast || LogFolder.isLocal(log)) requireKept()
     last
       .filter(_.txnId == request.txnId)
       .map(made => found(log, request.copy(version = made.version), made.file))
       .orElse(inTheWay(log, request))
       .getOrElse {
-        if (!isBehindLast) requireNoGap(log, request.version)
-        publish(log, request)
+        if (!isBehindLast) LogFolder.requireNoGap(log, request.version)
+        publish(log, request, () => requireKept())
       }
   }
 
@@ -79,12 +79,23 @@ final class FileSystemStore(logStores: TableLog => LogStore) extends CommitStore
         .map(found(log, request, _))
     else None
 
-  private def publish(log: TableLog, request: CommitRequest): CommitOutcome = {
+  /** @param requireKept
+    *   looks at the commit before once more, if staging a large one took its time
+    */
+  private def publish(
+      log: TableLog,
+      request: CommitRequest,
+      requireKept: () => Unit
+  ): CommitOutcome = {
     val lines = CommitLines.stamped(request.lines, Stamp.filesystem(request.version))
     val content = publisher.stage(log, request.version, request.txnId, lines)
     try {
       if (!request.isSameTable())
         throw new FileNotFoundException(s"${log.path} is the log of another table now.")
+      content match {
+        case _: StagedFile if !LogFolder.isLocal(log) => requireKept()
+        case _ =>
+      }
       publisher.publish(log, request.version, content, request.whenSeen) match {
         case Published(file) => committed(log, request, file)
         case Foreign(file) =>
@@ -142,22 +153,6 @@ final class FileSystemStore(logStores: TableLog => LogStore) extends CommitStore
   private def isOwn(firstLine: Option[String], request: CommitRequest): Boolean =
     firstLine.flatMap(CommitLines.txnIdOf).contains(request.txnId)
 
-  /** Checks the log: since the transaction read the table, the folder may have been emptied and
-    * filled again.
-    *
-    * @throws CoordinatorException
-    *   if the version before `version` is not there
-    */
-  private def requireNoGap(log: TableLog, version: Long): Unit = {
-    val folder = LogFolder.of(log)
-    val before = version - 1
-    def checkpointed = folder.names().exists(_.startsWith(f"$before%020d.checkpoint"))
-    if (version > 0 && folder.status(LogFolder.commitName(before)).isEmpty && !checkpointed)
-      throw new CoordinatorException(
-        "INTERLOCK_LOG_GAP",
-        Map("path" -> log.path.toString, "version" -> version.toString, "before" -> before.toString)
-      )
-  }
 }
 
 private object FileSystemStore {

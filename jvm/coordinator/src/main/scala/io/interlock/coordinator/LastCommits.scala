@@ -57,6 +57,10 @@ final private[coordinator] case class LastCommit(
     }
   }
 
+  /** Whether the commit's own file is at its version, by one look. */
+  def isKept(log: TableLog): Boolean =
+    LogFolder.of(log).status(LogFolder.commitName(version)).exists(isSame)
+
   private def isSame(found: FileStatus): Boolean = (found, file) match {
     case (found: LocalStatus, own: LocalStatus) => found.sameFile(own)
     case (found: EtagSource, own: EtagSource) => Option(found.getEtag).contains(own.getEtag)

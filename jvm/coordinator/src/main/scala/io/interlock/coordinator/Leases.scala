@@ -12,7 +12,8 @@ import scala.jdk.CollectionConverters._
 import scala.util.Using
 import scala.util.control.NonFatal
 
-import org.apache.hadoop.fs.Path
+import org.apache.hadoop.fs.Options.Rename.OVERWRITE
+import org.apache.hadoop.fs.{FileContext, Path}
 import org.apache.hadoop.security.UserGroupInformation
 import org.slf4j.LoggerFactory
 
@@ -91,7 +92,7 @@ final class Leases private[coordinator] (log: TableLog, kind: String, deadAfter:
   }
 
   /** None if it is gone, or belongs to a user who does not let others read it. A note that is being
-    * replaced may be empty for a moment.
+    * written may be empty for a moment.
     */
   private def read(id: String): Option[String] = {
     def text = Using.resource(folder.open(id))(in => new String(in.readAllBytes(), UTF_8))
@@ -121,8 +122,23 @@ final class Leases private[coordinator] (log: TableLog, kind: String, deadAfter:
     } else {
       val fs = path.getFileSystem(log.conf)
       if (!fs.exists(log.path)) throw new FileNotFoundException(log.path.toString)
-      Using.resource(fs.create(file(id), true))(_.write(text.getBytes(UTF_8)))
+      def create(file: Path) = Using.resource(fs.create(file, true))(_.write(text.getBytes(UTF_8)))
+      if (isOnHdfs) {
+        val draft = file(s".$id.tmp")
+        create(draft)
+        FileContext.getFileContext(path.toUri, log.conf).rename(draft, file(id), OVERWRITE)
+      } else create(file(id))
     }
+
+  /** Whether a file that is replaced is empty until its DataNodes have the new content. */
+  private def isOnHdfs = path.toUri.getScheme == "hdfs"
+
+  /** Shows that a note is alive. On HDFS its file is touched, for which no DataNode is needed. */
+  private def renew(id: String, text: String): Unit =
+    if (isOnHdfs)
+      try path.getFileSystem(log.conf).setTimes(file(id), System.currentTimeMillis, -1)
+      catch { case _: FileNotFoundException => write(id, text) }
+    else write(id, text)
 }
 
 object Leases {
@@ -184,8 +200,10 @@ object Leases {
       if (isOver) task.cancel(false): Unit
     }
 
-    def write(): Unit = synchronized {
-      if (!isOver) user.doAs((() => leases.write(id, text)): PrivilegedExceptionAction[Unit])
+    def write(): Unit = unlessOver(leases.write(id, text))
+
+    private def unlessOver(work: => Unit): Unit = synchronized {
+      if (!isOver) user.doAs((() => work): PrivilegedExceptionAction[Unit])
     }
 
     /** Ends its renewal; a note that is being written is finished first. */
@@ -195,7 +213,7 @@ object Leases {
     }
 
     def renew(): Unit =
-      try write()
+      try unlessOver(leases.renew(id, text))
       catch {
         case NonFatal(failed) =>
           if (!isWarned) logger.warn(s"${leases.file(id)} is not renewed", failed)

@@ -98,6 +98,23 @@ private[coordinator] object LogFolder {
 
   def commitName(version: Long): String = f"$version%020d.json"
 
+  /** Checks the log before a version is made: since a transaction read the table, the folder may
+    * have been emptied and filled again.
+    *
+    * @throws CoordinatorException
+    *   if the version before `version` is not there
+    */
+  def requireNoGap(log: TableLog, version: Long): Unit = {
+    val folder = of(log)
+    val before = version - 1
+    def checkpointed = folder.names().exists(_.startsWith(f"$before%020d.checkpoint"))
+    if (version > 0 && folder.status(commitName(before)).isEmpty && !checkpointed)
+      throw new CoordinatorException(
+        "INTERLOCK_LOG_GAP",
+        Map("path" -> log.path.toString, "version" -> version.toString, "before" -> before.toString)
+      )
+  }
+
   def newDigest(): MessageDigest = MessageDigest.getInstance("SHA-256")
 
   /** Reads `in`, and closes it. */

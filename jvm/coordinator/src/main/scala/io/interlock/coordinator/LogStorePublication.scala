@@ -8,6 +8,7 @@ import scala.util.control.NonFatal
 import scala.util.{Failure, Success, Try}
 
 import io.delta.storage.LogStore
+import org.apache.hadoop.fs.FileStatus
 import org.apache.hadoop.security.AccessControlException
 
 /** Publishes one version on a storage that is not a local disk, in the way that `FileCreation` finds
@@ -43,7 +44,7 @@ final private[coordinator] class LogStorePublication(
       case Failure(e) =>
         Try(readBack(content)) match {
           case Success(Some(publication)) => publication
-          case Success(None) if tries == MostTries && neverWritten(e) =>
+          case Success(None) if tries == MostTries && neverWritten(e, creation) =>
             throw new IOException(s"${log.file(version)} cannot be made", e)
           case _ =>
             val mayBeMade = isMade || !e.isInstanceOf[NotCreated]
@@ -64,9 +65,12 @@ final private[coordinator] class LogStorePublication(
 
   private def written(content: CommitContent): Publication =
     try {
-      val found = if (exclusive) folder.status(target).map(Published) else readBack(content)
+      val found = if (exclusive) folder.status(target).map(sized(content)) else readBack(content)
       found.getOrElse(throw new FileNotFoundException(target))
     } catch { case NonFatal(e) => unknown(e) }
+
+  private def sized(content: CommitContent)(file: FileStatus): Publication =
+    if (file.getLen == content.size) Published(file) else Foreign(file)
 
   private def readBack(content: CommitContent): Option[Publication] =
     folder.status(target).filter(_.isFile).map { file =>
@@ -118,9 +122,10 @@ private[coordinator] object LogStorePublication {
     }
 
   /** Whether the failure came before the file could be created. */
-  private def neverWritten(e: Throwable): Boolean = e match {
-    case made: NotCreated => neverWritten(made.getCause)
-    case _: FileNotFoundException | _: AccessControlException | _: AccessDeniedException => true
+  private def neverWritten(e: Throwable, creation: FileCreation): Boolean = e match {
+    case made: NotCreated => neverWritten(made.getCause, creation)
+    case _: AccessControlException | _: AccessDeniedException => creation.isRefusalFinal
+    case _: FileNotFoundException => true
     case _: FileAlreadyExistsException => true // by a folder, or a file gone since
     case _ => false
   }

@@ -1,7 +1,8 @@
 package io.interlock.coordinator
 
-import java.io.{ByteArrayInputStream, IOException}
+import java.io.{ByteArrayInputStream, FileNotFoundException}
 import java.nio.charset.StandardCharsets.UTF_8
+import java.nio.file.AccessDeniedException
 import java.time.Instant
 import java.util.concurrent.{Callable, CyclicBarrier, Executors}
 import java.util.{Properties, UUID}
@@ -12,6 +13,7 @@ import scala.util.{Failure, Success, Try, Using}
 import io.delta.storage.LogStore
 import org.apache.hadoop.conf.Configuration
 import org.apache.hadoop.fs.Path
+import org.apache.hadoop.security.AccessControlException
 
 /** What many writers that make one file at the same moment have shown of a storage. A server that
   * looks for the file first and writes it later obeys one request after the other, and fails here.
@@ -96,11 +98,16 @@ private[interlock] object StoreTrial {
     }
   }
 
-  /** The last result that was kept; none if it cannot be read. */
+  /** The last result that was kept; none if there is none, or it is hidden from this user.
+    *
+    * @throws IOException
+    *   if the storage does not answer
+    */
   def kept(conf: Configuration, path: Path): Option[StoreTrial] = {
     val text = new Properties
     Try(Using.resource(path.getFileSystem(conf).open(KeptAt))(text.load(_))) match {
-      case Failure(_: IOException) => None
+      case Failure(_: FileNotFoundException | _: AccessDeniedException) => None
+      case Failure(_: AccessControlException | _: IllegalArgumentException) => None
       case Failure(other) => throw other
       case Success(()) =>
         Try(StoreTrial(

@@ -3,14 +3,19 @@ package io.interlock.coordinator
 import java.io.{ByteArrayInputStream, ByteArrayOutputStream, File, IOException, InputStream}
 import java.net.URI
 import java.nio.file.StandardOpenOption.{CREATE, CREATE_NEW, WRITE}
-import java.nio.file.{FileAlreadyExistsException => JFileAlreadyExistsException, Files}
+import java.nio.file.{
+  AccessDeniedException,
+  FileAlreadyExistsException => JFileAlreadyExistsException,
+  Files
+}
 import java.time.Instant
 import java.util.concurrent.CyclicBarrier
 
-import io.delta.storage.{GCSLogStore, S3SingleDriverLogStore}
+import io.delta.storage.{GCSLogStore, HDFSLogStore, S3SingleDriverLogStore}
 import org.apache.hadoop.conf.Configuration
 import org.apache.hadoop.fs.Abortable.AbortableResult
 import org.apache.hadoop.fs._
+import org.apache.hadoop.fs.viewfs.ViewFileSystem
 import org.apache.hadoop.util.Progressable
 
 /** Commits by Hadoop's conditional create, on local disks that behave like S3A. */
@@ -115,6 +120,61 @@ class ConditionalCreateSuite extends Tables {
     assertCommitted(commit(), 0)
   }
 
+  table.test("where nobody knows what a rename replaces, a race must have been passed") { table =>
+    val log = logOf(table, classOf[UnknownFileSystem])
+    log.conf.set("root", table.folder.toString)
+    val logStore = new GCSLogStore(log.conf)
+    def fault = FileCreation.of(log, logStore).fault
+    assertEquals(
+      fault,
+      Some("interlock doctor has not tried whether unknownfilesystem:// makes no file twice")
+    )
+    StoreTrial.keep(StoreTrial.run(log, logStore), log.conf, log.path)
+    assertEquals(fault, None)
+  }
+
+  table.test("what viewfs mounts from S3 is not renamed") { table =>
+    val conf = new Configuration(false)
+    conf.set("fs.viewfs.impl", classOf[ViewFileSystem].getName)
+    conf.set("fs.s3x.impl", classOf[BucketFileSystem].getName)
+    conf.set("fs.viewfs.mounttable.m.link./data", s"s3x://${table.root}")
+    val log = TableLog(new Path("viewfs://m/data/t/_delta_log"), conf)
+    FileCreation.of(log, new HDFSLogStore(conf)) match {
+      case other: LogStoreCreation => fail(s"${other.fault}")
+      case _: ConditionalCreation =>
+      case other => fail(s"$other")
+    }
+  }
+
+  table.test("a server that is busy has not shown that it obeys") { table =>
+    committed(logOf(table, classOf[BusyFileSystem]), table.request(0, "t0")) match {
+      case Failed(busy) => assertEquals(busy.getMessage, "503")
+      case other => fail(s"$other")
+    }
+  }
+
+  table.test("a request that is refused may follow one that is under way") { table =>
+    val log = logOf(table, classOf[ForbiddingFileSystem])
+    committed(log, table.request(0, "t0")) match {
+      case Unknown(unknown: PublishUnknown) =>
+        assert(unknown.getCause.isInstanceOf[AccessDeniedException], unknown.getCause)
+      case other => fail(s"$other")
+    }
+  }
+
+  table.test("a result that is hidden is none, and one that cannot be read may be a fault") {
+    table =>
+      val log = logOf(table, classOf[HidingFileSystem])
+      log.conf.set("root", table.folder.toString)
+      def kept = StoreTrial.kept(log.conf, log.path)
+      Files.writeString(table.folder.resolve("_interlock_store.properties"), "found=\\u00")
+      assertEquals(kept, None)
+      HidingFileSystem.fault = Some(new AccessDeniedException("403"))
+      assertEquals(kept, None)
+      HidingFileSystem.fault = Some(new IOException("503"))
+      intercept[IOException](kept)
+  }
+
   private def tried(log: TableLog, races: Int): StoreTrial =
     StoreTrial.run(log, FileCreation.of(log, new S3SingleDriverLogStore(log.conf)), races, 8)
 
@@ -208,6 +268,37 @@ class ClosingFileSystem extends RootedFileSystem {
   ): FSDataOutputStream =
     if (overwrite) super.create(path, overwrite, bufferSize, replication, blockSize, progress)
     else new FSDataOutputStream(new MadeAtTheEnd(make(path, _)), null)
+}
+
+class UnknownFileSystem extends ClosingFileSystem
+
+/** It answers the first request for a file only. */
+class BusyFileSystem extends ConditionalFileSystem {
+  override def make(path: Path, bytes: Array[Byte]): Unit =
+    if (exists(path)) throw new IOException("503") else super.make(path, bytes)
+}
+
+/** It lets nobody make a version. */
+class ForbiddingFileSystem extends ConditionalFileSystem {
+  override def make(path: Path, bytes: Array[Byte]): Unit =
+    if (path.getName.endsWith(".json")) throw new AccessDeniedException(path.toString)
+    else super.make(path, bytes)
+}
+
+class HidingFileSystem extends RootedFileSystem {
+  override def open(path: Path, bufferSize: Int): FSDataInputStream = {
+    HidingFileSystem.fault.foreach(throw _)
+    super.open(path, bufferSize)
+  }
+}
+
+object HidingFileSystem {
+  @volatile var fault = Option.empty[IOException]
+}
+
+/** It is reached through a mount point of `viewfs`. */
+class BucketFileSystem extends ConditionalFileSystem {
+  override def getUri: URI = URI.create("s3x:///")
 }
 
 final class ConditionalBuilder(fs: ConditionalFileSystem, path: Path)

@@ -17,18 +17,19 @@ import org.apache.hadoop.fs.{
 }
 import org.apache.hadoop.util.Progressable
 
-/** A local disk that Hadoop and Delta reach by the scheme `other`. */
+/** A local disk that Hadoop and Delta take for Ozone, whose renames replace no file. */
 object OtherScheme {
+  val Scheme = "ofs"
   private[coordinator] val renames = TrieMap.empty[Path, (() => Boolean) => Boolean]
   private[coordinator] val silences = TrieMap.empty[Path, Silence]
   private[coordinator] val looks = TrieMap.empty[Path, String => Unit]
 
   def log(log: TableLog): TableLog = {
     val conf = new Configuration(false)
-    conf.set("fs.other.impl", classOf[OtherFileSystem].getName)
-    conf.setBoolean("fs.other.impl.disable.cache", true)
-    conf.set("fs.AbstractFileSystem.other.impl", classOf[OtherFs].getName)
-    TableLog(new Path("other", "", log.path.toUri.getPath), conf)
+    conf.set(s"fs.$Scheme.impl", classOf[OtherFileSystem].getName)
+    conf.setBoolean(s"fs.$Scheme.impl.disable.cache", true)
+    conf.set(s"fs.AbstractFileSystem.$Scheme.impl", classOf[OtherFs].getName)
+    TableLog(new Path(Scheme, "", log.path.toUri.getPath), conf)
   }
 
   /** Has `rename` done, or not done, by `fault` while `body` runs, where a file of the log is made.
@@ -42,10 +43,15 @@ object OtherScheme {
   /** The names of the log's files whose status is asked for by `body`. */
   def looksAt(log: TableLog)(body: => Unit): Seq[String] = {
     var names = Vector.empty[String]
-    looks += log.path -> (name => names :+= name)
-    try body
-    finally looks -= log.path
+    lookingAt(log)(name => names :+= name)(body)
     names
+  }
+
+  /** Calls `job` before each look at a file of the log by `body`. */
+  def lookingAt(log: TableLog)(job: String => Unit)(body: => Unit): Unit = {
+    looks += log.path -> job
+    try body
+    finally looks -= log.path: Unit
   }
 
   /** Has no file below the log created or deleted until `body` has ended. */
@@ -78,8 +84,8 @@ object OtherScheme {
 }
 
 class OtherFileSystem extends RawLocalFileSystem {
-  override def getUri: URI = URI.create("other:///")
-  override def getScheme: String = "other"
+  override def getUri: URI = URI.create(s"${OtherScheme.Scheme}:///")
+  override def getScheme: String = OtherScheme.Scheme
   override def getFileStatus(file: Path): FileStatus = {
     OtherScheme.looks.get(file.getParent).foreach(_(file.getName))
     new TaggedStatus(super.getFileStatus(file))
@@ -113,7 +119,7 @@ final class TaggedStatus(of: FileStatus)
 }
 
 class OtherFs(uri: URI, conf: Configuration)
-    extends DelegateToFileSystem(uri, OtherFs.fileSystem(conf), conf, "other", false) {
+    extends DelegateToFileSystem(uri, OtherFs.fileSystem(conf), conf, OtherScheme.Scheme, false) {
   override def getUriDefaultPort: Int = -1
 }
 

@@ -41,7 +41,7 @@ object Inspect {
     val now = NamedTable.snapshot(session, loaded, "interlock doctor")
     Try(
       TableProperties.coordinatorOf(now.metadata.configuration)
-        .foreach(Coordinators.check(session, now.deltaLog, _))
+        .foreach(Coordinators.check(session, now.deltaLog, table, _))
     ).failed.map(_.getMessage).getOrElse(null)
   }
 }

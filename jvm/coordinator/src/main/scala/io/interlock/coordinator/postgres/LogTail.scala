@@ -1,5 +1,8 @@
 package io.interlock.coordinator.postgres
 
+import java.io.FileNotFoundException
+import java.nio.file.NoSuchFileException
+
 import scala.annotation.tailrec
 
 import io.interlock.coordinator._
@@ -108,13 +111,16 @@ final private[postgres] class LogTail(context: StoreContext, log: TableLog) {
       case None => commit.version > state.published && publish(commit)
     }
 
-  private def publish(commit: Ratified): Boolean = {
-    val content = commit.content.filter(isWhole)
-      .getOrElse(throw Refusals.contentGone(log, commit, commit.content))
-    context.publisher.publish(log, commit.version, content) match {
-      case _: Published => true
-      case _: Foreign => txnAt(commit.version).contains(commit.txnId)
-    }
+  private def publish(commit: Ratified): Boolean = commit.content.filter(isWhole) match {
+    case Some(content) =>
+      LogFolder.requireNoGap(log, commit.version)
+      context.publisher.publish(log, commit.version, content) match {
+        case _: Published => true
+        case _: Foreign => txnAt(commit.version).contains(commit.txnId)
+      }
+    // Another process that has published the commit meanwhile has deleted the staged file.
+    case None => txnAt(commit.version)
+        .getOrElse(throw Refusals.contentGone(log, commit, commit.content)) == commit.txnId
   }
 
   /** Whether a staged file has the ratified content: any writer of the table could have changed it.
@@ -122,8 +128,10 @@ final private[postgres] class LogTail(context: StoreContext, log: TableLog) {
   private def isWhole(content: CommitContent): Boolean = content match {
     case _: InMemory => true
     case StagedFile(name, size, sha256) =>
-      folder.status(name)
-        .exists(file => file.getLen == size && folder.sha256(file).sameElements(sha256))
+      try
+        folder.status(name)
+          .exists(file => file.getLen == size && folder.sha256(file).sameElements(sha256))
+      catch { case _: FileNotFoundException | _: NoSuchFileException => false } // just deleted
   }
 }
 

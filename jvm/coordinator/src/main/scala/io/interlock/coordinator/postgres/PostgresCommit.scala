@@ -101,18 +101,21 @@ final private[postgres] class PostgresCommit(
     }
   }
 
-  /** The transaction at the version before the first request. On slow storage, a commit that this
-    * process published itself is not read again.
+  /** The transaction at the version before the first request. On a remote storage, a commit that
+    * this process published itself is looked at, and not read again.
     *
     * @throws CoordinatorException
-    *   if another commit is in the place of that one, until a repair begins a new epoch
+    *   if another commit or none is in the place of that one, until a repair begins a new epoch; if
+    *   the log lacks a version that was published
     */
   private def headTxn(state: TableState): String = {
     val own = state.own.filter(_ => state.head == base).filter(_.tableId == tableId)
-    val remembered = own.map(_.txnId).filter(_ => !LogFolder.isLocal(log))
-    val found = if (base < 0) None else remembered.orElse(tail.txnAt(base))
-    for { ours <- own; theirs <- found if theirs != ours.txnId && attached().epoch == state.epoch }
-      throw tail.replaced(state, Ratified(base, ours.txnId, None), theirs)
+    val kept = own.filter(ours => !LogFolder.isLocal(log) && ours.isKept(log)).map(_.txnId)
+    val found = if (base < 0) None else kept.orElse(tail.txnAt(base))
+    for (ours <- own if !found.contains(ours.txnId) && attached().epoch == state.epoch)
+      throw tail.replaced(state, Ratified(base, ours.txnId, None), found.getOrElse("no commit"))
+    if (found.isEmpty && state.head == base && state.published >= base)
+      LogFolder.requireNoGap(log, base + 1)
     found.orNull
   }
 

@@ -79,11 +79,12 @@ final private[postgres] class Publishing(
     Taken(Try(tail.body(ours.version, None)).toOption.flatten.toSeq)
   }
 
-  private def remember(state: TableState, outcomes: Seq[CommitOutcome]): Unit = {
-    val isWhole = outcomes.forall(_.isInstanceOf[Committed])
-    val own = OwnCommit(requests.last.txnId, requests.last.newTableId)
-    if (isWhole) context.states.put(log.path, state.copy(own = Some(own))): Unit
-  }
+  private def remember(state: TableState, outcomes: Seq[CommitOutcome]): Unit =
+    if (outcomes.forall(_.isInstanceOf[Committed]))
+      outcomes.lastOption.collect { case Committed(version, file) =>
+        val own = LastCommit(version, requests.last.txnId, requests.last.newTableId, file)
+        context.states.put(log.path, state.copy(own = Some(own)))
+      }: Unit
 }
 
 private object Publishing {

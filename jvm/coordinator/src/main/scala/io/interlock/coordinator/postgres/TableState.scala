@@ -1,9 +1,6 @@
 package io.interlock.coordinator.postgres
 
-import io.interlock.coordinator.{CommitContent, Stamp}
-
-/** A commit that this process published itself, with the table's id after it. */
-final private[postgres] case class OwnCommit(txnId: String, tableId: String)
+import io.interlock.coordinator.{CommitContent, LastCommit, Stamp}
 
 /** The database's state of a table.
   *
@@ -22,7 +19,7 @@ final private[postgres] case class TableState(
     sequence: Long,
     head: Long,
     published: Long,
-    own: Option[OwnCommit]
+    own: Option[LastCommit]
 ) {
 
   /** The table's state after a call. */

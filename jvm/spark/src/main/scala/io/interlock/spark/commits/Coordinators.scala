@@ -7,7 +7,7 @@ import scala.util.Try
 import com.google.common.cache.CacheBuilder
 import io.interlock.coordinator._
 import io.interlock.coordinator.postgres.{PostgresSettings, PostgresStore}
-import io.interlock.spark.errors.InterlockException
+import io.interlock.spark.errors.{InterlockException, StorageFault}
 import io.interlock.spark.properties.{CoordinatorSettings, TableProperties}
 import org.apache.hadoop.fs.Path
 import org.apache.spark.SparkEnv
@@ -52,12 +52,23 @@ object Coordinators {
 
   /** Checks that a table can be bound to a coordinator.
     *
+    * @param table
+    *   its name in messages
     * @throws InterlockException
     *   the error with which its commits would be refused
     */
-  def check(spark: SparkSession, deltaLog: DeltaLog, name: String): Unit = refusing(
-    store(spark, name).check(TableLog(deltaLog.logPath, deltaLog.newDeltaHadoopConf()))
-  )
+  def check(spark: SparkSession, deltaLog: DeltaLog, table: String, name: String): Unit =
+    try
+      refusing(
+        store(spark, name).check(TableLog(deltaLog.logPath, deltaLog.newDeltaHadoopConf()))
+      )
+    catch {
+      case failed @ StorageFault(reason) =>
+        throw InterlockException.storageFailed(table, Binding, reason, left = 0, failed)
+    }
+
+  /** The statements that bind a table. */
+  private val Binding = "CREATE TABLE or ALTER TABLE"
 
   /** Lets writers race for files in a folder, in the way that the default coordinator commits there.
     *

@@ -4,7 +4,7 @@ import java.io.FileNotFoundException
 
 import scala.util.Try
 
-import io.interlock.coordinator.CommitLines
+import io.interlock.coordinator.{CommitLines, QuickLocalFileSystem}
 import io.interlock.spark.commits.Coordinators
 import io.interlock.spark.errors.GoneTable
 import org.apache.hadoop.conf.Configuration
@@ -31,8 +31,9 @@ final private[transaction] class ReadTable(
   private def fs: FileSystem = log.logPath.getFileSystem(conf)
 
   /** The table's name in messages. */
-  val name: String =
-    catalogTable.fold(s"delta.`${log.dataPath.toUri.getPath}`")(_.identifier.unquotedString)
+  val name: String = catalogTable.fold(s"delta.`$location`")(_.identifier.unquotedString)
+
+  private def location = if (isLocal) log.dataPath.toUri.getPath else log.dataPath.toString
 
   /** Whether the table did not exist yet, so that the transaction creates it. */
   def isNew: Boolean = snapshot.version < 0
@@ -96,7 +97,7 @@ final private[transaction] class ReadTable(
 
   /** Whether the table is on a local disk, where a version that is missing does not appear later.
     */
-  def isLocal: Boolean = Try(fs.getScheme == "file").getOrElse(false)
+  def isLocal: Boolean = QuickLocalFileSystem.isLocal(log.logPath)
 
   /** The id of the transaction that made a version, "" if its commit has none; None if the version
     * does not exist. Also called in an interrupted thread.

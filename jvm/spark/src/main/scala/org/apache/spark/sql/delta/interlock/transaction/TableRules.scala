@@ -69,7 +69,7 @@ final private[transaction] class TableRules(spark: SparkSession, table: ReadTabl
       TableProperties.complete(before, proposed.configuration, spark.conf.getOption(_))
     TableProperties.coordinatorOf(after)
       .filterNot(TableProperties.coordinatorOf(before.properties).contains)
-      .foreach(Coordinators.check(spark, table.log, _))
+      .foreach(Coordinators.check(spark, table.log, table.name, _))
     IdentityColumns.warn(table.name, proposed.schema, before.properties, after)
     TableIsolation.warn(table.name, before.properties, after)
     Misspelt.warnOfProperties(after.keySet -- before.properties.keySet)
