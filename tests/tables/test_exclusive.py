@@ -384,5 +384,13 @@ def test_the_doctor_tells_of_a_copy_that_is_not(
         assert rows(spark, table) == EXAMPLE
 
 
+def test_the_doctor_takes_each_spelling_of_true(spark: SparkSession, table_path: Path) -> None:
+    properties = {KEY: "True", "delta.enableRowTracking": "TRUE"}
+    table = make_table(spark, table_path, policy="row_level", properties=properties)
+    assert found_by_doctor(spark, table).found == "other writers are kept out"
+    checks = {check.name: check.ok for check in of_table(spark, str(table))}
+    assert checks["Table features"]
+
+
 def found_by_doctor(spark: SparkSession, table: Table) -> Check:
     return next(check for check in of_table(spark, str(table)) if check.name == "Exclusive")
