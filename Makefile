@@ -27,7 +27,7 @@ LAUNCHER := .build/sbt-launch-$(SBT_VERSION).jar
 JAR_OF = python/interlock/jars/interlock-spark_$(1)_2.13-$(VERSION).jar
 JARS := $(call JAR_OF,$(SPARK))
 WHEEL := dist/spark_interlock-$(VERSION)-py3-none-any.whl
-SBT = $(JAVA) -Xmx1500m -Xss4m -Dspark=$(SPARK) -Dsbt.ci=true -Dsbt.server.autostart=false -Dsbt.supershell=false \
+SBT = '$(JAVA)' -Xmx1500m -Xss4m -Dspark=$(SPARK) -Dsbt.ci=true -Dsbt.server.autostart=false -Dsbt.supershell=false \
 	-Dsbt.color=false -jar $(LAUNCHER)
 RUN := PYTHONUNBUFFERED=1 $(BIN)/python
 PYTEST := $(RUN) -m pytest --numprocesses 2 --dist loadfile --no-loadscope-reorder
@@ -57,7 +57,7 @@ prerequisites:
 	@$(PYTHON) -c 'import sys, venv; sys.exit(sys.version_info < (3, 10))' 2>/dev/null || \
 		{ echo "Interlock needs Python 3.10 or newer with venv:" \
 		"install it, or name one with 'make PYTHON=...'." >&2; exit 1; }
-	@version=$$($(JAVA) -XshowSettings:properties -version 2>&1 | \
+	@version=$$('$(JAVA)' -XshowSettings:properties -version 2>&1 | \
 		sed -n 's/.*java.specification.version = //p'); \
 		[ "$${version%%.*}" -ge 17 ] 2>/dev/null || \
 		{ echo "Interlock needs JDK 17 or newer:" \
@@ -80,7 +80,7 @@ $(VENV)/.dev: pyproject.toml constraints.txt tools/requirements.py | $(VENV)/.de
 $(LAUNCHER): project/build.properties | $(VENV)/.dependencies
 	@echo "Set-up 2 of 5: sbt's launcher"
 	@mkdir -p .build
-	@$(JAVA) -jar $$(ls $(VENV)/lib/python*/site-packages/pyspark/jars/ivy-*.jar) \
+	@'$(JAVA)' -jar $$(ls $(VENV)/lib/python*/site-packages/pyspark/jars/ivy-*.jar) \
 		-dependency org.scala-sbt sbt-launch $(SBT_VERSION) -confs default -warn \
 		-retrieve ".build/[artifact]-[revision].[ext]"
 	@touch $@

@@ -130,7 +130,12 @@ lazy val versionResource = Def.task {
   val file = (Compile / resourceManaged).value / "io" / "interlock" / "version.properties"
   IO.writeLines(
     file,
-    Seq(s"version=${version.value}", s"spark=${builtFor.minor}", s"delta=$deltaVersion")
+    Seq(
+      s"version=${version.value}",
+      s"spark=${builtFor.minor}",
+      s"sparks=${BuiltFor.all.map(_.minor).mkString(" ")}",
+      s"delta=$deltaVersion"
+    )
   )
   Seq(file)
 }

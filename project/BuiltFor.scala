@@ -8,7 +8,7 @@ case class BuiltFor(
 )
 
 object BuiltFor {
-  private val all = Seq(
+  val all = Seq(
     BuiltFor("4.0", "4.0.1", "3.4.1", "2.18.2", "1.3.0"),
     BuiltFor("4.1", "4.1.0", "3.4.2", "2.20.0", "1.3.0"),
     BuiltFor("4.2", "4.2.0", "3.5.0", "2.21.2", "1.6.10")

@@ -66,9 +66,12 @@ def jar_path() -> Path:
     if not path.is_file():
         from interlock.errors import ConfigurationError
 
+        others = ", ".join(sorted(jar.name for jar in path.parent.glob("*.jar")))
         raise ConfigurationError(
-            f"This installation of spark-interlock has no {path.name}: "
-            f"install it again (pip install --force-reinstall spark-interlock=={__version__})."
+            f"This installation of spark-interlock has no {path.name}"
+            f"{others and f', only {others}'}: "
+            f"install it again (pip install --force-reinstall spark-interlock=={__version__}), "
+            "or the wheel with the jars for all versions of Spark, which `make wheel` builds."
         )
     return path
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import sys
 from collections.abc import Sequence
 
 from interlock import __version__
@@ -19,5 +20,15 @@ def main(argv: Sequence[str] | None = None) -> int:
     for command in (tables, timeline, policies, lab, coordinator, doctor):
         command.add_to(commands)
     arguments = parser.parse_args(argv)
-    status: int = arguments.run(arguments)
+    try:
+        status: int = arguments.run(arguments)
+    except ModuleNotFoundError as error:
+        if error.name not in ("pyspark", "delta"):
+            raise
+        print(
+            f"This command needs the Python package {error.name}, which is not installed: "
+            "pip install 'spark-interlock[spark]'.",
+            file=sys.stderr,
+        )
+        return 1
     return status

@@ -189,26 +189,27 @@ def _check_running_spark() -> None:
     from pyspark import SparkContext
 
     context = SparkContext._active_spark_context
-    if context is not None:
-        if EXTENSION not in context.getConf().get(_EXTENSIONS, ""):
-            raise ConfigurationError(
-                "A Spark session without Interlock is running in this process: "
-                "stop it first (spark.stop()), or configure it before its getOrCreate()."
-            )
+    if context is not None and EXTENSION in context.getConf().get(_EXTENSIONS, ""):
         return
     SparkContext._ensure_initialized()
     jvm: Any = SparkContext._jvm
     loadable = jvm.org.apache.spark.util.Utils.classIsLoadable
     if not loadable(EXTENSION):
         raise ConfigurationError(
-            "Spark runs in this process already, as under spark-submit, and takes no more jars: "
-            f"start it with --jars {_artifacts.jar_path()} "
+            "Spark runs in this process already, without Interlock's jar, and takes no more jars: "
+            "restart Python, and call interlock.configure before the first getOrCreate(). "
+            f"Under spark-submit, start it with --jars {_artifacts.jar_path()} "
             f"--packages {_artifacts.delta_coordinates()}."
         )
     if not loadable(DELTA_EXTENSION):
         raise VersionMismatchError(
             "Delta is not on the class path of the Spark that is running: "
             f"start it with --packages {_artifacts.delta_coordinates()}."
+        )
+    if context is not None:
+        raise ConfigurationError(
+            "A Spark session without Interlock is running in this process: "
+            "stop it first (spark.stop()), or configure it before its getOrCreate()."
         )
 
 

@@ -37,7 +37,7 @@ def of_table(spark: SparkSession, name: str) -> Iterator[Check]:
     yield _policy(spark, sql_name, policy, properties.get("interlock.policy.digest"))
     if policy is not None:
         yield _features(sql_name, properties, detail["tableFeatures"])
-        if properties.get(_EXCLUSIVE) == "true":
+        if _is_on(properties, _EXCLUSIVE):
             yield _exclusive(sql_name, detail["tableFeatures"])
     yield _foreign(spark, sql_name)
     yield _coordinator(spark, sql_name, properties, policy)
@@ -51,6 +51,10 @@ def of_table(spark: SparkSession, name: str) -> Iterator[Check]:
 
 def _look(name: str, ok: bool, found: str, fix: str) -> Check:
     return Check(name, ok, found, fix, mark="LOOK")
+
+
+def _is_on(properties: Mapping[str, str], key: str) -> bool:
+    return properties.get(key, "").lower() == "true"
 
 
 def _policy(spark: SparkSession, name: str, policy: str | None, digest: str | None) -> Check:
@@ -73,7 +77,7 @@ def _features(name: str, properties: Mapping[str, str], features: list[str]) -> 
     missing = {
         key: feature
         for key, feature in _NEEDED.items()
-        if properties.get(key) != "true" or feature not in features
+        if not _is_on(properties, key) or feature not in features
     }
     switches = ", ".join(f"'{key}' = 'true'" for key in missing)
     fix = f"ALTER TABLE {name} SET TBLPROPERTIES ({switches}), as the policy needs it"

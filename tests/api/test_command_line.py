@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 import subprocess
 import sys
@@ -18,7 +19,7 @@ from pyspark.sql import SparkSession
 from tests.kit.api_races import lose
 from tests.kit.support import Table
 
-SHELL = [sys.executable, "-c", "from interlock._cli import main; exit(main())"]
+SHELL = [sys.executable, "-m", "interlock"]
 
 
 @pytest.fixture
@@ -142,3 +143,33 @@ def test_no_such_table(
     assert printed.err.startswith("interlock history: ")
     assert name in printed.err
     assert printed.out == ""
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [["policies"], ["history", "t"], ["explain", "t", "1"], ["timeline", "t"], ["lab"]],
+    ids=lambda arguments: arguments[0],
+)
+def test_without_pyspark(tmp_path: Path, arguments: list[str]) -> None:
+    (tmp_path / "pyspark.py").write_text("raise ModuleNotFoundError(name='pyspark')")
+    done = subprocess.run(
+        [*SHELL, *arguments],
+        env={**os.environ, "PYTHONPATH": str(tmp_path)},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert (done.returncode, done.stdout) == (1, "")
+    assert done.stderr == (
+        "This command needs the Python package pyspark, which is not installed: "
+        "pip install 'spark-interlock[spark]'.\n"
+    )
+
+
+def test_another_package_that_is_missing_is_not_hidden(monkeypatch: pytest.MonkeyPatch) -> None:
+    def run(arguments: object) -> int:
+        raise ModuleNotFoundError(name="else")
+
+    monkeypatch.setattr("interlock._commands.policies.run", run)
+    with pytest.raises(ModuleNotFoundError):
+        main(["policies"])

@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 import json
+import sys
 from pathlib import Path
 
+import pytest
+
+from tools.release import __main__ as release
 from tools.release.builds import differences, sort_components
 
 
@@ -29,3 +33,19 @@ def test_files_that_two_builds_do_not_share_are_named(tmp_path: Path) -> None:
     (one / "first.whl").touch()
     (other / "second.whl").touch()
     assert differences(one, other) == ["first.whl", "maven/changed.jar", "second.whl"]
+
+
+@pytest.mark.parametrize("gpg", ["", "exit 2"], ids=["no GnuPG", "no such key"])
+def test_a_key_that_does_not_sign_is_told_before_the_builds(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, gpg: str
+) -> None:
+    if gpg:
+        (tmp_path / "gpg").write_text(f"#!/bin/sh\n{gpg}\n", encoding="ascii")
+        (tmp_path / "gpg").chmod(0o755)
+    monkeypatch.setenv("PATH", str(tmp_path))
+    monkeypatch.setenv("INTERLOCK_SIGNING_KEY", "0xFEED")
+    monkeypatch.setattr(sys, "argv", ["release", "--sbt", "sbt", "4.2"])
+    monkeypatch.setattr(release, "changes", lambda root: "")
+    monkeypatch.setattr(release, "Build", lambda root, folder: pytest.fail("built"))
+    with pytest.raises(SystemExit, match="does not sign with the key 0xFEED"):
+        release.main()

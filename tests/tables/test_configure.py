@@ -7,6 +7,7 @@ import subprocess
 import sys
 import warnings
 from pathlib import Path
+from unittest.mock import Mock
 
 import interlock
 import pyspark
@@ -161,6 +162,20 @@ def test_each_pyspark_has_its_jar_and_its_delta(
     assert found["spark.jars.packages"] == f"io.delta:delta-spark_{minor}_2.13:4.4.0"
 
 
+def test_a_wheel_for_another_spark_says_what_it_has(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setattr("interlock._artifacts.__file__", str(tmp_path / "_artifacts.py"))
+    none = f"has no interlock-spark_{SPARK}_2.13-{interlock.__version__}.jar"
+    with pytest.raises(interlock.ConfigurationError, match=f"{none}: install it again"):
+        interlock.jar_path()
+    (tmp_path / "jars").mkdir()
+    (tmp_path / "jars" / "interlock-spark_3.9_2.13-0.1.0.jar").touch()
+    only = f"{none}, only interlock-spark_3.9_2.13-0.1.0.jar: .*`make wheel`"
+    with pytest.raises(interlock.ConfigurationError, match=only):
+        interlock.jar_path()
+
+
 def test_a_builder_of_a_remote_session_stays_as_it_is() -> None:
     builder = SparkSession.builder.remote("sc://example.invalid")
     with warnings.catch_warnings():
@@ -182,14 +197,26 @@ def test_importing_interlock_imports_nothing_heavy() -> None:
     assert not {"pyspark", "delta", "numpy", "pandas", "py4j"} & set(done.stdout.split())
 
 
-def test_a_running_session_without_interlock_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    class Context:
-        def getConf(self) -> dict[str, str]:  # noqa: N802
-            return {}
-
+@pytest.mark.parametrize(
+    ("jar", "running", "advice"),
+    [
+        (True, True, "stop it first"),
+        (False, True, "restart Python, and call interlock.configure"),
+        (False, False, "restart Python, and call interlock.configure"),
+    ],
+    ids=["with the jar", "without it", "stopped"],
+)
+def test_a_running_spark_without_interlock_is_refused(
+    monkeypatch: pytest.MonkeyPatch, jar: bool, running: bool, advice: str
+) -> None:
+    """After `spark.stop()` its JVM is still there, with the jars that it was started with."""
+    context = Mock(**{"getConf.return_value": {}}) if running else None
+    jvm = Mock(**{"org.apache.spark.util.Utils.classIsLoadable.return_value": jar})
     monkeypatch.setattr(interlock_session, "running_in_spark", lambda: True)
-    monkeypatch.setattr("pyspark.SparkContext._active_spark_context", Context())
-    with pytest.raises(interlock.ConfigurationError, match="stop it first"):
+    monkeypatch.setattr("pyspark.SparkContext._active_spark_context", context)
+    monkeypatch.setattr("pyspark.SparkContext._ensure_initialized", lambda: None)
+    monkeypatch.setattr("pyspark.SparkContext._jvm", jvm)
+    with pytest.raises(interlock.ConfigurationError, match=advice):
         options()
 
 

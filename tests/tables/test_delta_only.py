@@ -35,6 +35,7 @@ WRITERS = (
     "df.write.format('parquet').option(*p).saveAsTable(new)",
     "spark.catalog.createTable(new, source='parquet', schema=df.schema, **dict([p]))",
 )
+DEFAULTS = "spark.databricks.delta.properties.defaults"
 numbers = itertools.count()
 
 
@@ -115,7 +116,11 @@ class TestWarnings:
 
     def test_other_names_are_left_alone(self, spark: SparkSession, table_path: Path) -> None:
         others = {"policy": "1", "owner.policy": "1", "interval.policy.days": "1"}
-        settings = {"spark.interlock.policies.mine": "x", "spark.sql.shuffle.partitions": "2"}
+        settings = {
+            "spark.interlock.policies.mine": "x",
+            "spark.sql.shuffle.partitions": "2",
+            f"{DEFAULTS}.checkpointInterval": "20",
+        }
         with (
             log_of(spark, "io.interlock.spark.properties.Misspelt") as log,
             set_for_now(spark, settings),
@@ -134,6 +139,9 @@ class TestWarnings:
             ("spark.interlock.ui.retainedExecutions", "spark.interlock.ui.retainedVerdicts"),
             ("spark.interlock.policy.mine", "spark.interlock.policies.mine"),
             ("spark.interlock.coordinators.main.url", "spark.interlock.coordinator.main.url"),
+            (f"{DEFAULTS}.interlock.policy", "spark.interlock.defaultPolicy"),
+            (f"{DEFAULTS}.interlock.exclusive", "spark.interlock.exclusive"),
+            (f"{DEFAULTS}.interlock.coordinator", "the table property interlock.coordinator"),
         ],
     )
     def test_set(self, spark: SparkSession, key: str, meant: str) -> None:

@@ -305,6 +305,19 @@ def test_the_default_of_new_tables(spark: SparkSession, tmp_path: Path, example:
     assert [is_exclusive(table) for table in (*new, example)] == [True, False, False, False]
 
 
+@pytest.mark.parametrize("statement", ["UNSET TBLPROPERTIES", "UNSET TBLPROPERTIES IF EXISTS"])
+def test_an_unset_of_a_misspelt_property_is_refused(
+    spark: SparkSession, exclusive: Table, statement: str
+) -> None:
+    log = files_of_log(exclusive)
+    with pytest.raises(InterlockError) as caught:
+        spark.sql(f"ALTER TABLE {exclusive} {statement} ('Interlock.Exclusive')")
+    assert caught.value.getCondition() == "INTERLOCK_UNKNOWN_PROPERTY"
+    assert files_of_log(exclusive) == log
+    spark.sql(f"ALTER TABLE {exclusive} {statement} ('interlock.exclusive')")
+    assert not is_exclusive(exclusive)
+
+
 @pytest.mark.parametrize(
     "copy",
     [
@@ -369,6 +382,14 @@ def test_the_doctor_tells_of_a_copy_that_is_not(
         assert found_by_doctor(spark, table).ok
         assert REFUSED.search(stock.run(f"INSERT INTO {table} VALUES (9, 'x')").message)
         assert rows(spark, table) == EXAMPLE
+
+
+def test_the_doctor_takes_each_spelling_of_true(spark: SparkSession, table_path: Path) -> None:
+    properties = {KEY: "True", "delta.enableRowTracking": "TRUE"}
+    table = make_table(spark, table_path, policy="row_level", properties=properties)
+    assert found_by_doctor(spark, table).found == "other writers are kept out"
+    checks = {check.name: check.ok for check in of_table(spark, str(table))}
+    assert checks["Table features"]
 
 
 def found_by_doctor(spark: SparkSession, table: Table) -> Check:

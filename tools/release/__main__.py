@@ -13,6 +13,7 @@ from __future__ import annotations
 import argparse
 import os
 import shutil
+import subprocess
 import sys
 import tempfile
 from pathlib import Path
@@ -31,6 +32,7 @@ def main() -> None:
     options = parser.parse_args()
     if changed := changes(ROOT):
         sys.exit(f"A release is built from a commit, and these files differ from it:\n{changed}")
+    key = _key()
     with tempfile.TemporaryDirectory() as folder:
         first, second = (Build(ROOT, Path(folder, name)) for name in ("first", "second"))
         for build in (first, second):
@@ -41,14 +43,26 @@ def main() -> None:
         print("The two builds have the same bytes.")
         shutil.rmtree(ROOT / "release", ignore_errors=True)
         shutil.copytree(first.release, ROOT / "release")
-    if name := os.environ.get("INTERLOCK_SIGNING_KEY"):
-        key = Key(name, os.environ.get("INTERLOCK_SIGNING_PASSPHRASE"))
+    if key is not None:
         signed = artifacts(ROOT / "release" / "maven")
         for artifact in signed:
             key.sign(artifact)
-        print(f"{len(signed)} files are signed with {name}.")
+        print(f"{len(signed)} files are signed with {key.name}.")
     else:
         print("Nothing is signed: INTERLOCK_SIGNING_KEY is not set.")
+
+
+def _key() -> Key | None:
+    """Return the key that signs, once it has signed a scratch file: before the builds."""
+    name = os.environ.get("INTERLOCK_SIGNING_KEY")
+    if not name:
+        return None
+    key = Key(name, os.environ.get("INTERLOCK_SIGNING_PASSPHRASE"))
+    try:
+        key.try_out()
+    except (OSError, subprocess.CalledProcessError) as error:
+        sys.exit(f"INTERLOCK_SIGNING_KEY: GnuPG does not sign with the key {name}: {error}")
+    return key
 
 
 if __name__ == "__main__":

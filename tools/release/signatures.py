@@ -6,6 +6,7 @@ import hashlib
 import subprocess
 from dataclasses import dataclass, field
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 ALGORITHMS = ("md5", "sha1", "sha256", "sha512")
 
@@ -29,6 +30,13 @@ class Key:
 
     name: str
     passphrase: str | None = field(default=None, repr=False)
+
+    def try_out(self) -> None:
+        """Sign a scratch file."""
+        with TemporaryDirectory() as folder:
+            scratch = Path(folder, "scratch")
+            scratch.touch()
+            self.sign(scratch)
 
     def sign(self, artifact: Path) -> None:
         """Write a detached signature beside the file, and verify it."""

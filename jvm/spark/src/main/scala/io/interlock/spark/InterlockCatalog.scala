@@ -3,8 +3,10 @@ package io.interlock.spark
 import java.util
 
 import scala.jdk.CollectionConverters._
+import scala.jdk.OptionConverters._
 import scala.util.Try
 
+import io.delta.spark.internal.v2.catalog.DeltaV2Table
 import io.interlock.spark.errors.{InterlockException, StorageFault}
 import io.interlock.spark.properties.{
   Exclusive,
@@ -90,13 +92,24 @@ class InterlockCatalog extends DeltaCatalog {
 
   /** The snapshot is read here, as Delta would list the log only once for it. */
   override def loadTable(ident: Identifier): Table = {
-    val loaded = super.loadTable(ident)
+    val loaded = throughDeltaLog(ident, super.loadTable(ident))
     loaded match {
       // If it cannot be read, those who need it are told so.
       case table: DeltaTableV2 => Try(LogListing.complete(table.initialSnapshot)): Unit
       case _ =>
     }
     loaded
+  }
+
+  /** With `spark.databricks.delta.v2.enableMode=STRICT` Delta loads tables whose writes are commits
+    * of Delta Kernel, which nobody judges. A table that Interlock orders is loaded as without it.
+    */
+  private def throughDeltaLog(ident: Identifier, loaded: Table): Table = loaded match {
+    case kernel: DeltaV2Table
+        if TableProperties.coordinatorOf(kernel.properties().asScala.toMap).nonEmpty =>
+      val catalogTable = kernel.getCatalogTable.toScala
+      DeltaTableV2(spark, kernel.getTablePath, catalogTable, catalogTable.map(_ => ident.toString))
+    case other => other
   }
 
   /** @param micros

@@ -31,6 +31,9 @@ object Misspelt extends (LogicalPlan => Unit) with Logging {
   /** The prefixes of settings whose keys go on with a name chosen by the user. */
   private val Families = Seq(SessionPolicies.Prefix, CoordinatorSettings.Prefix)
 
+  /** Delta's own defaults for the properties of new tables, which have no others than Delta's. */
+  private val DeltaDefaults = "spark.databricks.delta.properties.defaults."
+
   /** The maximum edit distance between a name and the right one. */
   private val FewLetters = 3
 
@@ -69,7 +72,16 @@ object Misspelt extends (LogicalPlan => Unit) with Logging {
     val own = key.split('.').drop(3).mkString(".")
     val known = Settings ++ Families.map(_ + (if (own.isEmpty) "<name>" else own))
     val isOurs = Prefixes.exists(key.toLowerCase(Locale.ROOT).startsWith(_))
-    if (isKnown || !resembles(key)) None else meant(key, known, isOurs)
+    if (key.startsWith(DeltaDefaults)) default(key.stripPrefix(DeltaDefaults))
+    else if (isKnown || !resembles(key)) None
+    else meant(key, known, isOurs)
+  }
+
+  /** What gives new tables a property of Interlock. */
+  private def default(property: String): Option[String] = property match {
+    case TableProperties.PolicyKey => Some(TableProperties.DefaultPolicyConf)
+    case Exclusive.Key => Some(Exclusive.Conf)
+    case own => Option.when(TableProperties.isOurs(own))(s"the table property $own")
   }
 
   /** Whether the key's first or second word looks like `interlock`; most settings belong to Spark.

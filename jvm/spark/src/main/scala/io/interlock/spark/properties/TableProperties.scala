@@ -85,9 +85,7 @@ object TableProperties {
     * and values that a property cannot have.
     */
   def check(properties: Map[String, String]): Unit = {
-    properties.keys
-      .filter(key => isOurs(key) && !Known.contains(key))
-      .foreach(key => throw InterlockException.unknownProperty(key, Known))
+    refuseUnknown(properties.keys)
     CompactionSettings.check(properties)
     RerunSettings.check(properties)
     Exclusive.check(properties)
@@ -95,6 +93,11 @@ object TableProperties {
     policyOf(properties)
     ()
   }
+
+  private def refuseUnknown(keys: Iterable[String]): Unit =
+    keys
+      .find(key => isOurs(key) && !Known.contains(key))
+      .foreach(key => throw InterlockException.unknownProperty(key, Known))
 
   /** The properties that a policy requires: row tracking and in-commit timestamps, and support for
     * deletion vectors if its rebases map rows. Whether DML writes deletion vectors is left to the
@@ -218,8 +221,11 @@ object TableProperties {
     restored.filterNot { case (key, _) => isOurs(key) } ++
       current.filter { case (key, _) => isOurs(key) }
 
-  /** The properties after an UNSET of `keys`, the only statement that removes a policy. */
+  /** The properties after an UNSET of `keys`, the only statement that removes a policy. Unknown ones
+    * that the table has, from whomever, may go.
+    */
   def unset(properties: Map[String, String], keys: Seq[String]): Map[String, String] = {
+    refuseUnknown(keys.filterNot(properties.contains))
     val ends = if (keys.contains(PolicyKey)) Seq(PolicyDigest.Key, Exclusive.Key) else Nil
     val left = properties -- keys.filter(isOurs) -- ends
     policyOf(left).foreach { policy =>

@@ -17,8 +17,7 @@ final class InterlockPlugin extends SparkPlugin {
 
   override def driverPlugin(): DriverPlugin = new DriverPlugin with Logging {
     override def init(sc: SparkContext, context: PluginContext): JMap[String, String] = {
-      val configured = sc.conf.get(Extensions, "").split(',').map(_.trim).filter(_.nonEmpty)
-      sc.conf.set(Extensions, (configured ++ OurExtensions).distinct.mkString(","))
+      sc.conf.set(Extensions, extensions(sc.conf.get(Extensions, "")))
       sc.conf.getOption(Catalog) match {
         case None | Some(DeltaCatalog) => sc.conf.set(Catalog, OurCatalog)
         case Some(OurCatalog) =>
@@ -39,6 +38,12 @@ private object InterlockPlugin {
   val OurCatalog = "io.interlock.spark.InterlockCatalog"
   val Procedures = "spark.sql.catalog.interlock"
   val OurProcedures = "io.interlock.spark.procedures.InterlockProcedures"
-  val OurExtensions =
-    Seq("io.delta.sql.DeltaSparkSessionExtension", "io.interlock.spark.InterlockExtension")
+  val DeltaExtension = "io.delta.sql.DeltaSparkSessionExtension"
+  val OurExtension = "io.interlock.spark.InterlockExtension"
+
+  /** Interlock's own goes to the end, as Delta's must come before it. */
+  def extensions(configured: String): String = {
+    val others = configured.split(',').map(_.trim).filterNot(Set("", OurExtension))
+    (others :+ DeltaExtension :+ OurExtension).distinct.mkString(",")
+  }
 }

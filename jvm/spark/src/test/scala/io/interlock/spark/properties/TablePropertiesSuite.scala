@@ -131,6 +131,13 @@ class TablePropertiesSuite extends munit.FunSuite {
     assertEquals(TableProperties.unset(exclusive, Seq("user.key")), exclusive - "user.key")
   }
 
+  test("an UNSET of a misspelt property is refused, unless the table has it") {
+    for (key <- Seq("Interlock.Exclusive", "interlock.policies"))
+      refused("INTERLOCK_UNKNOWN_PROPERTY", key)(TableProperties.unset(All, Seq("user.key", key)))
+    val legacy = All + ("interlock.old" -> "1")
+    assertEquals(TableProperties.unset(legacy, Seq("interlock.old", Exclusive.Key)), All)
+  }
+
   test("a RESTORE leaves Interlock's own properties as they are") {
     val earlier = Map("interlock.policy" -> "serializable", "user.key" -> "earlier")
     assertEquals(

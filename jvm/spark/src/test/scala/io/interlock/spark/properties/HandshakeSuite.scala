@@ -1,0 +1,28 @@
+package io.interlock.spark.properties
+
+import io.interlock.spark.errors.InterlockException
+
+class HandshakeSuite extends munit.FunSuite {
+  private def refused(parts: String*)(check: => Unit): Unit = {
+    val error = intercept[InterlockException](check)
+    assertEquals(error.getCondition, "INTERLOCK_VERSION_MISMATCH")
+    parts.foreach(part => assert(error.getMessage.contains(part), error.getMessage))
+  }
+
+  test("what this build is made for passes") {
+    Handshake.check()
+  }
+
+  test("another Delta is refused, and one that does not tell its version") {
+    for (found <- Seq("Delta 4.3.1", "Delta 4.4.0-SNAPSHOT", "Delta 4.4.01", "no Delta jar"))
+      refused(s"$found:", ":4.4.0")(Handshake.checkDelta(found))
+    Handshake.checkDelta("Delta 4.4.0")
+  }
+
+  test("on another Spark the jar for it is named, if there is one") {
+    val other = if (org.apache.spark.SPARK_VERSION.startsWith("4.0.")) "4.1" else "4.0"
+    refused(s"Spark $other.1", s"interlock-spark_${other}_2.13")(Handshake.checkSpark(s"$other.1"))
+    val error = intercept[InterlockException](Handshake.checkSpark("5.0.0"))
+    assert(!error.getMessage.contains("interlock-spark_"), error.getMessage)
+  }
+}

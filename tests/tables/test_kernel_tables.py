@@ -1,0 +1,76 @@
+"""`spark.databricks.delta.v2.enableMode=STRICT`: Delta writes through Kernel, which nobody judges.
+
+A table with a policy or a coordinator is written through Delta's log all the same.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import interlock
+import pytest
+from interlock.errors import ConcurrentAppendError
+from interlock.lab.example import PLAIN, Tables
+from pyspark.sql import SparkSession
+
+from tests.kit.entry_points import set_for_now
+from tests.kit.properties import operations
+from tests.kit.support import (
+    Table,
+    commit_info,
+    deltalake_rows,
+    latest_version,
+    make_table,
+    rows,
+    sql_race,
+)
+
+STRICT = {"spark.databricks.delta.v2.enableMode": "STRICT"}
+EXAMPLE = ((1, "a"), (2, "b"), (3, "c"))
+
+
+@pytest.fixture(autouse=True)
+def _strict(spark: SparkSession) -> Iterator[None]:
+    with set_for_now(spark, STRICT):
+        yield
+
+
+POLICY = {"interlock.policy": "row_level"}
+COORDINATOR = {"interlock.coordinator": "filesystem"}
+
+
+@pytest.mark.parametrize(
+    ("properties", "named"),
+    [(POLICY, True), (POLICY, False), (COORDINATOR, False)],
+    ids=["by name", "by path", "only a coordinator"],
+)
+def test_statements_go_through_the_log(
+    spark: SparkSession, tables: Tables, properties: dict[str, str], named: bool
+) -> None:
+    table = Table(tables.fresh(PLAIN, properties))
+    name = f"kernel_{table.path.name}".replace("-", "_") if named else str(table)
+    if named:
+        spark.sql(f"CREATE TABLE {name} USING delta LOCATION '{table.path}'")
+    spark.sql(f"INSERT INTO {name} VALUES (4, 'd')")
+    spark.createDataFrame([(5, "e")], "id INT, v STRING").writeTo(name).append()
+    spark.sql(f"UPDATE {name} SET v = 'E' WHERE id = 5")
+    spark.sql(f"ALTER TABLE {name} SET TBLPROPERTIES ('interlock.rerun.maxRuns' = '2')")
+    assert operations(table, since=3) == ["WRITE", "WRITE", "UPDATE", "SET TBLPROPERTIES"]
+    assert not any(version.foreign for version in interlock.table(spark, name).history())
+    assert rows(spark, table) == deltalake_rows(table) == (*EXAMPLE, (4, "d"), (5, "E"))
+    assert rows(spark, name, version=3) == (*EXAMPLE, (4, "d"))
+
+
+def test_the_policy_judges(spark: SparkSession, example: Table) -> None:
+    inserts = (f"INSERT INTO {example} VALUES ({n}, 'x')" for n in (4, 5))
+    first, second = sql_race(spark, example, *inserts)
+    assert first.ok
+    assert isinstance(second.error, ConcurrentAppendError)
+    assert rows(spark, example) == (*EXAMPLE, (4, "x"))
+
+
+def test_a_table_without_a_policy_is_left_to_delta(spark: SparkSession, table_path: Path) -> None:
+    table = make_table(spark, table_path, policy=None)
+    spark.sql(f"INSERT INTO {table} VALUES (4, 'd')")
+    assert "Kernel" in commit_info(table, latest_version(table))["engineInfo"]
