@@ -140,7 +140,7 @@ class TestWarnings:
             ("spark.interlock.policy.mine", "spark.interlock.policies.mine"),
             ("spark.interlock.coordinators.main.url", "spark.interlock.coordinator.main.url"),
             (f"{DEFAULTS}.interlock.policy", "spark.interlock.defaultPolicy"),
-            (f"{DEFAULTS}.interlock.exclusive", "spark.interlock.exclusive"),
+            (f"{DEFAULTS}.Interlock.Exclusive", "spark.interlock.exclusive"),
             (f"{DEFAULTS}.interlock.coordinator", "the table property interlock.coordinator"),
         ],
     )

@@ -31,7 +31,7 @@ object Misspelt extends (LogicalPlan => Unit) with Logging {
   /** The prefixes of settings whose keys go on with a name chosen by the user. */
   private val Families = Seq(SessionPolicies.Prefix, CoordinatorSettings.Prefix)
 
-  /** Delta's own defaults for the properties of new tables, which have no others than Delta's. */
+  /** Delta's defaults of table properties, which set only those that Delta knows. */
   private val DeltaDefaults = "spark.databricks.delta.properties.defaults."
 
   /** The maximum edit distance between a name and the right one. */
@@ -78,11 +78,14 @@ object Misspelt extends (LogicalPlan => Unit) with Logging {
   }
 
   /** What gives new tables a property of Interlock. */
-  private def default(property: String): Option[String] = property match {
-    case TableProperties.PolicyKey => Some(TableProperties.DefaultPolicyConf)
-    case Exclusive.Key => Some(Exclusive.Conf)
-    case own => Option.when(TableProperties.isOurs(own))(s"the table property $own")
-  }
+  private def default(property: String): Option[String] =
+    Option.when(TableProperties.isOurs(property))(
+      NearestName.of(property, TableProperties.Known)
+    ).map {
+      case TableProperties.PolicyKey => TableProperties.DefaultPolicyConf
+      case Exclusive.Key => Exclusive.Conf
+      case own => s"the table property $own"
+    }
 
   /** Whether the key's first or second word looks like `interlock`; most settings belong to Spark.
     */
