@@ -252,7 +252,7 @@ def at(version):
     name = f"{table.location}/_delta_log/{{version:020}}.json"
     return jvm.org.apache.hadoop.fs.Path(name)
 fs = at(0).getFileSystem(conf)
-jvm.org.apache.hadoop.fs.FileUtil.copy(fs, at(0), fs, at({last}), False, True, conf)
+jvm.org.apache.hadoop.fs.FileUtil.copy(fs, at({last - 1}), fs, at({last}), False, True, conf)
 """
     assert both[0].run(stock) == DONE
     refused = both[0].run(f"INSERT INTO {table} VALUES (4, 'd')")
