@@ -128,7 +128,9 @@ def store(session: SparkSession, url: str) -> Check:
         passed, found, lost = jvm.io.interlock.spark.Inspect.storeTrial(classic._jsparkSession, url)
     except Exception as error:  # of the file system, as without credentials
         fix = "set up Spark for this storage, and name a folder where tables may be written"
-        return Check(name, False, str(error).strip().partition("\n\tat ")[0], fix)
+        raised = getattr(error, "java_exception", None)
+        found = str(error if raised is None else raised.toString()).strip()
+        return Check(name, False, found.partition("\n\tat ")[0], fix)
     return Check(name, passed, f"{found}{f'; not kept: {lost}' if lost else ''}", _OTHER_STORE)
 
 

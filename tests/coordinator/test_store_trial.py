@@ -30,6 +30,8 @@ told = store(spark, "s3a://bucket/tables")
 assert not told.ok, told
 assert told.found.endswith("of 100 races of 32 writers had more than one winner"), told
 assert "Postgres" in told.fix, told
+missing = store(spark, "s3a://missing/tables")
+assert missing.found.startswith("org.apache.hadoop.fs.s3a.UnknownStoreException"), missing
 """
 
 

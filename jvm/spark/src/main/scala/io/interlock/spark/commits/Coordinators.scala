@@ -73,12 +73,13 @@ object Coordinators {
   /** Lets writers race for files in a folder, in the way that the default coordinator commits there.
     *
     * @return
-    *   the result, and whether it could be kept for other processes
+    *   the result, and whether it could be kept for other processes; on HDFS nobody needs it
     */
   def trial(spark: SparkSession, folder: Path): (StoreTrial, Try[Unit]) = {
     val log = TableLog(folder, spark.sessionState.newHadoopConf())
     val trial = StoreTrial.run(log, logStore(log))
-    (trial, Try(StoreTrial.keep(trial, log.conf, folder)))
+    val isHdfs = folder.toUri.getScheme == "hdfs"
+    (trial, Try(if (!isHdfs) StoreTrial.keep(trial, log.conf, folder)))
   }
 
   private def store(spark: SparkSession, name: String): CommitStore =
