@@ -484,8 +484,33 @@ def test_a_log_that_was_put_back_stops_writes(open_store: Open, log: Path) -> No
     assert transactions(log) == ["a", "b"]
 
 
+def test_a_gap_is_seen_whatever_this_process_knew_before(open_store: Open, log: Path) -> None:
+    store, other = open_store(), open_store()
+    store.commit(log, 0, "a")
+    other.commit(log, 1, "b", "c")
+    other.close()
+    log_file(log, 2).unlink()
+    with pytest.raises(Refused, match="INTERLOCK_LOG_GAP"):
+        store.commit(log, 3, "d")
+    assert transactions(log) == ["a", "b"]
+
+
+def test_a_commit_of_this_process_that_was_cleaned_up_is_not_missed(
+    open_store: Open, log: Path
+) -> None:
+    store, other = open_store(), open_store()
+    store.commit(log, 0, "a")
+    store.commit(log, 1, "b")
+    other.commit(log, 2, "c", "d")
+    for version in range(2):
+        log_file(log, version).unlink()
+    (outcome,) = store.commit(log, 2, "e")
+    assert outcome.kind == "Taken"
+    assert store.commit(log, 4, "e") == committed(4)
+
+
 def test_what_a_dead_writer_left_is_not_published_behind_a_gap(
-    jvm: Any, open_store: Open, log: Path
+    jvm: Any, open_store: Open, server: postgres.Server, log: Path
 ) -> None:
     dead = open_store()
     dead.commit(log, 0, "a")
@@ -496,6 +521,9 @@ def test_what_a_dead_writer_left_is_not_published_behind_a_gap(
     with pytest.raises(Refused, match="INTERLOCK_LOG_GAP"):
         open_store().commit(log, 3, "d")
     assert transactions(log) == ["a"]
+    repaired = repair(jvm, server, log)
+    assert (repaired["newEpoch"], repaired["head"]) == (True, 0)
+    assert open_store().commit(log, 1, "d") == committed(1)
 
 
 # An old database, another table

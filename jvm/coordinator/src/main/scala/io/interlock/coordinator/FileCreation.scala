@@ -1,6 +1,7 @@
 package io.interlock.coordinator
 
-import java.io.{ByteArrayInputStream, IOException, InputStream}
+import java.io.{ByteArrayInputStream, FileNotFoundException, IOException, InputStream}
+import java.net.URI
 import java.nio.charset.StandardCharsets.UTF_8
 import java.nio.file.{FileAlreadyExistsException => JFileAlreadyExistsException}
 import java.util.concurrent.ConcurrentHashMap
@@ -29,7 +30,9 @@ sealed private[coordinator] trait FileCreation {
 private[coordinator] object FileCreation {
   private val passed = ConcurrentHashMap.newKeySet[(String, String)]()
 
-  /** Where a rename refuses a name that is taken, or Delta's LogStore sends a condition. */
+  /** Where a rename refuses a name that is taken, or Delta's LogStore sends a condition. Delta's
+    * LogStore for HDFS is also that of all schemes that have none of their own.
+    */
   private val Exclusive =
     Set("hdfs", "webhdfs", "swebhdfs", "ofs", "o3fs", "abfs", "abfss", "wasb", "wasbs", "gs")
 
@@ -53,41 +56,49 @@ private[coordinator] object FileCreation {
     * asked again in this process.
     *
     * @param needsTrial
-    *   whether there must have been a trial
+    *   whether a scheme of which nothing is known must have passed a trial
+    * @throws java.io.IOException
+    *   if the storage does not tell
     */
   private[coordinator] def faultOf(log: TableLog, needsTrial: Boolean)(
       test: => Option[String]
   ): Option[String] = {
-    val uri = log.path.toUri
-    val bucket = (uri.getScheme, uri.getAuthority)
-    if (passed.contains(bucket)) None
+    val home = homeOf(log)
+    if (passed.contains(bucket(home))) None
     else {
-      val found = test.orElse(StoreTrial.kept(log.conf, log.path) match {
-        case Some(trial) if !trial.passed =>
+      val isKnown = Exclusive(home.getScheme)
+      val trial = Try(StoreTrial.kept(log.conf, new Path(home)))
+      val found = test.orElse(trial match {
+        case Success(Some(trial)) if !trial.passed =>
           Some(s"interlock doctor found at ${trial.at} that ${trial.found}")
-        case None if needsTrial =>
-          Some(s"interlock doctor has not tried whether ${uri.getScheme}:// makes no file twice")
+        case Success(None) if needsTrial && !isKnown =>
+          Some(s"`interlock doctor ${log.path.getParent}` has not shown that no file is made twice")
+        case Failure(untold) if !isKnown => throw untold
         case _ => None
       })
-      if (found.isEmpty) passed.add(bucket)
+      if (found.isEmpty && trial.isSuccess) passed.add(bucket(home))
       found
     }
   }
 
+  /** Trusts a bucket in which the writers of a trial have raced. */
+  private[coordinator] def hasPassed(log: TableLog): Unit = passed.add(bucket(homeOf(log))): Unit
+
+  private def bucket(home: URI) = (home.getScheme, home.getAuthority)
+
   /** A rename on S3 is a copy and replaces an existing file, whichever class makes it. */
-  private def isOnS3(log: TableLog): Boolean = scheme(log).startsWith("s3")
+  private def isOnS3(log: TableLog): Boolean = homeOf(log).getScheme.startsWith("s3")
 
-  /** Delta's LogStore for HDFS is also that of all schemes that have none of their own. */
-  private[coordinator] def isKnown(log: TableLog): Boolean = Exclusive(scheme(log))
-
-  /** The scheme of the file system that has a log; one of `viewfs` only mounts others. */
-  private def scheme(log: TableLog): String = log.path.toUri.getScheme match {
-    case "viewfs" =>
+  /** A place in the file system that has a log; one of `viewfs` only mounts others. */
+  private def homeOf(log: TableLog): URI = log.path.toUri match {
+    case uri if uri.getScheme == "viewfs" =>
       val fs = log.path.getFileSystem(log.conf)
+      def resolved(folder: Path) =
+        try Some(fs.resolvePath(folder).toUri)
+        catch { case _: FileNotFoundException => None }
       Iterator.iterate(log.path)(_.getParent).takeWhile(_ != null)
-        .map(folder => Try(fs.resolvePath(folder).toUri.getScheme))
-        .collectFirst { case Success(found) => found }.getOrElse("viewfs")
-    case other => other
+        .flatMap(resolved).nextOption().getOrElse(uri)
+    case uri => uri
   }
 }
 
@@ -129,7 +140,7 @@ final private class LogStoreCreation(
     val missing: Option[String]
 ) extends FileCreation {
   override def fault: Option[String] =
-    missing.orElse(FileCreation.faultOf(log, needsTrial = !FileCreation.isKnown(log))(None))
+    missing.orElse(FileCreation.faultOf(log, needsTrial = true)(None))
 
   /** A rename has no content that could still be under way. */
   override def isRefusalFinal: Boolean = logStore match {

@@ -125,8 +125,10 @@ final class Leases private[coordinator] (log: TableLog, kind: String, deadAfter:
       def create(file: Path) = Using.resource(fs.create(file, true))(_.write(text.getBytes(UTF_8)))
       if (isOnHdfs) {
         val draft = file(s".$id.tmp")
-        create(draft)
-        FileContext.getFileContext(path.toUri, log.conf).rename(draft, file(id), OVERWRITE)
+        try {
+          create(draft)
+          FileContext.getFileContext(path.toUri, log.conf).rename(draft, file(id), OVERWRITE)
+        } finally fs.delete(draft, false): Unit
       } else create(file(id))
     }
 

@@ -25,7 +25,9 @@ final private[coordinator] class LogStorePublication(
   private val folder = new HadoopFolder(log)
   private val target = LogFolder.commitName(version)
   private val creation = FileCreation.of(log, logStore)
-  private val exclusive = creation.fault.isEmpty
+
+  /** Also false if that cannot be found out: then the file is looked for first. */
+  private val exclusive = Try(creation.fault).toOption.exists(_.isEmpty)
 
   def publish(content: CommitContent): Publication = {
     CommitPhases.reached(CommitPhase.Publishing, log, version)

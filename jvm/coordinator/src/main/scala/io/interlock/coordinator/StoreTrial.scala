@@ -38,7 +38,10 @@ private[interlock] object StoreTrial {
   def run(log: TableLog, logStore: LogStore): StoreTrial = FileCreation.of(log, logStore) match {
     case creation: LogStoreCreation if creation.missing.nonEmpty =>
       StoreTrial(Instant.now(), passed = false, creation.missing.get)
-    case creation => run(log, creation, Races, Writers)
+    case creation =>
+      val trial = run(log, creation, Races, Writers)
+      if (trial.passed) FileCreation.hasPassed(log)
+      trial
   }
 
   private[coordinator] def run(

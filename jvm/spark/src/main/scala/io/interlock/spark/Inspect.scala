@@ -32,8 +32,10 @@ object Inspect {
     * kept.
     */
   def keptTrial(session: SparkSession, path: String): Array[Any] =
-    StoreTrial.kept(session.sessionState.newHadoopConf(), new Path(path))
-      .map(trial => Array[Any](trial.passed, s"${trial.found} (${trial.at})")).orNull
+    Try(StoreTrial.kept(session.sessionState.newHadoopConf(), new Path(path))).fold(
+      untold => Array[Any](false, s"the storage does not tell: $untold"),
+      _.map(trial => Array[Any](trial.passed, s"${trial.found} (${trial.at})")).orNull
+    )
 
   /** Why the coordinator of a table takes no commits of this session, null if it does. */
   def coordinatorFault(session: SparkSession, table: String): String = {

@@ -78,7 +78,9 @@ final private[postgres] class PostgresCommit(
       case "taken" =>
         unlessFailed(reply)(taken(state, reply.commits)).getOrElse(again(recreated(state)))
       case "table" => otherTable().getOrElse(again(recreated(attached())))
-      case "ahead" => again(tail.adopt(state, base))
+      case "ahead" =>
+        LogFolder.requireNoGap(log, base + 1)
+        again(tail.adopt(state, base))
       case "tail" | "foreign" => again(settled(state, reply.commits))
       case _ => again(attached())
     }
@@ -112,9 +114,12 @@ final private[postgres] class PostgresCommit(
     val own = state.own.filter(_ => state.head == base).filter(_.tableId == tableId)
     val kept = own.filter(ours => !LogFolder.isLocal(log) && ours.isKept(log)).map(_.txnId)
     val found = if (base < 0) None else kept.orElse(tail.txnAt(base))
-    for (ours <- own if !found.contains(ours.txnId) && attached().epoch == state.epoch)
+    lazy val now = attached()
+    // Log clean-up removes commits, but not the newest one.
+    def isMissed = found.nonEmpty || now.head <= base
+    for (ours <- own if !found.contains(ours.txnId) && now.epoch == state.epoch && isMissed)
       throw tail.replaced(state, Ratified(base, ours.txnId, None), found.getOrElse("no commit"))
-    if (found.isEmpty && state.head == base && state.published >= base)
+    if (base >= 0 && found.isEmpty && now.head == base && now.published >= base)
       LogFolder.requireNoGap(log, base + 1)
     found.orNull
   }

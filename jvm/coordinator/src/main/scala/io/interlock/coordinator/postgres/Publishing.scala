@@ -44,6 +44,8 @@ final private[postgres] class Publishing(
   ): CommitOutcome =
     Try(tried(request, content, MostTries)) match {
       case Success(Published(file)) => Committed(request.version, file)
+      case Success(Foreign(file)) if tail.txnAt(request.version).contains(request.txnId) =>
+        Committed(request.version, file)
       case Success(_: Foreign) =>
         overtaken(state, Ratified(request.version, request.txnId, None), isFirst)
       case Failure(e) => Unknown(e) // it is ratified: the next writer may publish it

@@ -28,7 +28,7 @@ final private[postgres] case class TableState(
     sequence = reply.sequence,
     head = reply.head,
     published = reply.published,
-    own = own.filter(_ => reply.head == head)
+    own = own.filter(_ => reply.head == head && reply.epoch == epoch)
   )
 
   /** The stamp of commits that are ratified now. */
