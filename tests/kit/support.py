@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from tempfile import TemporaryDirectory
+from tempfile import TemporaryDirectory, mkdtemp
 from typing import Any
 
 from interlock._races import Job as Job
@@ -74,8 +74,9 @@ def _make(spark: SparkSession, table: Table, statements: tuple[str, ...]) -> Non
         return
     for statement in statements:
         spark.sql(statement.format(t=table))
-    copy = Path(_FOLDER.name, str(len(_MADE)))
-    shutil.copytree(table.path, copy, ignore=shutil.ignore_patterns("_interlock"))
+    copy = Path(mkdtemp(dir=_FOLDER.name), "t")
+    # A checkpoint in the background has drafts, which may vanish while they are copied.
+    shutil.copytree(table.path, copy, ignore=shutil.ignore_patterns("_interlock", ".*.tmp*"))
     _MADE[statements] = copy
 
 
