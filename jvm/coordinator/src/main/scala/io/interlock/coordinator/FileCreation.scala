@@ -67,8 +67,8 @@ private[coordinator] object FileCreation {
     if (passed.contains(bucket(home))) None
     else {
       val isKnown = Exclusive(home.getScheme)
-      val trial = Try(StoreTrial.kept(log.conf, new Path(home)))
-      val found = test.orElse(trial match {
+      lazy val kept = Try(StoreTrial.kept(log.conf, new Path(home)))
+      val found = test.orElse(kept match {
         case Success(Some(trial)) if !trial.passed =>
           Some(s"interlock doctor found at ${trial.at} that ${trial.found}")
         case Success(None) if needsTrial && !isKnown =>
@@ -76,7 +76,7 @@ private[coordinator] object FileCreation {
         case Failure(untold) if !isKnown => throw untold
         case _ => None
       })
-      if (found.isEmpty && trial.isSuccess) passed.add(bucket(home))
+      if (found.isEmpty && kept.isSuccess) passed.add(bucket(home))
       found
     }
   }
