@@ -66,6 +66,19 @@ def test_it_is_what_delta_reads(spark: SparkSession, table_path: Path, vectors: 
     assert rows(spark, table) == deltalake_rows(table) == ((8, "h", 1),)
 
 
+def test_an_insert_does_not_list_the_log(
+    spark: SparkSession, stock: DriverProcess, example: Table
+) -> None:
+    expected = set(rows(spark, example))
+    for n in (4, 6):
+        assert stock.run(f"INSERT INTO {example} VALUES ({n}, 'z')").error is None
+        with unlistable(example):
+            spark.sql(f"INSERT INTO {example} VALUES ({n + 1}, 'z')")
+        expected |= {(n, "z"), (n + 1, "z")}
+        assert set(rows(spark, example)) == expected == set(deltalake_rows(example))
+    check_anew(spark, example, delta_log(spark, example).unsafeVolatileSnapshot())
+
+
 def test_later_checkpoints_are_used(spark: SparkSession, table_path: Path) -> None:
     table = make_table(spark, table_path, properties=INTERVAL)
     before = delta_log(spark, table)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import shutil
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -106,18 +107,54 @@ def test_statements(both: list[DriverProcess], table: Table) -> None:
 def test_a_commit_is_one_conditional_put_without_listing_or_copy(
     server: s3.Server, both: list[DriverProcess], table: Table
 ) -> None:
-    assert both[0].run(f"INSERT INTO {table} VALUES (3, 'c')") == DONE
-    before = len(requests(server))
-    assert both[0].run(f"INSERT INTO {table} VALUES (4, 'd')") == DONE
+    for row in (3, 4):
+        before = len(requests(server))
+        assert both[0].run(f"INSERT INTO {table} VALUES ({row}, 'x')") == DONE
     made = requests(server)[before:]
     log = f"/{s3.BUCKET}/{table.path.name}/_delta_log"
-    last = made.index(("HEAD", f"{log}/{2:020}.json"))
-    assert made[last:] == [
-        *[("HEAD", f"{log}/{2:020}.json")] * 3,  # nobody has replaced the table or the commit
+    head = [("HEAD", f"{log}/{version:020}.json") for version in range(4)]
+    of_log = [(method, path) for method, path in made if path.startswith(f"{log}/0")]
+    # Whether the table is what it was: when it is loaded, and when the transaction begins.
+    assert sorted(of_log[:6]) == sorted([head[0], head[2], head[3]] * 2)
+    assert of_log[6:] == [
+        *[head[2]] * 3,  # nobody has replaced the table or the commit
         ("PUT", f"{log}/{3:020}.json"),
-        ("HEAD", f"{log}/{3:020}.json"),
+        head[3],
         ("PUT", f"{log}/{3:020}.crc"),
     ]
+    assert [path for _, path in made if log_is_listed(path, table)] == []
+
+
+def log_is_listed(path: str, table: Table) -> bool:
+    return "max-keys=5000" in path and path.endswith(f"{table.path.name}%2F_delta_log%2F")
+
+
+def test_commits_of_others_are_found_without_a_listing(
+    server: s3.Server, both: list[DriverProcess], table: Table
+) -> None:
+    assert both[1].run(f"INSERT INTO {table} VALUES (3, 'x')") == DONE
+    for row in range(4, 9):
+        assert both[0].run(f"INSERT INTO {table} VALUES ({row}, 'x')") == DONE
+    before = len(requests(server))
+    assert both[1].run(f"INSERT INTO {table} VALUES (9, 'x')") == DONE
+    assert [path for _, path in requests(server)[before:] if log_is_listed(path, table)] == []
+    assert [row[0] for row in rows_of(table)] == list(range(1, 10))
+
+
+def test_a_log_that_was_replaced_is_listed(
+    server: s3.Server, both: list[DriverProcess], table: Table
+) -> None:
+    """Another table, with commits of the same sizes, lies where this one was."""
+    assert both[1].run(f"REFRESH TABLE {table}") == DONE
+    other = server.table(f"{table.path.name}-other")
+    properties = "'interlock.policy' = 'row_level', 'delta.enableDeletionVectors' = 'true'"
+    create = f"CREATE TABLE {other} (id INT, v STRING) USING delta TBLPROPERTIES ({properties})"
+    assert both[0].run(create) == DONE
+    assert both[0].run(f"INSERT INTO {other} VALUES (7, 'y'), (8, 'z')") == DONE
+    shutil.rmtree(table.path)
+    shutil.copytree(other.path, table.path)
+    assert both[1].run(f"INSERT INTO {table} VALUES (9, 'n')") == DONE
+    assert rows_of(table) == ((7, "y"), (8, "z"), (9, "n"))
 
 
 @pytest.mark.parametrize(

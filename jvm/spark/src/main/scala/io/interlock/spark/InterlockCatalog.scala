@@ -20,7 +20,7 @@ import org.apache.spark.sql.connector.catalog.TableChange.SetProperty
 import org.apache.spark.sql.connector.catalog.{Identifier, StagedTable, Table, TableChange}
 import org.apache.spark.sql.connector.expressions.Transform
 import org.apache.spark.sql.delta.catalog.{DeltaCatalog, DeltaTableV2}
-import org.apache.spark.sql.delta.interlock.log.LogListing
+import org.apache.spark.sql.delta.interlock.log.{FreshSnapshot, LogListing}
 import org.apache.spark.sql.delta.interlock.transaction.ExclusiveFeature
 import org.apache.spark.sql.delta.sources.DeltaSourceUtils
 import org.apache.spark.sql.delta.tablefeatures.DropFeature
@@ -95,7 +95,10 @@ class InterlockCatalog extends DeltaCatalog {
     val loaded = throughDeltaLog(ident, super.loadTable(ident))
     loaded match {
       // If it cannot be read, those who need it are told so.
-      case table: DeltaTableV2 => Try(LogListing.complete(table.initialSnapshot)): Unit
+      case table: DeltaTableV2 => Try {
+          FreshSnapshot.refresh(table.deltaLog, table.catalogTable)
+          LogListing.complete(table.initialSnapshot)
+        }: Unit
       case _ =>
     }
     loaded

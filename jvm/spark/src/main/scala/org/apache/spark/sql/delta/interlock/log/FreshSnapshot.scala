@@ -1,15 +1,9 @@
 package org.apache.spark.sql.delta.interlock.log
 
-import java.nio.file.attribute.BasicFileAttributes
-import java.nio.file.{Files, NoSuchFileException, Path => LocalPath}
-import java.util.Locale
-
 import scala.util.control.NonFatal
 
-import com.google.common.cache.CacheBuilder
-import io.interlock.coordinator.QuickLocalFileSystem
 import io.interlock.spark.properties.TableProperties
-import org.apache.hadoop.fs.{FileStatus, Path}
+import org.apache.hadoop.fs.FileStatus
 import org.apache.spark.internal.Logging
 import org.apache.spark.sql.catalyst.catalog.CatalogTable
 import org.apache.spark.sql.delta.util.FileNames
@@ -24,49 +18,47 @@ import org.apache.spark.sql.delta.{
   VersionChecksum
 }
 
-/** The newest snapshot of a table with a policy on a disk of this machine, made without listing the
-  * log.
+/** The newest snapshot of a table with a policy on a disk of this machine, on S3 or on HDFS, made
+  * without listing the log.
   *
   * Delta lists the log before each transaction, under a lock of the table. If it finds a commit
   * whose `.crc` is not there yet, it replays the log by a Spark job, and all other statements on
-  * the table wait for that. Here two looks at files show whether the last snapshot is still the
+  * the table wait for that. Here looks at three files show whether the last snapshot is still the
   * newest one, and checksums are carried over the commits that it lacks.
   */
-private[interlock] object FreshSnapshot extends Logging {
+object FreshSnapshot extends Logging {
 
   /** How many commits may be added without listing the log. */
   private val MostAdded = 20
-
-  /** Types of disks that only one machine has. A network disk may say for some seconds that a file
-    * of another machine is not there, and lists it.
-    */
-  private val OwnDisks = Set(
-    "apfs",
-    "btrfs",
-    "ext2",
-    "ext3",
-    "ext4",
-    "f2fs",
-    "hfs",
-    "ntfs",
-    "overlay",
-    "tmpfs",
-    "xfs",
-    "zfs"
-  )
-  private val onOwnDisk =
-    CacheBuilder.newBuilder().maximumSize(10000).build[Path, java.lang.Boolean]()
 
   /** None if Delta has to find it. */
   def of(log: DeltaLog, table: Option[CatalogTable]): Option[Snapshot] =
     orNone(log) {
       val now = System.currentTimeMillis()
-      lastSeen(log).flatMap { last =>
-        if (commit(log, last.version + 1).isEmpty && laterCheckpoint(last, last.logSegment).isEmpty)
-          Some(last)
-        else log.withSnapshotLockInterruptibly(lastSeen(log).flatMap(grown(_, table, now)))
-      }
+      for {
+        seen <- Option(log.unsafeVolatileSnapshot) if isFollowed(seen)
+        files <- LogFiles.of(log)
+        last <- lastSeen(log, files)
+        newest <-
+          if (last.isNewest) Some(last.snapshot)
+          else log.withSnapshotLockInterruptibly(
+            (if (log.unsafeVolatileSnapshot eq last.snapshot) Some(last) else lastSeen(log, files))
+              .flatMap(grown(files, _, table, now))
+          )
+      } yield newest
     }
+
+  /** Makes Delta know the newest snapshot, so that it lists no log for a table that was loaded just
+    * before.
+    */
+  def refresh(log: DeltaLog, table: Option[CatalogTable]): Unit = {
+    val now = System.currentTimeMillis()
+    of(log, table).foreach(newest =>
+      log.withSnapshotLockInterruptibly(
+        if (log.unsafeVolatileSnapshot eq newest) NewestSnapshot.install(log, newest, now)
+      )
+    )
+  }
 
   /** Makes the snapshot after a commit of this process the newest one of the table, unless a later
     * one is known.
@@ -113,46 +105,54 @@ private[interlock] object FreshSnapshot extends Logging {
         None
     }
 
-  /** The last snapshot of the table, if the log has not been replaced or cleaned up since. */
-  private def lastSeen(log: DeltaLog): Option[Snapshot] =
-    Option(log.unsafeVolatileSnapshot).filter(last =>
-      isFollowed(last) && isThere(last.logSegment.deltas.last) &&
-        isThere(last.logSegment.deltas.head)
-    )
+  /** The last snapshot of a table, and what else is in its log.
+    *
+    * @param next
+    *   the commit after it
+    */
+  final private case class Last(snapshot: Snapshot, next: Option[FileStatus]) {
+    def isNewest: Boolean =
+      next.isEmpty && laterCheckpoint(snapshot, snapshot.logSegment).isEmpty
+  }
+
+  /** None if the log has been replaced or cleaned up since. */
+  private def lastSeen(log: DeltaLog, files: LogFiles): Option[Last] =
+    Option(log.unsafeVolatileSnapshot).filter(isFollowed).flatMap { last =>
+      val known = Seq(last.logSegment.deltas.last, last.logSegment.deltas.head).distinct
+      val asked = known.map(_.getPath) :+ commitFile(log, last.version + 1)
+      val found = files.look(asked, known.size)
+      val isThere = known.zip(found).forall { case (file, now) =>
+        now.exists(LogFiles.isSame(file, _))
+      }
+      Option.when(isThere)(Last(last, found.last))
+    }
 
   private def isFollowed(last: Snapshot) =
-    last.version >= 0 && isOnOwnDisk(last.path) &&
+    last.version >= 0 &&
       TableProperties.coordinatorOf(last.metadata.configuration).nonEmpty &&
       last.tableCommitCoordinatorClientOpt.isEmpty && !last.isCatalogOwned &&
       last.logSegment.deltas.lastOption.exists(_.getPath == commitFile(last.deltaLog, last.version))
 
-  private def isOnOwnDisk(log: Path): Boolean = QuickLocalFileSystem.isLocal(log) && onOwnDisk.get(
-    log,
-    () =>
-      OwnDisks(Files.getFileStore(LocalPath.of(log.toUri.getPath)).`type`.toLowerCase(Locale.ROOT))
-  )
-
-  private def isThere(file: FileStatus) = status(file.getPath).exists(now =>
-    now.getLen == file.getLen && now.getModificationTime == file.getModificationTime
-  )
-
   /** A snapshot with the commits that were made since, and the last checkpoint if that is later. */
   private def grown(
-      last: Snapshot,
+      files: LogFiles,
+      last: Last,
       table: Option[CatalogTable],
       now: Long
   ): Option[Snapshot] = {
-    val log = last.deltaLog
-    val commits = Iterator.iterate(last.version + 1)(_ + 1).map(commit(log, _)).take(MostAdded + 1)
-      .takeWhile(_.nonEmpty).flatten.toSeq
-    val appended = commits.foldLeft(last.logSegment)((segment, file) =>
+    val Last(snapshot, next) = last
+    val log = snapshot.deltaLog
+    val later = Iterator.from(2).map(n => commitFile(log, snapshot.version + n))
+      .grouped(files.ahead).flatMap(files.look(_, 0))
+    val commits = (Iterator(next) ++ later).take(MostAdded + 1).takeWhile(_.nonEmpty).flatten.toSeq
+    val appended = commits.foldLeft(snapshot.logSegment)((segment, file) =>
       SnapshotManagement.appendCommitToLogSegment(segment, file, segment.version + 1)
     )
-    val checkpoint = laterCheckpoint(last, appended)
-    if (commits.isEmpty && checkpoint.isEmpty) Some(last)
+    val checkpoint = laterCheckpoint(snapshot, appended)
+    if (commits.isEmpty && checkpoint.isEmpty) Some(snapshot)
     else Option.when(commits.size <= MostAdded)(
-      checkpoint.fold(appended)(beginningWithFile(log, _, appended).getOrElse(
-        log.getLogSegmentAfterCommit(None, table, last.checkpointProvider)
+      checkpoint.fold(appended)(beginningWithFile(files, log, _, appended).getOrElse(
+        log.getLogSegmentAfterCommit(None, table, snapshot.checkpointProvider)
       ))
     ).flatMap { segment =>
       Checksums.read(log, segment).filter(isWhole).map(install(log, segment, _, now))
@@ -175,13 +175,14 @@ private[interlock] object FreshSnapshot extends Logging {
     * has to look for its files, or for an earlier checkpoint.
     */
   private def beginningWithFile(
+      files: LogFiles,
       log: DeltaLog,
       checkpoint: LastCheckpointInfo,
       segment: LogSegment
   ): Option[LogSegment] = {
     import checkpoint.version
     for {
-      file <- status(FileNames.checkpointFileSingular(log.logPath, version))
+      file <- files.look(Seq(FileNames.checkpointFileSingular(log.logPath, version)), 1).head
       if checkpoint.parts.isEmpty && checkpoint.v2Checkpoint.isEmpty
       if file.getLen > 0 && checkpoint.sizeInBytes.forall(_ == file.getLen)
       provider = UninitializedV1OrV2ParquetCheckpointProvider(version, file, log.logPath, None)
@@ -221,18 +222,4 @@ private[interlock] object FreshSnapshot extends Logging {
 
   private def commitFile(log: DeltaLog, version: Long) =
     FileNames.unsafeDeltaFile(log.logPath, version)
-
-  private def commit(log: DeltaLog, version: Long): Option[FileStatus] =
-    status(commitFile(log, version))
-
-  /** The status of a file on a local disk; none if it is not there. */
-  private def status(file: Path): Option[FileStatus] =
-    try {
-      val found =
-        Files.readAttributes(LocalPath.of(file.toUri.getPath), classOf[BasicFileAttributes])
-      val modified = found.lastModifiedTime.toMillis
-      Some(new FileStatus(found.size, found.isDirectory, 1, HadoopBlock, modified, file))
-    } catch { case _: NoSuchFileException => None }
-
-  private val HadoopBlock = 32L << 20
 }
