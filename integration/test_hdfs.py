@@ -18,11 +18,12 @@ from pyspark.sql import SparkSession
 from integration import writers
 from integration.writers import Writer, acknowledged, answers
 from tests.kit import hdfs
-from tests.kit.driver_process import DriverProcess, driver_processes
+from tests.kit.driver_process import Answer, DriverProcess, driver_processes
 from tests.kit.eventually import eventually
 from tests.kit.gates import end_behind, phase_gate
 from tests.kit.remote import RemoteTable
 from tests.kit.sessions import classic_session
+from tests.kit.snapshots import begin, log_at
 from tests.kit.support import (
     Job,
     Table,
@@ -176,6 +177,17 @@ def test_two_processes_lose_and_double_nothing(
     copy = table.copied(spark, tmp_path / "copy")
     assert versions(copy) == list(range(21))
     assert sorted(deltalake_rows(copy)) == [(i,) for i in range(20)]
+
+
+def test_a_transaction_finds_commits_of_others_without_a_listing(
+    drivers: list[DriverProcess], spark: SparkSession, table: RemoteTable
+) -> None:
+    log = log_at(spark, table.url)
+    assert drivers[0].run(f"ALTER TABLE {table} ADD COLUMNS (w INT)") == Answer()
+    for _ in range(2):
+        snapshot, has_looked = begin(spark, log)
+        assert not has_looked
+        assert (snapshot.version(), snapshot.schema().fieldNames()[2]) == (2, "w")
 
 
 def test_a_commit_is_synced(spark: SparkSession, cluster: hdfs.Cluster, table: RemoteTable) -> None:

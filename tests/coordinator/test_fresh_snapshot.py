@@ -12,7 +12,7 @@ from pyspark.sql import SparkSession
 
 from tests.kit.driver_process import DriverProcess
 from tests.kit.foreign import added, commit_by_hand, remove
-from tests.kit.snapshots import check_anew, delta_log, forget_logs, told
+from tests.kit.snapshots import begin, check_anew, delta_log, forget_logs, told
 from tests.kit.support import (
     Table,
     await_checkpoints,
@@ -21,22 +21,12 @@ from tests.kit.support import (
     confs,
     deltalake_rows,
     latest_version,
-    log_of,
     make_table,
     rows,
     unlistable,
 )
 
-# What Delta logs of each snapshot that it has looked for.
-LOOKED = "Updated snapshot to"
 INTERVAL = {"delta.checkpointInterval": "4"}
-
-
-def begin(spark: SparkSession, log: Any) -> tuple[Any, bool]:
-    """Start a transaction; return its snapshot, and whether Delta looked for the newest one."""
-    with log_of(spark, "org.apache.spark.sql.delta.DeltaLog", level="INFO") as written:
-        transaction = log.startTransaction()
-    return transaction.snapshot(), LOOKED in str(written)
 
 
 CHANGES = (

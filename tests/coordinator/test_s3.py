@@ -133,12 +133,14 @@ def test_commits_of_others_are_found_without_a_listing(
     server: s3.Server, both: list[DriverProcess], table: Table
 ) -> None:
     assert both[1].run(f"INSERT INTO {table} VALUES (3, 'x')") == DONE
-    for row in range(4, 9):
+    for row in range(4, 8):
         assert both[0].run(f"INSERT INTO {table} VALUES ({row}, 'x')") == DONE
+    assert both[0].run(f"ALTER TABLE {table} ADD COLUMNS (w INT)") == DONE
     before = len(requests(server))
-    assert both[1].run(f"INSERT INTO {table} VALUES (9, 'x')") == DONE
+    assert both[1].run(f"INSERT INTO {table} VALUES (8, 'x', 1)") == DONE
     assert [path for _, path in requests(server)[before:] if log_is_listed(path, table)] == []
-    assert [row[0] for row in rows_of(table)] == list(range(1, 10))
+    rows = [(1, "a", None), (2, "b", None), *((row, "x", None) for row in range(3, 8)), (8, "x", 1)]
+    assert rows_of(table) == tuple(rows)
 
 
 def test_a_log_that_was_replaced_is_listed(
@@ -153,7 +155,9 @@ def test_a_log_that_was_replaced_is_listed(
     assert both[0].run(f"INSERT INTO {other} VALUES (7, 'y'), (8, 'z')") == DONE
     shutil.rmtree(table.path)
     shutil.copytree(other.path, table.path)
+    before = len(requests(server))
     assert both[1].run(f"INSERT INTO {table} VALUES (9, 'n')") == DONE
+    assert any(log_is_listed(path, table) for _, path in requests(server)[before:])
     assert rows_of(table) == ((7, "y"), (8, "z"), (9, "n"))
 
 

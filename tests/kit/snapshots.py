@@ -6,19 +6,34 @@ from typing import Any
 
 from pyspark.sql import SparkSession
 
-from tests.kit.support import Table, latest_version
+from tests.kit.support import Table, latest_version, log_of
+
+# What Delta logs of each snapshot that it has looked for.
+_LOOKED = "Updated snapshot to"
 
 
 def delta_log(spark: SparkSession, table: Table) -> Any:
     """Return Delta's object for the table's log, the same until all are forgotten."""
+    return log_at(spark, str(table.path))
+
+
+def log_at(spark: SparkSession, location: str) -> Any:
+    """Return the same for a table's folder or URL."""
     jvm: Any = spark._jvm
-    return jvm.org.apache.spark.sql.delta.DeltaLog.forTable(spark._jsparkSession, str(table.path))
+    return jvm.org.apache.spark.sql.delta.DeltaLog.forTable(spark._jsparkSession, location)
 
 
 def forget_logs(spark: SparkSession) -> None:
     """Have the next statements use other objects for the log, as another process does."""
     jvm: Any = spark._jvm
     jvm.org.apache.spark.sql.delta.DeltaLog.clearCache()
+
+
+def begin(spark: SparkSession, log: Any) -> tuple[Any, bool]:
+    """Start a transaction; return its snapshot, and whether Delta looked for the newest one."""
+    with log_of(spark, "org.apache.spark.sql.delta.DeltaLog", level="INFO") as written:
+        transaction = log.startTransaction()
+    return transaction.snapshot(), _LOOKED in str(written)
 
 
 def check_next_snapshot(spark: SparkSession, table: Table) -> None:

@@ -96,8 +96,8 @@ class InterlockCatalog extends DeltaCatalog {
     loaded match {
       // If it cannot be read, those who need it are told so.
       case table: DeltaTableV2 => Try {
-          FreshSnapshot.refresh(table.deltaLog, table.catalogTable)
-          LogListing.complete(table.initialSnapshot)
+          if (FreshSnapshot.refresh(table.deltaLog, table.catalogTable))
+            LogListing.complete(table.initialSnapshot)
         }: Unit
       case _ =>
     }

@@ -1,6 +1,7 @@
 package io.interlock.spark.errors
 
 import java.io.{IOException, InterruptedIOException}
+import java.net.SocketTimeoutException
 import java.nio.channels.ClosedByInterruptException
 
 import scala.util.control.NonFatal
@@ -26,7 +27,7 @@ object StorageFault {
   def innermost(failed: Throwable): Option[String] = {
     val chain = Causes.of(failed)
     chain.collect { case fault: IOException => fault }.lastOption
-      .filterNot(_ => !NonFatal(failed) || isInterrupt(chain))
+      .filterNot(_ => !NonFatal(failed) || isInterrupt(failed))
       .map(described)
   }
 
@@ -49,7 +50,10 @@ object StorageFault {
     s"${fault.getClass.getSimpleName}: ${message.fold("no message")(_.mkString("\n"))}"
   }
 
-  private def isInterrupt(chain: Seq[Throwable]): Boolean = chain.exists {
+  /** Whether a thread was interrupted. A timeout of a connection, by its class an interrupt, is none.
+    */
+  def isInterrupt(failed: Throwable): Boolean = Causes.of(failed).exists {
+    case _: SocketTimeoutException => false
     case _: InterruptedException | _: InterruptedIOException | _: ClosedByInterruptException => true
     case _ => false
   }

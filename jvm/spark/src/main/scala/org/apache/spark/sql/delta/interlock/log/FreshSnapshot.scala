@@ -2,10 +2,13 @@ package org.apache.spark.sql.delta.interlock.log
 
 import scala.util.control.NonFatal
 
+import io.interlock.spark.errors.StorageFault
 import io.interlock.spark.properties.TableProperties
 import org.apache.hadoop.fs.FileStatus
 import org.apache.spark.internal.Logging
+import org.apache.spark.sql.SparkSession
 import org.apache.spark.sql.catalyst.catalog.CatalogTable
+import org.apache.spark.sql.delta.sources.DeltaSQLConf
 import org.apache.spark.sql.delta.util.FileNames
 import org.apache.spark.sql.delta.{
   DeltaLog,
@@ -33,31 +36,41 @@ object FreshSnapshot extends Logging {
 
   /** None if Delta has to find it. */
   def of(log: DeltaLog, table: Option[CatalogTable]): Option[Snapshot] =
-    orNone(log) {
-      val now = System.currentTimeMillis()
-      for {
-        seen <- Option(log.unsafeVolatileSnapshot) if isFollowed(seen)
-        files <- LogFiles.of(log)
-        last <- lastSeen(log, files)
-        newest <-
-          if (last.isNewest) Some(last.snapshot)
-          else log.withSnapshotLockInterruptibly(
-            (if (log.unsafeVolatileSnapshot eq last.snapshot) Some(last) else lastSeen(log, files))
-              .flatMap(grown(files, _, table, now))
-          )
-      } yield newest
-    }
+    tried(log)(newest(log, table)).flatten
 
   /** Makes Delta know the newest snapshot, so that it lists no log for a table that was loaded just
-    * before.
+    * before. Does nothing where an older snapshot will do.
+    *
+    * @return
+    *   whether the log could be read
     */
-  def refresh(log: DeltaLog, table: Option[CatalogTable]): Unit = {
+  def refresh(log: DeltaLog, table: Option[CatalogTable]): Boolean = tried(log) {
     val now = System.currentTimeMillis()
-    of(log, table).foreach(newest =>
+    if (stalenessLimit == 0) newest(log, table).foreach(found =>
       log.withSnapshotLockInterruptibly(
-        if (log.unsafeVolatileSnapshot eq newest) NewestSnapshot.install(log, newest, now)
+        if (log.unsafeVolatileSnapshot eq found) NewestSnapshot.install(log, found, now)
       )
     )
+  }.nonEmpty
+
+  private def stalenessLimit =
+    SparkSession.active.sessionState.conf.getConf(
+      DeltaSQLConf.DELTA_ASYNC_UPDATE_STALENESS_TIME_LIMIT
+    )
+
+  private def newest(log: DeltaLog, table: Option[CatalogTable]): Option[Snapshot] = {
+    val now = System.currentTimeMillis()
+    for {
+      seen <- Option(log.unsafeVolatileSnapshot) if isFollowed(seen)
+      files <- LogFiles.of(log)
+      last <- lastSeen(log, files)
+      newest <-
+        if (last.isNewest) Some(last.snapshot)
+        else log.withSnapshotLockInterruptibly(
+          (if (log.unsafeVolatileSnapshot eq last.snapshot) Some(last) else lastSeen(log, files))
+            .flatMap(grown(files, _, table, now))
+        )
+    } yield newest
   }
 
   /** Makes the snapshot after a commit of this process the newest one of the table, unless a later
@@ -65,19 +78,22 @@ object FreshSnapshot extends Logging {
     *
     * @param before
     *   the log up to the commit
+    * @param asOf
+    *   when it was not made yet, in milliseconds of this machine's clock
     */
   def add(
       log: DeltaLog,
       before: LogSegment,
       commit: FileStatus,
-      checksum: VersionChecksum
-  ): Unit = orNone(log) {
+      checksum: VersionChecksum,
+      asOf: Long
+  ): Unit = tried(log) {
     val version = FileNames.deltaVersion(commit)
     val last = log.unsafeVolatileSnapshot
     Option.when(version > last.version) {
       val segment = SnapshotManagement.appendCommitToLogSegment(before, commit, version)
       val whole = withCheckpointOf(segment, last.logSegment)
-      install(log, whole, checksum, commit.getModificationTime)
+      install(log, whole, checksum, asOf)
     }
   }: Unit
 
@@ -97,11 +113,12 @@ object FreshSnapshot extends Logging {
     } yield new Snapshot(log.logPath, version, earlier, log, Some(checksum))
   }
 
-  private def orNone[A](log: DeltaLog)(find: => Option[A]): Option[A] =
-    try find
+  /** None if it fails, unless the thread was interrupted. */
+  private def tried[A](log: DeltaLog)(find: => A): Option[A] =
+    try Some(find)
     catch {
-      case NonFatal(failed) =>
-        logWarning(s"The end of the log at ${log.logPath} cannot be read.", failed)
+      case NonFatal(failed) if !StorageFault.isInterrupt(failed) =>
+        logWarning(s"The end of the log at ${log.logPath} cannot be read: $failed")
         None
     }
 
@@ -181,9 +198,10 @@ object FreshSnapshot extends Logging {
       segment: LogSegment
   ): Option[LogSegment] = {
     import checkpoint.version
+    val isWhole = checkpoint.parts.isEmpty && checkpoint.v2Checkpoint.isEmpty
     for {
-      file <- files.look(Seq(FileNames.checkpointFileSingular(log.logPath, version)), 1).head
-      if checkpoint.parts.isEmpty && checkpoint.v2Checkpoint.isEmpty
+      path <- Option.when(isWhole)(FileNames.checkpointFileSingular(log.logPath, version))
+      file <- files.look(Seq(path), expected = 1).head
       if file.getLen > 0 && checkpoint.sizeInBytes.forall(_ == file.getLen)
       provider = UninitializedV1OrV2ParquetCheckpointProvider(version, file, log.logPath, None)
     } yield beginningWith(provider, segment)

@@ -4,10 +4,9 @@ import java.io.FileNotFoundException
 import java.nio.file.attribute.BasicFileAttributes
 import java.nio.file.{Files, NoSuchFileException, Path => LocalPath}
 import java.util.Locale
+import java.util.concurrent.ExecutionException
 
 import scala.annotation.nowarn
-import scala.concurrent.duration.Duration
-import scala.concurrent.{Await, ExecutionContext, Future}
 
 import com.google.common.cache.CacheBuilder
 import io.interlock.coordinator.QuickLocalFileSystem
@@ -16,7 +15,7 @@ import org.apache.spark.sql.delta.DeltaLog
 import org.apache.spark.util.ThreadUtils
 
 /** Looks at single files of a log, on a storage that shows at once what others have made. */
-private[log] trait LogFiles {
+private[interlock] trait LogFiles {
 
   /** The status of each file; none for those that are not there.
     *
@@ -29,7 +28,7 @@ private[log] trait LogFiles {
   def ahead: Int
 }
 
-private[log] object LogFiles {
+private[interlock] object LogFiles {
 
   /** Types of disks that only one machine has. A network disk may say for some seconds that a file
     * of another machine is not there, and lists it.
@@ -51,20 +50,23 @@ private[log] object LogFiles {
   private val onOwnDisk =
     CacheBuilder.newBuilder().maximumSize(10000).build[Path, java.lang.Boolean]()
 
-  private val OfServers = Set("s3a", "hdfs")
-  private val requests =
-    ExecutionContext.fromExecutorService(ThreadUtils.newDaemonCachedThreadPool(
-      "interlock-look",
-      16
-    ))
+  /** Clients of servers that show a file at once. */
+  private val OfServers = Map(
+    "hdfs" -> "org.apache.hadoop.hdfs.DistributedFileSystem",
+    "s3a" -> "org.apache.hadoop.fs.s3a.S3AFileSystem"
+  )
+
+  /** As many as there are looks, so that none waits for a server that another one does not reach. */
+  private val requests = ThreadUtils.newDaemonCachedThreadPool("interlock-look")
 
   /** None if the storage may show a file later. */
   def of(log: DeltaLog): Option[LogFiles] = {
     val path = log.logPath
     if (QuickLocalFileSystem.isLocal(path)) Option.when(isOnOwnDisk(path))(OwnDisk)
-    else Option.when(OfServers(path.toUri.getScheme))(
-      new OnServer(path.getFileSystem(log.newDeltaHadoopConf()))
-    )
+    else for {
+      client <- OfServers.get(path.toUri.getScheme)
+      fs = path.getFileSystem(log.newDeltaHadoopConf()) if fs.getClass.getName == client
+    } yield new OnServer(fs)
   }
 
   private def isOnOwnDisk(log: Path): Boolean = onOwnDisk.get(
@@ -73,9 +75,12 @@ private[log] object LogFiles {
       OwnDisks(Files.getFileStore(LocalPath.of(log.toUri.getPath)).`type`.toLowerCase(Locale.ROOT))
   )
 
-  /** Whether a file has not been replaced. S3 tells its time in seconds or in milliseconds. */
+  /** Whether a file has not been replaced. S3 may tell its time in seconds where it is asked for, and
+    * in milliseconds where it is listed.
+    */
   def isSame(before: FileStatus, now: FileStatus): Boolean = (before, now) match {
-    case (before: EtagSource, now: EtagSource) => before.getEtag == now.getEtag
+    case (before: EtagSource, now: EtagSource) if before.getEtag != null =>
+      before.getEtag == now.getEtag
     case _ => before.getLen == now.getLen && before.getModificationTime == now.getModificationTime
   }
 
@@ -96,12 +101,14 @@ private[log] object LogFiles {
     private val HadoopBlock = 32L << 20
   }
 
-  final private class OnServer(fs: FileSystem) extends LogFiles {
+  final private[log] class OnServer(fs: FileSystem) extends LogFiles {
     override def look(files: Seq[Path], expected: Int): Seq[Option[FileStatus]] = {
       val (known, others) = files.splitAt(expected)
       val looks = known.map(file => () => status(file)) ++ others.map(file => () => ifThere(file))
-      val found = Future.traverse(looks)(look => Future(look())(requests))(implicitly, requests)
-      Await.result(found, Duration.Inf)
+      val begun = looks.map(look => requests.submit(() => look()))
+      try begun.map(_.get())
+      catch { case failed: ExecutionException => throw failed.getCause }
+      finally begun.foreach(_.cancel(true))
     }
 
     override val ahead: Int = 4

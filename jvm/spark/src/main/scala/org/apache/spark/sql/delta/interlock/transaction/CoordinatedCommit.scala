@@ -66,6 +66,7 @@ final private[transaction] class CoordinatedCommit(
     checksumFile = checksum.fold[Checksums.Prepared](Checksums.NoChecksum)(
       times.in(TimedPhase.Checksum)(Checksums.prepare(transaction.session, table.log, version, _))
     )
+    val before = System.currentTimeMillis()
     val (commit, committed) =
       try times.in(TimedPhase.Store)(send)
       catch {
@@ -82,7 +83,8 @@ final private[transaction] class CoordinatedCommit(
         table.log,
         transaction.preCommitLogSegment,
         commit.getFileStatus,
-        made
+        made,
+        before
       ))
     }
     (checksum, commit, committed)

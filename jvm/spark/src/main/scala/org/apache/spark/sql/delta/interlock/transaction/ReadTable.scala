@@ -12,7 +12,12 @@ import org.apache.hadoop.fs.{FileStatus, FileSystem, Path}
 import org.apache.spark.sql.SparkSession
 import org.apache.spark.sql.catalyst.catalog.CatalogTable
 import org.apache.spark.sql.delta.coordinatedcommits.TableCommitCoordinatorClient
-import org.apache.spark.sql.delta.interlock.log.{ChecksummedSnapshot, CommitLog, LogListing}
+import org.apache.spark.sql.delta.interlock.log.{
+  ChecksummedSnapshot,
+  CommitLog,
+  LogFiles,
+  LogListing
+}
 import org.apache.spark.sql.delta.util.FileNames
 import org.apache.spark.sql.delta.{DeltaLog, LogSegment, Snapshot}
 
@@ -49,11 +54,8 @@ final private[transaction] class ReadTable(
     */
   def isThere(segment: LogSegment): Boolean = isNew ||
     timesForgotten == Coordinators.timesForgotten(log) &&
-    (segment.deltas.reverseIterator.find(_.getLen > 0).exists(isAsBefore) ||
+    (segment.deltas.reverseIterator.find(_.getLen > 0).exists(has) ||
       isIdSame && Try(isVersionSame).getOrElse(true))
-
-  private def isAsBefore(file: FileStatus): Boolean =
-    Try(status(file).getModificationTime == file.getModificationTime).getOrElse(false)
 
   private def isIdSame: Boolean =
     Try(log.update(catalogTableOpt = catalogTable).metadata.id).toOption
@@ -71,9 +73,8 @@ final private[transaction] class ReadTable(
   def listedSince(segment: LogSegment, client: TableCommitCoordinatorClient): Seq[FileStatus] =
     LogListing.complete(log.getUpdatedLogSegment(segment, Some(client), catalogTable)._2)
 
-  /** Whether a commit file still has the same size and time. */
-  def has(file: FileStatus): Boolean = Try(status(file)).toOption
-    .exists(now => now.getModificationTime == file.getModificationTime && now.getLen == file.getLen)
+  /** Whether a commit file has not been replaced. */
+  def has(file: FileStatus): Boolean = Try(status(file)).toOption.exists(LogFiles.isSame(file, _))
 
   /** The current status of the file. */
   def status(file: FileStatus): FileStatus = fs.getFileStatus(file.getPath)
