@@ -21,6 +21,7 @@ from pyspark.sql import SparkSession
 from tests.kit.eventually import eventually
 from tests.kit.gates import end_behind
 from tests.kit.properties import operations
+from tests.kit.snapshots import delta_log
 from tests.kit.support import (
     Table,
     confs,
@@ -46,6 +47,13 @@ def table_of(spark: SparkSession, path: Path, policy: str = "row_level", **more:
     return make_table(
         spark, path, policy=policy, columns=COLUMNS, statements=(INSERT,), properties=more
     )
+
+
+def note(spark: SparkSession, table: Table, **more: str) -> str:
+    """Return the file's text of a claim on the whole table."""
+    detail = spark.sql(f"DESCRIBE DETAIL {table}").collect()[0]
+    fields = {"table": detail["id"], "since": "0", "owner": "ann in app-1", "until": "1"}
+    return json.dumps({**fields, **more, "partitions": []})
 
 
 @contextmanager
@@ -265,9 +273,7 @@ def test_the_claim_of_a_process_that_is_gone(spark: SparkSession, table_path: Pa
     table = table_of(spark, table_path)
     left = table.path / "_delta_log/_interlock/claims/0f"
     left.parent.mkdir(parents=True)
-    detail = spark.sql(f"DESCRIBE DETAIL {table}").collect()[0]
-    fields = {"table": detail["id"], "since": "0", "owner": "ann in app-1", "until": "1"}
-    left.write_text(json.dumps(fields | {"partitions": []}))
+    left.write_text(note(spark, table))
     with log_of(spark, GATE) as log:
         start = time.monotonic()
         spark.sql(X1.format(t=table))
@@ -275,6 +281,21 @@ def test_the_claim_of_a_process_that_is_gone(spark: SparkSession, table_path: Pa
         spark.sql(X1.format(t=table))
     assert str(log).count("waits for the claim 0f of ann in app-1") == 1
     assert not left.exists()
+
+
+def test_a_turn_does_not_hold_commits_of_its_own_process(
+    spark: SparkSession, table_path: Path
+) -> None:
+    """A commit that others have overtaken many times has it. The queue orders those beside it."""
+    table = table_of(spark, table_path)
+    jvm: Any = spark._jvm
+    path = delta_log(spark, table).logPath()
+    log = jvm.io.interlock.coordinator.TableLog(path, spark._jsc.hadoopConfiguration())
+    leases = jvm.io.interlock.coordinator.Leases(log, "claims")
+    most = jvm.scala.concurrent.duration.Duration.apply("30 s")
+    leases.put("0f", note(spark, table, turn="true"), most)
+    spark.sql(X1.format(t=table))
+    assert leases.remove("0f"), "the statement has waited"
 
 
 @pytest.mark.parametrize(

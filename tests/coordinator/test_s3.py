@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import shutil
 from collections.abc import Iterator
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -237,6 +237,39 @@ def test_a_commit_that_has_missed_versions_does_not_ask_for_each(
     reads = [path for how, path in made[own + 13 : again] if how == "GET" and "0000" in path]
     assert reads == ["000007.crc", "00007.json"]  # to derive the checksum from one that is proved
     assert [row[0] for row in rows_of(table)] == list(range(1, 10))
+
+
+def test_others_wait_for_a_commit_that_was_overtaken_many_times(
+    server: s3.Server, both: list[DriverProcess], proxy: Proxy, table: Table
+) -> None:
+    others: list[Future[Answer]] = []
+    seen: list[int] = []
+
+    def looks() -> int:
+        return sum("claims%2F" in path for _, path in server.requests())
+
+    def overtake() -> None:
+        """Let the other process make the version first, as long as it may."""
+        if (others and not others[-1].done()) or len(others) > 21:
+            return
+        holds = list(table.path.glob("_delta_log/_interlock/claims/[!.]*"))
+        others.append(pool.submit(both[0].run, f"INSERT INTO {table} VALUES ({len(others)}, 'o')"))
+        if holds:
+            before = looks()
+            eventually(lambda: looks() > before + 10, 60, "the other commit waits")
+            seen.append(latest_version(table))
+        else:
+            others[-1].result()
+
+    with ThreadPoolExecutor(1) as pool, proxy.before_each(STAMP, overtake):
+        assert both[1].run(f"INSERT INTO {table} VALUES (99, 'c')") == DONE
+        assert [other.result() for other in others] == [DONE] * 21
+    assert seen == [21]
+    assert latest_version(table) == 23
+    assert rows_of(table) == tuple(
+        sorted([(1, "a"), (2, "b"), *((n, "o") for n in range(21)), (99, "c")])
+    )
+    assert not list(table.path.glob("_delta_log/_interlock/claims/[!.]*"))
 
 
 def test_a_commit_whose_reply_is_lost_is_made_once(

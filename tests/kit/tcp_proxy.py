@@ -31,6 +31,7 @@ class Proxy:
         self._is_cut_behind = False
         self._answer = b""
         self._refusing = False
+        self._before: tuple[bytes, Callable[[], None]] | None = None
         self.has_cut = threading.Event()
         threading.Thread(target=self._accept, daemon=True).start()
 
@@ -58,6 +59,13 @@ class Proxy:
         """
         self.has_cut.clear()
         self._markers, self._answer = markers, reply
+
+    @contextmanager
+    def before_each(self, marker: bytes, call: Callable[[], None]) -> Iterator[None]:
+        """Call `call` before each request that has `marker` is passed on."""
+        self._before = (marker, call)
+        yield
+        self._before = None
 
     def refuse(self) -> None:
         """Close every new connection at once."""
@@ -91,6 +99,8 @@ class Proxy:
         with pair.closing():
             while data := pair.client.recv(CHUNK):
                 time.sleep(self.delay)
+                if self._before and self._before[0] in data:
+                    self._before[1]()
                 if any(marker in data for marker in self._markers):
                     self._markers = ()
                     if self._answer:

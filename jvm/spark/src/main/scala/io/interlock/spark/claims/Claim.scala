@@ -16,6 +16,8 @@ import io.interlock.spark.text.Json
   *   the session whose jobs it protects; none for a single statement
   * @param until
   *   when it ends at the latest, by the owner's clock; none while it waits for an earlier claim
+  * @param isTurn
+  *   whether it holds every commit of another process, for one that others have overtaken many times
   */
 final case class Claim(
     id: String,
@@ -24,7 +26,8 @@ final case class Claim(
     owner: String,
     session: Option[String],
     scope: ClaimScope,
-    until: Option[Long]
+    until: Option[Long],
+    isTurn: Boolean = false
 ) {
 
   def isGranted: Boolean = until.nonEmpty
@@ -39,7 +42,8 @@ final case class Claim(
     "session" -> session,
     "class" -> scope.operationClass.map(_.name),
     "partitions" -> scope.partitions,
-    "until" -> until.map(_.toString)
+    "until" -> until.map(_.toString),
+    "turn" -> isTurn.toString
   ))
 }
 
@@ -63,7 +67,8 @@ private[claims] object Claim {
       owner,
       given.get("session"),
       ClaimScope(given.get("class").flatMap(OperationClass.byName), partitions),
-      given.get("until").flatMap(_.toLongOption)
+      given.get("until").flatMap(_.toLongOption),
+      given.get("turn").contains("true")
     )
 
   private def partition(values: Map[_, _]): Map[String, String] =

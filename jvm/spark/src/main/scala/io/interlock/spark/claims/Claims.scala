@@ -72,7 +72,7 @@ final class Claims(log: TableLog, tableId: String, table: String) extends Loggin
       until = None
     )
     def conflicting(is: Claim => Boolean) = all().find(other =>
-      other.id != asked.id && is(other) && !other.session.contains(by.session) &&
+      other.id != asked.id && !other.isTurn && is(other) && !other.session.contains(by.session) &&
         (isOfSession || other.session.isEmpty) && scope.conflictsWith(policy, other.scope)
     )
     @tailrec def granted(): Claim = {
@@ -91,6 +91,21 @@ final class Claims(log: TableLog, tableId: String, table: String) extends Loggin
         leases.remove(asked.id): Unit
         throw failed
     }
+  }
+
+  /** Lets the commits of other processes wait, until the claim is released.
+    *
+    * @param since
+    *   when the commit lost its first race, in milliseconds; of several the earliest goes first
+    * @param most
+    *   when it ends by itself
+    */
+  def takeTurn(by: Claimant, since: Long, scope: ClaimScope, most: FiniteDuration): Claim = {
+    val until = Some(System.currentTimeMillis() + most.toMillis)
+    val id = UUID.randomUUID.toString
+    val turn = Claim(id, tableId, since, by.name, session = None, scope, until, isTurn = true)
+    leases.put(id, turn.toJson, most)
+    turn
   }
 
   /** Waits while there is a claim that holds somebody.

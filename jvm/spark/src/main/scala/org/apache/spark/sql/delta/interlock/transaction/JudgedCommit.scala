@@ -60,12 +60,14 @@ final private[transaction] class JudgedCommit(
       made match {
         case Some(committed) => committed
         case None =>
-          CommitBackoff
-            .pause(transaction.session, table.name, number, isRace = !queue.isTakingTurns)
+          val isRace = !queue.isTakingTurns
+          if (isRace && CommitBackoff.isOvertaken(number)) gate.takeTurn()
+          CommitBackoff.pause(transaction.session, table.name, number, isRace)
           nthTry(number + 1)
       }
     }
-    nthTry(1)
+    try nthTry(1)
+    finally gate.passTurn()
   }
 
   /** Tells a statement that may run again what it claims if this commit loses. */
