@@ -69,7 +69,9 @@ final private[transaction] class ClaimGate(
   def takeTurn(): Unit = {
     passTurn()
     try turn = Some(claims.takeTurn(by, since, commit.claimed(info, false), LongestTurn).id)
-    catch { case NonFatal(failed) => logWarning(s"${table.name} cannot be held for a commit.", failed) }
+    catch {
+      case NonFatal(failed) => logWarning(s"${table.name} cannot be held for a commit.", failed)
+    }
   }
 
   /** Lets them go on, if they wait. */
