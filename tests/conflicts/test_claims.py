@@ -49,11 +49,9 @@ def table_of(spark: SparkSession, path: Path, policy: str = "row_level", **more:
     )
 
 
-def note(spark: SparkSession, table: Table, **more: str) -> str:
-    """Return the file's text of a claim on the whole table."""
-    detail = spark.sql(f"DESCRIBE DETAIL {table}").collect()[0]
-    fields = {"table": detail["id"], "since": "0", "owner": "ann in app-1", "until": "1"}
-    return json.dumps({**fields, **more, "partitions": []})
+def detail_id(spark: SparkSession, table: Table) -> str:
+    """Return Delta's id of a table."""
+    return str(spark.sql(f"DESCRIBE DETAIL {table}").collect()[0]["id"])
 
 
 @contextmanager
@@ -273,7 +271,8 @@ def test_the_claim_of_a_process_that_is_gone(spark: SparkSession, table_path: Pa
     table = table_of(spark, table_path)
     left = table.path / "_delta_log/_interlock/claims/0f"
     left.parent.mkdir(parents=True)
-    left.write_text(note(spark, table))
+    fields = {"table": detail_id(spark, table), "since": "0", "owner": "ann in app-1", "until": "1"}
+    left.write_text(json.dumps(fields | {"partitions": []}))
     with log_of(spark, GATE) as log:
         start = time.monotonic()
         spark.sql(X1.format(t=table))
@@ -283,19 +282,26 @@ def test_the_claim_of_a_process_that_is_gone(spark: SparkSession, table_path: Pa
     assert not left.exists()
 
 
-def test_a_turn_does_not_hold_commits_of_its_own_process(
+def test_a_turn_holds_the_commits_of_other_processes_only(
     spark: SparkSession, table_path: Path
 ) -> None:
-    """A commit that others have overtaken many times has it. The queue orders those beside it."""
+    """A commit that others have overtaken many times has it."""
     table = table_of(spark, table_path)
     jvm: Any = spark._jvm
     path = delta_log(spark, table).logPath()
     log = jvm.io.interlock.coordinator.TableLog(path, spark._jsc.hadoopConfiguration())
     leases = jvm.io.interlock.coordinator.Leases(log, "claims")
-    most = jvm.scala.concurrent.duration.Duration.apply("30 s")
-    leases.put("0f", note(spark, table, turn="true"), most)
+    text = json.dumps({"table": detail_id(spark, table), "turn": "0"})
+    leases.put("0f", text, jvm.scala.concurrent.duration.Duration.apply("30 s"))
     spark.sql(X1.format(t=table))
+    assert spark.sql(f"CALL interlock.claims('{table}')").collect() == []
     assert leases.remove("0f"), "the statement has waited"
+    left = table.path / "_delta_log/_interlock/claims/0f"
+    left.write_text(text)
+    start = time.monotonic()
+    spark.sql(X1.format(t=table))
+    assert 9 < time.monotonic() - start < 30
+    assert not left.exists()
 
 
 @pytest.mark.parametrize(

@@ -64,8 +64,10 @@ class Proxy:
     def before_each(self, marker: bytes, call: Callable[[], None]) -> Iterator[None]:
         """Call `call` before each request that has `marker` is passed on."""
         self._before = (marker, call)
-        yield
-        self._before = None
+        try:
+            yield
+        finally:
+            self._before = None
 
     def refuse(self) -> None:
         """Close every new connection at once."""

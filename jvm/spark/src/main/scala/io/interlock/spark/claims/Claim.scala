@@ -16,8 +16,6 @@ import io.interlock.spark.text.Json
   *   the session whose jobs it protects; none for a single statement
   * @param until
   *   when it ends at the latest, by the owner's clock; none while it waits for an earlier claim
-  * @param isTurn
-  *   whether it holds every commit of another process, for one that others have overtaken many times
   */
 final case class Claim(
     id: String,
@@ -26,8 +24,7 @@ final case class Claim(
     owner: String,
     session: Option[String],
     scope: ClaimScope,
-    until: Option[Long],
-    isTurn: Boolean = false
+    until: Option[Long]
 ) {
 
   def isGranted: Boolean = until.nonEmpty
@@ -42,8 +39,7 @@ final case class Claim(
     "session" -> session,
     "class" -> scope.operationClass.map(_.name),
     "partitions" -> scope.partitions,
-    "until" -> until.map(_.toString),
-    "turn" -> isTurn.toString
+    "until" -> until.map(_.toString)
   ))
 }
 
@@ -67,10 +63,35 @@ private[claims] object Claim {
       owner,
       given.get("session"),
       ClaimScope(given.get("class").flatMap(OperationClass.byName), partitions),
-      given.get("until").flatMap(_.toLongOption),
-      given.get("turn").contains("true")
+      given.get("until").flatMap(_.toLongOption)
     )
 
   private def partition(values: Map[_, _]): Map[String, String] =
     values.map { case (column, value) => column.toString -> Option(value).map(_.toString).orNull }
+}
+
+/** Holds every commit of other processes, for one that they have overtaken many times.
+  *
+  * @param since
+  *   when the commit began its first try, in milliseconds of its process's clock; of several turns the
+  *   earliest goes first
+  */
+final case class Turn(id: String, tableId: String, since: Long) {
+
+  def precedes(other: Turn): Boolean =
+    since < other.since || since == other.since && id < other.id
+
+  def toJson: String = Json.write(Map[String, Any]("table" -> tableId, "turn" -> since.toString))
+}
+
+object Turn {
+
+  /** None for a text that is not a turn's, such as a claim's. */
+  private[claims] def of(id: String, text: String): Option[Turn] =
+    for {
+      fields <- Json.readObject(text)
+      tableId <- fields.get("table").collect { case value: String => value }
+      since <- fields.get("turn").collect { case value: String => value }
+      millis <- since.toLongOption
+    } yield Turn(id, tableId, millis)
 }

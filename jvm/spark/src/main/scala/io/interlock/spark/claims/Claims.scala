@@ -31,13 +31,23 @@ final class Claims(log: TableLog, tableId: String, table: String) extends Loggin
   /** The claims of this process. */
   def own: Seq[Claim] = read(leases.own)
 
-  def all(): Seq[Claim] =
-    try read(leases.all())
-    catch {
-      case failed: IOException =>
-        logWarning(s"The claims on $table cannot be read.", failed)
-        own
+  def all(): Seq[Claim] = look()._1
+
+  /** The claims, and the turns of other processes. */
+  def look(): (Seq[Claim], Seq[Turn]) = {
+    val notes =
+      try leases.all()
+      catch {
+        case failed: IOException =>
+          logWarning(s"The claims on $table cannot be read.", failed)
+          leases.own
+      }
+    val own = leases.own.map(_._1).toSet
+    val turns = notes.filterNot(note => own(note._1)).flatMap { case (id, text) =>
+      Turn.of(id, text)
     }
+    (read(notes), turns.filter(_.tableId == tableId))
+  }
 
   /** Puts a claim, waits until earlier ones that conflict with it have ended, and grants it. A
     * statement waits for the claims of statements only: those of sessions last long, and its commit
@@ -72,7 +82,7 @@ final class Claims(log: TableLog, tableId: String, table: String) extends Loggin
       until = None
     )
     def conflicting(is: Claim => Boolean) = all().find(other =>
-      other.id != asked.id && !other.isTurn && is(other) && !other.session.contains(by.session) &&
+      other.id != asked.id && is(other) && !other.session.contains(by.session) &&
         (isOfSession || other.session.isEmpty) && scope.conflictsWith(policy, other.scope)
     )
     @tailrec def granted(): Claim = {
@@ -93,33 +103,23 @@ final class Claims(log: TableLog, tableId: String, table: String) extends Loggin
     }
   }
 
-  /** Lets the commits of other processes wait, until the claim is released.
+  /** Lets the commits of other processes wait for one of this process, or goes on doing so.
     *
-    * @param since
-    *   when the commit lost its first race, in milliseconds; of several the earliest goes first
     * @param most
     *   when it ends by itself
     */
-  def takeTurn(by: Claimant, since: Long, scope: ClaimScope, most: FiniteDuration): Claim = {
-    val until = Some(System.currentTimeMillis() + most.toMillis)
-    val id = UUID.randomUUID.toString
-    val turn = Claim(id, tableId, since, by.name, session = None, scope, until, isTurn = true)
-    leases.put(id, turn.toJson, most)
-    turn
-  }
+  def put(turn: Turn, most: FiniteDuration): Unit = leases.put(turn.id, turn.toJson, most)
 
-  /** Waits while there is a claim that holds somebody.
+  /** Waits while there is a claim, or a turn, that holds somebody.
     *
     * @param told
     *   called once, if there is one
     * @return
-    *   the claim that is still there when the patience ends
+    *   what is still there when the patience ends
     */
-  def await(holding: => Option[Claim], patience: Duration)(
-      told: Claim => Unit
-  ): Option[Claim] = {
+  def await[A](holding: => Option[A], patience: Duration)(told: A => Unit): Option[A] = {
     val start = System.nanoTime
-    @tailrec def from(isTold: Boolean): Option[Claim] = holding match {
+    @tailrec def from(isTold: Boolean): Option[A] = holding match {
       case None => None
       case found if (System.nanoTime - start).nanos >= patience => found
       case Some(claim) =>

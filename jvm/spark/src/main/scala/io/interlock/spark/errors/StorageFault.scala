@@ -1,7 +1,6 @@
 package io.interlock.spark.errors
 
 import java.io.{IOException, InterruptedIOException}
-import java.net.SocketTimeoutException
 import java.nio.channels.ClosedByInterruptException
 
 import scala.util.control.NonFatal
@@ -50,11 +49,16 @@ object StorageFault {
     s"${fault.getClass.getSimpleName}: ${message.fold("no message")(_.mkString("\n"))}"
   }
 
-  /** Whether a thread was interrupted. A timeout of a connection, by its class an interrupt, is none.
+  /** Whether a thread was interrupted. Timeouts of connections are of the same class and no
+    * interrupts, whatever client raises them.
     */
-  def isInterrupt(failed: Throwable): Boolean = Causes.of(failed).exists {
-    case _: SocketTimeoutException => false
-    case _: InterruptedException | _: InterruptedIOException | _: ClosedByInterruptException => true
-    case _ => false
+  def isInterrupt(failed: Throwable): Boolean = {
+    val chain = Causes.of(failed)
+    val isTimeout = chain.exists(_.getClass.getSimpleName.endsWith("TimeoutException"))
+    chain.exists {
+      case _: InterruptedException | _: ClosedByInterruptException => true
+      case _: InterruptedIOException => !isTimeout
+      case _ => false
+    }
   }
 }

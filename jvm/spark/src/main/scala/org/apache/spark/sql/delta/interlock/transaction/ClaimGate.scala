@@ -1,5 +1,7 @@
 package org.apache.spark.sql.delta.interlock.transaction
 
+import java.util.UUID
+
 import scala.concurrent.duration._
 import scala.util.control.NonFatal
 
@@ -7,7 +9,7 @@ import io.interlock.coordinator.{CommitQueue, TableLog}
 import io.interlock.rules.OperationClass
 import io.interlock.spark.claims._
 import io.interlock.spark.commits.Operations
-import io.interlock.spark.errors.InterlockException
+import io.interlock.spark.errors.{InterlockException, StorageFault}
 import org.apache.spark.internal.Logging
 import org.apache.spark.sql.delta.interlock.judging.GovernedCommit
 import org.apache.spark.sql.delta.interlock.log.Committer
@@ -42,41 +44,69 @@ final private[transaction] class ClaimGate(
 
   private var isImpatient = false
   private val since = System.currentTimeMillis()
-  private var turn: Option[String] = None
+  private var turn: Option[Turn] = None
 
-  /** Waits while a claim of any process holds the commit.
+  /** Waits while a claim of any process, or a turn of another one, holds the commit.
     *
     * @throws InterlockException
     *   INTERLOCK_AUTO_COMPACTION_SKIPPED if the statement would wait with its commit made
     */
-  def await(): Unit = if (!isImpatient)
-    isImpatient =
-      claims.await(holding(claims.all()), Claims.patience(by.session, Some(tableLog))) { claim =>
-        def text =
-          s"${Operations.name(commit.operation)} on ${table.name} waits for ${Claims.shown(claim)}."
-        if (claim.isTurn) logInfo(text)
-        else if (isAutoCompaction)
-          throw InterlockException.autoCompactionSkipped(table.name, claim.owner)
-        else logWarning(text)
-      }.nonEmpty
+  def await(): Unit = {
+    val turns = awaitClaims()
+    def first(turns: Seq[Turn]) = turns.find(other => !turn.exists(_.precedes(other)))
+    if (first(turns).nonEmpty)
+      claims.await(first(claims.look()._2), LongestTurns)(_ =>
+        logInfo(s"$described waits for a commit that others have overtaken.")
+      ): Unit
+    if (turn.nonEmpty) takeTurn()
+  }
+
+  /** @return
+    *   the turns of other processes, as found with the claims
+    */
+  private def awaitClaims(): Seq[Turn] =
+    if (isImpatient) claims.look()._2
+    else {
+      var turns = Seq.empty[Turn]
+      def held = {
+        val (found, others) = claims.look()
+        turns = others
+        holding(found)
+      }
+      isImpatient =
+        claims.await(held, Claims.patience(by.session, Some(tableLog))) { claim =>
+          if (isAutoCompaction)
+            throw InterlockException.autoCompactionSkipped(table.name, claim.owner)
+          passTurn()
+          logWarning(s"$described waits for ${Claims.shown(claim)}.")
+        }.nonEmpty
+      turns
+    }
+
+  private def described = s"${Operations.name(commit.operation)} on ${table.name}"
 
   private def isAutoCompaction = commit.operation match {
     case optimize: DeltaOperations.Optimize => optimize.auto
     case _ => false
   }
 
-  /** Lets the commits of other processes wait for this one, which they have overtaken many times. */
-  def takeTurn(): Unit = {
-    passTurn()
-    try turn = Some(claims.takeTurn(by, since, commit.claimed(info, false), LongestTurn).id)
-    catch {
-      case NonFatal(failed) => logWarning(s"${table.name} cannot be held for a commit.", failed)
+  /** Lets the commits of other processes wait for this one, which they have overtaken many times. One
+    * that makes way for jobs of other processes waits for these, and so takes no turn.
+    */
+  def takeTurn(): Unit =
+    if (commit.policy.yields(commit.operationClass).isEmpty) {
+      val taken = turn.getOrElse(Turn(UUID.randomUUID.toString, table.snapshot.metadata.id, since))
+      turn = Some(taken)
+      try claims.put(taken, LongestTurn)
+      catch {
+        case NonFatal(failed) if !StorageFault.isInterrupt(failed) =>
+          logWarning(s"${table.name} cannot be held for a commit.", failed)
+      }
     }
-  }
 
   /** Lets them go on, if they wait. */
   def passTurn(): Unit = {
-    try turn.foreach(Claims.release)
+    try turn.foreach(taken => Claims.release(taken.id))
     catch { case NonFatal(failed) => logWarning(s"${table.name} stays held for a while.", failed) }
     turn = None
   }
@@ -87,14 +117,12 @@ final private[transaction] class ClaimGate(
   private def holding(found: Seq[Claim]): Option[Claim] = {
     val (mine, others) = found.filter(_.isGranted).partition(isMine)
     others.find(claim =>
-      !mine.exists(_.precedes(claim)) &&
-        (claim.isTurn || claim.scope.holds(commit.policy, asCommit, isBlindAppend))
+      !mine.exists(_.precedes(claim)) && claim.scope.holds(commit.policy, asCommit, isBlindAppend)
     )
   }
 
   private def isMine(claim: Claim) = claim.session.contains(by.session) ||
-    ClaimingStatement.current.exists(_.holds(claim)) ||
-    claim.isTurn && claims.own.exists(_.id == claim.id) // commits of one process have an order
+    ClaimingStatement.current.exists(_.holds(claim))
 
   /** Granted when no commit is under way that has not waited for the claim, so that the next run
     * reads all commits that did not wait.
@@ -111,6 +139,9 @@ final private[transaction] class ClaimGate(
 
 private object ClaimGate {
 
-  /** After so long the other processes go on, whatever became of the commit. */
-  private val LongestTurn = 30.seconds
+  /** After so long the other processes go on, whatever became of the try. */
+  private val LongestTurn = 10.seconds
+
+  /** After so long a commit waits for the turns of others no more. */
+  private val LongestTurns = 2.minutes
 }
