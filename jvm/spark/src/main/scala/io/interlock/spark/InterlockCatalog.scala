@@ -95,10 +95,9 @@ class InterlockCatalog extends DeltaCatalog {
     val loaded = throughDeltaLog(ident, super.loadTable(ident))
     loaded match {
       // If it cannot be read, those who need it are told so.
-      case table: DeltaTableV2 => Try {
-          if (FreshSnapshot.refresh(table.deltaLog, table.catalogTable))
-            LogListing.complete(table.initialSnapshot)
-        }: Unit
+      case table: DeltaTableV2 => Try(LogListing.complete {
+          if (FreshSnapshot.refresh(table.deltaLog, table.catalogTable)) table.initialSnapshot
+        }): Unit
       case _ =>
     }
     loaded
