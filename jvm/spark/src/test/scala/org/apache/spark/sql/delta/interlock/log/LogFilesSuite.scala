@@ -60,7 +60,7 @@ class LogFilesSuite extends munit.FunSuite {
         interrupted.countDown()
     }))
     threads.foreach(_.start())
-    hung.await()
+    assert(hung.await(20, TimeUnit.SECONDS))
     val other = Future(new LogFiles.OnServer(new Server()).look(Seq(file("a")), expected = 1))(
       ExecutionContext.global
     )
