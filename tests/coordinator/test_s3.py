@@ -123,6 +123,7 @@ def test_a_commit_is_one_conditional_put_without_listing_or_copy(
         ("PUT", f"{log}/{3:020}.crc"),
     ]
     assert [path for _, path in made if log_is_listed(path, table)] == []
+    assert [path for _, path in made if ".json%2F" in path] == []
 
 
 def log_is_listed(path: str, table: Table) -> bool:
@@ -263,6 +264,7 @@ def test_others_wait_for_a_commit_that_was_overtaken_many_times(
 
     with ThreadPoolExecutor(1) as pool, proxy.before_each(STAMP, overtake):
         assert both[1].run(f"INSERT INTO {table} VALUES (99, 'c')") == DONE
+        assert not list(table.path.glob("_delta_log/_interlock/claims/[!.]*"))
         assert [other.result() for other in others] == [DONE] * 21
     assert seen == [21]
     assert latest_version(table) == 23
