@@ -58,7 +58,8 @@ class Scale:
         seconds: of one measurement
         tables: numbers of tables for 16 writers, beside one
         missed: numbers of missed versions
-        repetitions: of each of them
+        missed_repetitions: of each of them
+        repetitions: of each measurement of throughput, of which the medians are printed
         contenders: unless others are chosen
 
     """
@@ -69,7 +70,8 @@ class Scale:
     seconds: float = 20.0
     tables: tuple[int, ...] = (16,)
     missed: tuple[int, ...] = (1, 10, 100)
-    repetitions: int = 5
+    missed_repetitions: int = 5
+    repetitions: int = 1
     contenders: tuple[str, ...] = CONTENDERS
 
 
@@ -80,14 +82,14 @@ QUICK = Scale(
     seconds=5,
     tables=(),
     missed=(1, 10),
-    repetitions=1,
+    missed_repetitions=1,
     contenders=(STOCK.name, STORES[0], STORES[-1]),
 )
 
 
 @dataclass(frozen=True)
 class Row:
-    """One measurement of throughput; times in seconds."""
+    """One measurement of throughput, or the medians of several; times in seconds."""
 
     store: str
     writers: int
@@ -99,6 +101,18 @@ class Row:
     p99: float
     longest: float
     behind: int
+
+
+def medians(rows: Sequence[Row]) -> Row:
+    """Return the median of each figure; `lost` and `refused` in sum, `behind` at its largest."""
+    measured = ("kept_per_second", "median", "p99", "longest")
+    return replace(
+        rows[0],
+        lost=sum(row.lost for row in rows),
+        refused=sum(row.refused for row in rows),
+        behind=max(row.behind for row in rows),
+        **{name: statistics.median(getattr(row, name) for row in rows) for name in measured},
+    )
 
 
 class Bench:
@@ -245,9 +259,14 @@ def measure(store: Store, folder: Path, scale: Scale, how: str) -> tuple[list[Ro
         bench.warm_up(scale.warm_up)
         rows = []
         for writers, tables in [*((w, 1) for w in scale.writers), *((16, t) for t in scale.tables)]:
-            rows.append(bench.throughput(writers, tables, scale.seconds))
-            print(rows[-1], file=sys.stderr, flush=True)
-        missed = [f"{bench.missed(n, scale.repetitions) * 1000:.0f} ms" for n in scale.missed]
+            measured = []
+            for _ in range(scale.repetitions):
+                measured.append(bench.throughput(writers, tables, scale.seconds))
+                print(measured[-1], file=sys.stderr, flush=True)
+            rows.append(medians(measured))
+        missed = [
+            f"{bench.missed(n, scale.missed_repetitions) * 1000:.0f} ms" for n in scale.missed
+        ]
     return rows, [store.name, *missed]
 
 
@@ -259,6 +278,7 @@ def main() -> None:
     parser.add_argument("--store", action="append", choices=CONTENDERS)
     parser.add_argument("--writers", type=int, action="append", help="of one table")
     parser.add_argument("--seconds", type=float, help="of one measurement")
+    parser.add_argument("--repetitions", type=int, help="of which the medians are printed")
     parser.add_argument("--processes", type=int, help="of the writers")
     parser.add_argument("--on-s3", action="store_true", help="tables on a slow S3 server")
     parser.add_argument("--slow-database", action="store_true", help="Postgres behind a slow line")
@@ -266,6 +286,8 @@ def main() -> None:
     scale = QUICK if arguments.quick else Scale()
     if arguments.seconds is not None:
         scale = replace(scale, seconds=arguments.seconds)
+    if arguments.repetitions is not None:
+        scale = replace(scale, repetitions=arguments.repetitions)
     if arguments.processes is not None:
         scale = replace(scale, processes=arguments.processes)
     if arguments.writers:

@@ -41,7 +41,7 @@ def main(folder: Path, address: str | None) -> None:
             spark = closing.enter_context(classic_session(**KILLED_SOON))
         else:
             spark = closing.enter_context(connect_session(address))
-        spark.udf.register("stay", _stay(folder), StringType())
+        spark.udf.register("stay", stay(folder), StringType())
         table = make_table(spark, folder / "table", statements=())
         stream = _stream(spark, folder / "source")
         for name, (statement, handler) in _statements(spark, table).items():
@@ -53,14 +53,16 @@ def main(folder: Path, address: str | None) -> None:
         stream.processAllAvailable()
 
 
-def _stay(folder: Path) -> Callable[[str], str]:
-    def stay(name: str) -> str:
+def stay(folder: Path) -> Callable[[str], str]:
+    """Return the function of a job that says by the FIFO of a name that it is there, and stays."""
+
+    def stays(name: str) -> str:
         with open(folder / name, "w") as answer:
             answer.write("there")
             answer.flush()
             return (folder / f"{name}-go").read_text()
 
-    return stay
+    return stays
 
 
 def _stream(spark: SparkSession, source: Path) -> StreamingQuery:

@@ -8,13 +8,16 @@ import select
 import signal
 import subprocess
 import sys
+from concurrent.futures import ThreadPoolExecutor, wait
 from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
 from interlock._conversion import interrupts
+from pyspark.sql.types import StringType
 
-from integration.interrupted import FIFOS, STATEMENT, STREAM, go
+from integration.compiled import compiled
+from integration.interrupted import FIFOS, KILLED_SOON, STATEMENT, STREAM, go, stay
 from tests.kit.sessions import classic_session, connect_server
 from tests.kit.support import Table, deltalake_rows, latest_version
 from tests.kit.tree import ROOT
@@ -58,6 +61,26 @@ def test_an_interrupted_statement_commits_nothing_and_streams_go_on(
     table = Table(tmp_path / "table")
     assert latest_version(table) == 1
     assert deltalake_rows(table) == ((1, "last"),)
+
+
+def test_a_job_that_is_not_listed_yet_is_cancelled(tmp_path: Path) -> None:
+    for name in (STATEMENT, go(STATEMENT)):
+        os.mkfifo(tmp_path / name)
+    with classic_session(**KILLED_SOON) as spark, ThreadPoolExecutor() as threads:
+        spark.udf.register("stay", stay(tmp_path), StringType())
+        held = compiled(spark, "HeldStatus")(spark.sparkContext._jsc.sc())
+        spark.range(1).collect()
+        query = spark.range(1).selectExpr(f"stay('{STATEMENT}')")
+        statement = threads.submit(query.collect)
+        job = os.open(tmp_path / STATEMENT, os.O_RDONLY | os.O_NONBLOCK)
+        assert _read(job) == b"there"
+        cancelling = threads.submit(interrupts._cancel_jobs, spark)
+        wait([cancelling], timeout=1)  # in which it would list the jobs too early
+        held.open()
+        assert _read(job) == b"", "the job went on"
+        os.close(job)
+        cancelling.result()
+        assert "cancelled" in str(statement.exception())
 
 
 @pytest.mark.soak

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import json
+import re
 import shutil
 import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from datetime import datetime, timedelta, timezone
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +21,7 @@ from interlock.errors import ConflictError, UsageError
 from pyspark.sql import SparkSession
 
 from tests.kit.eventually import eventually
-from tests.kit.gates import end_behind
+from tests.kit.gates import SecondTransactionGate, end_behind
 from tests.kit.properties import operations
 from tests.kit.snapshots import delta_log
 from tests.kit.support import (
@@ -33,6 +35,7 @@ from tests.kit.support import (
     race,
     rows,
     sql_job,
+    threads_in,
 )
 
 COLUMNS = "(id INT, v STRING, p INT) USING delta PARTITIONED BY (p)"
@@ -104,21 +107,31 @@ def test_who_waits(
     assert str(log).count(WAITS) == waits
 
 
+@pytest.mark.parametrize("behind", ["claim", "turn"])
 def test_an_insert_does_not_wait_in_its_auto_compaction(
-    spark: SparkSession, table_path: Path
+    spark: SparkSession, table_path: Path, behind: str
 ) -> None:
     table, other = table_of(spark, table_path), spark.newSession()
     other.conf.set("spark.databricks.delta.autoCompact.enabled", "true")
     other.conf.set("spark.databricks.delta.autoCompact.minNumFiles", "2")
-    insert = f"INSERT INTO {table} VALUES (9, 'z', 1)"
-    with interlock.table(spark, str(table)).claim(minutes=1), log_of(spark, HOOK) as log:
-        other.sql(insert)
+
+    def insert() -> None:
+        other.sql(f"INSERT INTO {table} VALUES (9, 'z', 1)")
+
+    with log_of(spark, HOOK) as log:
+        if behind == "claim":
+            with interlock.table(spark, str(table)).claim(minutes=1):
+                insert()
+        else:
+            put = partial(turn_of_another, spark, table)
+            assert end_behind(spark, insert, put, SecondTransactionGate) is None
+        assert "left out" in str(log)
         assert "INTERLOCK_AUTO_COMPACTION_SKIPPED" in str(log)
     assert latest_version(table) == 2
     assert rows(spark, table) == deltalake_rows(table)
     files = {file.name for file in table.path.rglob("p=*/*.parquet")}
     assert files == {Path(uri).name for uri in DeltaTable(table.path).file_uris()}
-    other.sql(insert)
+    insert()
     assert operations(table)[-2:] == ["WRITE", "OPTIMIZE"]
 
 
@@ -291,17 +304,47 @@ def test_a_turn_holds_the_commits_of_other_processes_only(
     path = delta_log(spark, table).logPath()
     log = jvm.io.interlock.coordinator.TableLog(path, spark._jsc.hadoopConfiguration())
     leases = jvm.io.interlock.coordinator.Leases(log, "claims")
-    text = json.dumps({"table": detail_id(spark, table), "turn": "0"})
-    leases.put("0f", text, jvm.scala.concurrent.duration.Duration.apply("30 s"))
+    seconds = jvm.scala.concurrent.duration.Duration.apply("30 s")
+    leases.put("0e", turn_text(spark, table, since=1), seconds)
     spark.sql(X1.format(t=table))
     assert spark.sql(f"CALL interlock.claims('{table}')").collect() == []
-    assert leases.remove("0f"), "the statement has waited"
-    left = table.path / "_delta_log/_interlock/claims/0f"
-    left.write_text(text)
-    start = time.monotonic()
+    later = turn_of_another(spark, table, since=2)
     spark.sql(X1.format(t=table))
-    assert 9 < time.monotonic() - start < 30
-    assert not left.exists()
+    assert leases.remove("0e"), "a statement has waited"
+    later.unlink()
+    assert latest_version(table) == 3
+
+
+def test_a_commit_that_waits_for_a_turn_waits_for_a_claim_made_since(
+    spark: SparkSession, table_path: Path
+) -> None:
+    table = table_of(spark, table_path)
+    left = turn_of_another(spark, table, since=0)
+    before = rows(spark, table)
+    with log_of(spark, GATE) as log, running(lambda: spark.sql(X1.format(t=table))) as (job,):
+        eventually(lambda: threads_in(spark, "awaitTurns"))
+        with interlock.table(spark.newSession(), str(table)).claim(minutes=1):
+            eventually(lambda: WAITS in str(log))
+            assert not left.exists(), "its process is gone"
+            assert (latest_version(table), rows(spark, table)) == (1, before)
+        job.result()
+    told = "UPDATE on .* waits for a commit of ann in app-1, which others have overtaken."
+    assert len(re.findall(told, str(log))) == 1
+    assert latest_version(table) == 2
+    assert rows(spark, table) == deltalake_rows(table)
+
+
+def turn_text(spark: SparkSession, table: Table, since: int) -> str:
+    fields = {"table": detail_id(spark, table), "turn": str(since), "owner": "ann in app-1"}
+    return json.dumps(fields)
+
+
+def turn_of_another(spark: SparkSession, table: Table, since: int = 0) -> Path:
+    """Leave the turn of a process that was killed, whose commit had been overtaken many times."""
+    left = table.path / "_delta_log/_interlock/claims/0f"
+    left.parent.mkdir(parents=True, exist_ok=True)
+    left.write_text(turn_text(spark, table, since))
+    return left
 
 
 @pytest.mark.parametrize(

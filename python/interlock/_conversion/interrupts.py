@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 _SECONDS = 10.0
+_LISTING_MILLIS = 2_000
 
 
 def install() -> None:
@@ -59,10 +60,15 @@ def _cancel() -> None:
 def _cancel_jobs(session: SparkSession) -> None:
     """Cancel all jobs but those of streaming queries.
 
+    Spark lists its jobs by events, which may come late on a busy machine.
     `SparkSession.interruptAll` would miss a command's work after its first query, since Spark
     removes the session's tag when that query ends.
     """
+    from py4j.protocol import Py4JJavaError
+
     context = session.sparkContext
+    with suppress(Py4JJavaError):  # TimeoutException
+        context._jsc.sc().listenerBus().waitUntilEmpty(_LISTING_MILLIS)
     jobs = context.statusTracker()
     running = set(jobs.getActiveJobsIds())  # first: a stream may start a job at any time
     # The queries of all sessions, unlike `session.streams`. One that ends meanwhile is None.

@@ -80,11 +80,11 @@ final class CommitQueue private[coordinator] (
     while (meanwhile()) {}
     line.isFirst && {
       // A turn is of no use to a process that is behind.
-      if (readOn()) {
+      if (readsOn()) {
         if (behind == FarBehind) handOver.leaveLine()
         isReady(meanwhile, isHeldBack, behind + 1)
       } else if (!hasProcessTurn(isHeldBack())) false
-      else if (readOn()) isReady(meanwhile, isHeldBack, 0) // the turn before has ended since
+      else if (readsOn()) isReady(meanwhile, isHeldBack, 0) // the turn before has ended since
       else true
     }
   }
@@ -104,10 +104,19 @@ final class CommitQueue private[coordinator] (
       handOver.mayCommit()
     }
 
-  /** Looks for the next commit of another process, if processes take turns; returns whether there
-    * is one.
+  private def readsOn(): Boolean =
+    handOver.isInForce && LogFolder.isLocal(log) && readNext()
+
+  /** Reads commits of other processes that follow those which are known, so that transactions are
+    * judged against them before they try to commit.
     */
-  private def readOn(): Boolean = handOver.isInForce && LogFolder.isLocal(log) && {
+  def catchUp(): Unit =
+    Iterator.continually(readNext()).take(FileSystemStore.MostWinners).takeWhile(
+      identity
+    ).size: Unit
+
+  /** Looks for the next commit of another process; returns whether there is one. */
+  private def readNext(): Boolean = {
     val known = synchronized(state.bodies.lastOption.map { case (last, _) =>
       (state.generation, last)
     })

@@ -26,8 +26,10 @@ final private[coordinator] class HadoopFolder(log: TableLog) extends LogFolder {
 
   override def sync(): Unit = ()
 
-  override def names(): Seq[String] =
-    try fs.listStatus(log.path).toVector.map(_.getPath.getName)
+  override def names(): Seq[String] = files().map(_.getPath.getName)
+
+  override def files(): Seq[FileStatus] =
+    try fs.listStatus(log.path).toVector
     catch { case _: FileNotFoundException => Seq.empty }
 
   private def file(name: String): Path = new Path(log.path, name)

@@ -9,11 +9,11 @@ import java.util.concurrent.{ConcurrentHashMap, Future}
 
 import scala.concurrent.duration._
 import scala.jdk.CollectionConverters._
-import scala.util.Using
 import scala.util.control.NonFatal
+import scala.util.{Try, Using}
 
 import org.apache.hadoop.fs.Options.Rename.OVERWRITE
-import org.apache.hadoop.fs.{FileContext, Path}
+import org.apache.hadoop.fs.{FileContext, FileStatus, Path}
 import org.apache.hadoop.security.UserGroupInformation
 import org.slf4j.LoggerFactory
 
@@ -50,6 +50,7 @@ final class Leases private[coordinator] (log: TableLog, kind: String, deadAfter:
     catch {
       case failed: Throwable =>
         held.remove(file(id), note): Unit
+        Try(folder.delete(id)) // it may be there, or one that it replaced
         throw failed
     }
     note.endsBy(renewals.after(most)(remove(note): Unit))
@@ -77,17 +78,20 @@ final class Leases private[coordinator] (log: TableLog, kind: String, deadAfter:
   def all(): Seq[(String, String)] = {
     val mine = own
     val ids = mine.map(_._1).toSet
-    mine ++ folder.names().filterNot(id => ids(id) || id.startsWith("."))
-      .filter(isAlive).flatMap(id => read(id).map(id -> _))
+    mine ++ folder.files()
+      .map(status => status.getPath.getName -> status)
+      .filterNot { case (id, _) => ids(id) || id.startsWith(".") }
+      .collect { case (id, status) if isAlive(id, status) => id }
+      .flatMap(id => read(id).map(id -> _))
   }
 
-  private def isAlive(id: String): Boolean = folder.status(id).exists { status =>
+  private def isAlive(id: String, status: FileStatus): Boolean = {
     val now = System.nanoTime
     val found = Seen(status.getModificationTime, status.getLen, now)
     val before = Option(seen.get(file(id))).filter(_.isOf(found)).getOrElse(found)
     seen.put(file(id), before)
     val alive = now - before.since < deadAfter.toNanos
-    if (!alive) folder.delete(id)
+    if (!alive) Try(folder.delete(id)) // which its owner may not allow
     alive
   }
 

@@ -33,6 +33,9 @@ private[coordinator] trait LogFolder {
     */
   def names(): Seq[String]
 
+  /** The status of all files in a small folder, in no order; none if it does not exist. */
+  def files(): Seq[FileStatus] = names().flatMap(status)
+
   /** Makes the folder's entries durable. */
   def sync(): Unit
 

@@ -1,6 +1,6 @@
 package io.interlock.coordinator
 
-import java.io.{BufferedReader, InputStreamReader}
+import java.io.{BufferedReader, IOException, InputStreamReader}
 import java.nio.file.{Files, NoSuchFileException, Paths}
 
 import scala.concurrent.duration._
@@ -37,6 +37,14 @@ class LeasesSuite extends Tables {
   table.test("a note ends by itself") { table =>
     notes(table).put("a", "1", 100.millis)
     eventually(notes(table).all().isEmpty)
+    assertEquals(files(table), Set.empty[String])
+  }
+
+  table.test("a note that cannot be replaced is not left to others") { table =>
+    notes(table).put("a", "1", 1.minute)
+    Files.createDirectory(table.folder.resolve("_interlock/claims/.a.tmp"))
+    intercept[IOException](notes(table).put("a", "2", 1.minute))
+    assertEquals(notes(table).own, Nil)
     assertEquals(files(table), Set.empty[String])
   }
 

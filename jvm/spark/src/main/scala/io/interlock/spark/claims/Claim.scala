@@ -75,13 +75,16 @@ private[claims] object Claim {
   * @param since
   *   when the commit began its first try, in milliseconds of its process's clock; of several turns the
   *   earliest goes first
+  * @param owner
+  *   user and application
   */
-final case class Turn(id: String, tableId: String, since: Long) {
+final case class Turn(id: String, tableId: String, since: Long, owner: String) {
 
   def precedes(other: Turn): Boolean =
     since < other.since || since == other.since && id < other.id
 
-  def toJson: String = Json.write(Map[String, Any]("table" -> tableId, "turn" -> since.toString))
+  def toJson: String =
+    Json.write(Map("table" -> tableId, "turn" -> since.toString, "owner" -> owner))
 }
 
 object Turn {
@@ -90,8 +93,9 @@ object Turn {
   private[claims] def of(id: String, text: String): Option[Turn] =
     for {
       fields <- Json.readObject(text)
-      tableId <- fields.get("table").collect { case value: String => value }
-      since <- fields.get("turn").collect { case value: String => value }
-      millis <- since.toLongOption
-    } yield Turn(id, tableId, millis)
+      given = fields.collect { case (name, value: String) => name -> value }
+      since <- given.get("turn").flatMap(_.toLongOption)
+      tableId <- given.get("table")
+      owner <- given.get("owner")
+    } yield Turn(id, tableId, since, owner)
 }

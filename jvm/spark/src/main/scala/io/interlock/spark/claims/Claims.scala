@@ -15,6 +15,19 @@ import org.apache.spark.internal.Logging
 /** Who claims: a session, and its name for messages. */
 final case class Claimant(session: String, name: String)
 
+/** What is found beside a log.
+  *
+  * @param own
+  *   the turns of this process, which let all its commits go on
+  * @param others
+  *   those of other processes
+  */
+final case class Found(claims: Seq[Claim], own: Seq[Turn], others: Seq[Turn]) {
+
+  /** A turn of another process that goes before the commits of this one. */
+  def first: Option[Turn] = others.find(other => !own.exists(_.precedes(other)))
+}
+
 /** The claims on a table, as files beside its log (see [[Leases]]). Commits are correct without
   * them: if a claim cannot be read, or its owner was stopped, the others go on.
   *
@@ -31,10 +44,12 @@ final class Claims(log: TableLog, tableId: String, table: String) extends Loggin
   /** The claims of this process. */
   def own: Seq[Claim] = read(leases.own)
 
-  def all(): Seq[Claim] = look()._1
+  def all(): Seq[Claim] = look().claims
 
-  /** The claims, and the turns of other processes. */
-  def look(): (Seq[Claim], Seq[Turn]) = {
+  /** Whether this process has a turn. */
+  def hasTurn: Boolean = turns(leases.own).nonEmpty
+
+  def look(): Found = {
     val notes =
       try leases.all()
       catch {
@@ -42,12 +57,13 @@ final class Claims(log: TableLog, tableId: String, table: String) extends Loggin
           logWarning(s"The claims on $table cannot be read.", failed)
           leases.own
       }
-    val own = leases.own.map(_._1).toSet
-    val turns = notes.filterNot(note => own(note._1)).flatMap { case (id, text) =>
-      Turn.of(id, text)
-    }
-    (read(notes), turns.filter(_.tableId == tableId))
+    val ids = leases.own.map(_._1).toSet
+    val (own, others) = notes.partition { case (id, _) => ids(id) }
+    Found(read(notes), turns(own), turns(others))
   }
+
+  private def turns(notes: Seq[(String, String)]) =
+    notes.flatMap { case (id, text) => Turn.of(id, text) }.filter(_.tableId == tableId)
 
   /** Puts a claim, waits until earlier ones that conflict with it have ended, and grants it. A
     * statement waits for the claims of statements only: those of sessions last long, and its commit
@@ -103,10 +119,10 @@ final class Claims(log: TableLog, tableId: String, table: String) extends Loggin
     }
   }
 
-  /** Lets the commits of other processes wait for one of this process, or goes on doing so.
+  /** Lets the commits of other processes wait for those of this one.
     *
     * @param most
-    *   when it ends by itself
+    *   when it ends by itself, from now on if it is there already
     */
   def put(turn: Turn, most: FiniteDuration): Unit = leases.put(turn.id, turn.toJson, most)
 

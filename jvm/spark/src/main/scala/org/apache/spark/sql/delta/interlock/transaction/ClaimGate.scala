@@ -2,6 +2,7 @@ package org.apache.spark.sql.delta.interlock.transaction
 
 import java.util.UUID
 
+import scala.annotation.tailrec
 import scala.concurrent.duration._
 import scala.util.control.NonFatal
 
@@ -45,43 +46,63 @@ final private[transaction] class ClaimGate(
   private var isImpatient = false
   private val since = System.currentTimeMillis()
   private var turn: Option[Turn] = None
+  private lazy val waitsForTurnsUntil = System.nanoTime + LongestTurns.toNanos
 
   /** Waits while a claim of any process, or a turn of another one, holds the commit.
     *
+    * @return
+    *   whether it waited for a turn, so that others have committed meanwhile
     * @throws InterlockException
     *   INTERLOCK_AUTO_COMPACTION_SKIPPED if the statement would wait with its commit made
     */
-  def await(): Unit = {
-    val turns = awaitClaims()
-    def first(turns: Seq[Turn]) = turns.find(other => !turn.exists(_.precedes(other)))
-    if (first(turns).nonEmpty)
-      claims.await(first(claims.look()._2), LongestTurns)(_ =>
-        logInfo(s"$described waits for a commit that others have overtaken.")
-      ): Unit
-    if (turn.nonEmpty) takeTurn()
+  def await(): Boolean = {
+    @tailrec def from(hasWaited: Boolean): Boolean = awaitClaims().first match {
+      case Some(first) if waitsForTurnsUntil - System.nanoTime > 0 =>
+        refuseAutoCompaction(first.owner)
+        awaitTurns()
+        from(hasWaited = true)
+      case _ => hasWaited
+    }
+    val hasWaited = from(hasWaited = false)
+    // Its time begins when it is the first.
+    if (hasWaited) turn.foreach(put)
+    hasWaited
   }
 
   /** @return
-    *   the turns of other processes, as found with the claims
+    *   what was found when no claim held the commit any more
     */
-  private def awaitClaims(): Seq[Turn] =
-    if (isImpatient) claims.look()._2
+  private def awaitClaims(): Found =
+    if (isImpatient) claims.look()
     else {
-      var turns = Seq.empty[Turn]
+      var found = Found(Nil, Nil, Nil)
       def held = {
-        val (found, others) = claims.look()
-        turns = others
-        holding(found)
+        found = claims.look()
+        holding(found.claims)
       }
       isImpatient =
         claims.await(held, Claims.patience(by.session, Some(tableLog))) { claim =>
-          if (isAutoCompaction)
-            throw InterlockException.autoCompactionSkipped(table.name, claim.owner)
+          refuseAutoCompaction(claim.owner)
           passTurn()
           logWarning(s"$described waits for ${Claims.shown(claim)}.")
         }.nonEmpty
-      turns
+      found
     }
+
+  private def awaitTurns(): Unit = {
+    def first = claims.look().first
+    claims.await(first, Unremarkable)(_ => ()).foreach(_ =>
+      claims.await(first, (waitsForTurnsUntil - System.nanoTime).nanos)(turn =>
+        logWarning(s"$described waits for a commit of ${turn.owner}, which others have overtaken.")
+      )
+    )
+  }
+
+  /** @throws InterlockException
+    *   INTERLOCK_AUTO_COMPACTION_SKIPPED if the commit is one
+    */
+  private def refuseAutoCompaction(owner: String): Unit =
+    if (isAutoCompaction) throw InterlockException.autoCompactionSkipped(table.name, owner)
 
   private def described = s"${Operations.name(commit.operation)} on ${table.name}"
 
@@ -90,19 +111,25 @@ final private[transaction] class ClaimGate(
     case _ => false
   }
 
-  /** Lets the commits of other processes wait for this one, which they have overtaken many times. One
-    * that makes way for jobs of other processes waits for these, and so takes no turn.
+  /** Lets the commits of other processes wait for those of this one, because they have overtaken this
+    * commit many times. An auto compaction is not worth that, and a commit that makes way for jobs of
+    * other processes waits for these.
     */
   def takeTurn(): Unit =
-    if (commit.policy.yields(commit.operationClass).isEmpty) {
-      val taken = turn.getOrElse(Turn(UUID.randomUUID.toString, table.snapshot.metadata.id, since))
+    if (!hasTurn && !isAutoCompaction && commit.policy.yields(commit.operationClass).isEmpty)
+      put(Turn(UUID.randomUUID.toString, table.snapshot.metadata.id, since, by.name))
+
+  private def put(taken: Turn): Unit =
+    try {
+      claims.put(taken, LongestTurn)
       turn = Some(taken)
-      try claims.put(taken, LongestTurn)
-      catch {
-        case NonFatal(failed) if !StorageFault.isInterrupt(failed) =>
-          logWarning(s"${table.name} cannot be held for a commit.", failed)
-      }
+    } catch {
+      case NonFatal(failed) if !StorageFault.isInterrupt(failed) =>
+        logWarning(s"${table.name} cannot be held for a commit.", failed)
     }
+
+  /** Whether a commit of this process has a turn, so that those of others wait. */
+  def hasTurn: Boolean = claims.hasTurn
 
   /** Lets them go on, if they wait. */
   def passTurn(): Unit = {
@@ -139,9 +166,12 @@ final private[transaction] class ClaimGate(
 
 private object ClaimGate {
 
-  /** After so long the other processes go on, whatever became of the try. */
-  private val LongestTurn = 10.seconds
+  /** After so long the other processes go on, until the commit has lost as often again. */
+  private val LongestTurn = 30.seconds
 
   /** After so long a commit waits for the turns of others no more. */
   private val LongestTurns = 2.minutes
+
+  /** How long a commit waits for them without a word. */
+  private val Unremarkable = 5.seconds
 }

@@ -62,7 +62,12 @@ final private[transaction] class JudgedCommit(
         case None =>
           val isRace = !queue.isTakingTurns
           if (isRace && CommitBackoff.isOvertaken(number)) gate.takeTurn()
-          CommitBackoff.pause(transaction.session, table.name, number, isRace)
+          CommitBackoff.pause(
+            transaction.session,
+            table.name,
+            number,
+            isRace = isRace && !gate.hasTurn
+          )
           nthTry(number + 1)
       }
     }
@@ -78,7 +83,10 @@ final private[transaction] class JudgedCommit(
   }
 
   @tailrec private def takeTurn(gate: ClaimGate, level: IsolationLevel): Unit = {
-    gate.await()
+    if (gate.await()) {
+      queue.catchUp()
+      yielding.toOthers(soFar.get.info)
+    }
     queue.takeTurn(() => judgeAhead(level), () => isAheadOfCheckpoints)
     val isClosed =
       try gate.isClosed
