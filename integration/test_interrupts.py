@@ -77,7 +77,12 @@ def test_a_job_that_is_not_listed_yet_is_cancelled(tmp_path: Path) -> None:
         cancelling = threads.submit(interrupts._cancel_jobs, spark)
         wait([cancelling], timeout=1)  # in which it would list the jobs too early
         held.open()
-        assert _read(job) == b"", "the job went on"
+        try:
+            assert _read(job) == b"", "the job went on"
+        finally:
+            going = os.open(tmp_path / go(STATEMENT), os.O_RDWR)  # waits for no reader
+            os.write(going, b"go on")
+            os.close(going)
         os.close(job)
         cancelling.result()
         assert "cancelled" in str(statement.exception())

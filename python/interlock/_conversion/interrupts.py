@@ -58,17 +58,28 @@ def _cancel() -> None:
 
 
 def _cancel_jobs(session: SparkSession) -> None:
-    """Cancel all jobs but those of streaming queries.
+    """Cancel all statements but those of streaming queries: those that wait, and all jobs.
 
     Spark lists its jobs by events, which may come late on a busy machine.
-    `SparkSession.interruptAll` would miss a command's work after its first query, since Spark
-    removes the session's tag when that query ends.
     """
     from py4j.protocol import Py4JJavaError
 
-    context = session.sparkContext
+    jvm: Any = session._jvm
+    with suppress(TypeError):  # a JVM without Interlock
+        jvm.io.interlock.spark.claims.Claims.interruptWaiting()
+    _cancel_listed(session)
     with suppress(Py4JJavaError):  # TimeoutException
-        context._jsc.sc().listenerBus().waitUntilEmpty(_LISTING_MILLIS)
+        session.sparkContext._jsc.sc().listenerBus().waitUntilEmpty(_LISTING_MILLIS)
+    _cancel_listed(session)
+
+
+def _cancel_listed(session: SparkSession) -> None:
+    """Cancel the jobs that Spark lists.
+
+    `SparkSession.interruptAll` would miss a command's work after its first query, since Spark
+    removes the session's tag when that query ends.
+    """
+    context = session.sparkContext
     jobs = context.statusTracker()
     running = set(jobs.getActiveJobsIds())  # first: a stream may start a job at any time
     # The queries of all sessions, unlike `session.streams`. One that ends meanwhile is None.
@@ -77,6 +88,3 @@ def _cancel_jobs(session: SparkSession) -> None:
     kept = {job for run in streams for job in jobs.getJobIdsForGroup(run)}
     for job in running - kept:
         context._jsc.sc().cancelJob(job)
-    jvm: Any = context._jvm
-    with suppress(TypeError):  # a JVM without Interlock
-        jvm.io.interlock.spark.claims.Claims.interruptWaiting()

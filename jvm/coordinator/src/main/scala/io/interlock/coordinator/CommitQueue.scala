@@ -104,26 +104,29 @@ final class CommitQueue private[coordinator] (
       handOver.mayCommit()
     }
 
-  private def readsOn(): Boolean =
-    handOver.isInForce && LogFolder.isLocal(log) && readNext()
-
-  /** Reads commits of other processes that follow those which are known, so that transactions are
-    * judged against them before they try to commit.
-    */
-  def catchUp(): Unit =
-    Iterator.continually(readNext()).take(FileSystemStore.MostWinners).takeWhile(
-      identity
-    ).size: Unit
-
-  /** Looks for the next commit of another process; returns whether there is one. */
-  private def readNext(): Boolean = {
+  private def readsOn(): Boolean = handOver.isInForce && LogFolder.isLocal(log) && {
     val known = synchronized(state.bodies.lastOption.map { case (last, _) =>
       (state.generation, last)
     })
-    val found = known.flatMap { case (seen, last) =>
-      Try(LogFolder.of(log).body(last + 1)).toOption.flatten.map(seen -> _)
+    known.exists { case (seen, last) => hasRead(last + 1, seen) }
+  }
+
+  /** Reads the commits from version `from` on that other processes have made, so that a transaction
+    * is judged against them before it tries to commit.
+    */
+  def catchUp(from: Long): Unit = {
+    def next() = {
+      val known = inMemory(from)
+      known.commits.forall(_.isThere) && hasRead(from + known.commits.size, known.generation)
     }
-    found.foreach { case (seen, body) =>
+    @tailrec def read(most: Int): Unit = if (most > 0 && next()) read(most - 1)
+    read(FileSystemStore.MostWinners)
+  }
+
+  /** Looks for a version; returns whether it is there. */
+  private def hasRead(version: Long, seen: Long): Boolean = {
+    val found = Try(LogFolder.of(log).body(version)).toOption.flatten
+    found.foreach { body =>
       learn(seen, Seq(body))
       line.wake(MostAhead)
     }

@@ -13,7 +13,7 @@ import scala.util.control.NonFatal
 import scala.util.{Try, Using}
 
 import org.apache.hadoop.fs.Options.Rename.OVERWRITE
-import org.apache.hadoop.fs.{FileContext, FileStatus, Path}
+import org.apache.hadoop.fs.{FileContext, Path}
 import org.apache.hadoop.security.UserGroupInformation
 import org.slf4j.LoggerFactory
 
@@ -36,7 +36,8 @@ final class Leases private[coordinator] (log: TableLog, kind: String, deadAfter:
   /** Opened anew for each use, as others may close the file system. */
   private def folder = LogFolder.of(log.copy(path = path))
 
-  /** Writes a note, or replaces it, and keeps it alive until it is removed or this process ends.
+  /** Writes a note, or replaces it, and keeps it alive until it is removed or this process ends. If
+    * that fails, the process has no such note any more; what is in the folder may be alive for a while.
     *
     * @param id
     *   a file name
@@ -50,7 +51,7 @@ final class Leases private[coordinator] (log: TableLog, kind: String, deadAfter:
     catch {
       case failed: Throwable =>
         held.remove(file(id), note): Unit
-        Try(folder.delete(id)) // it may be there, or one that it replaced
+        note.end()
         throw failed
     }
     note.endsBy(renewals.after(most)(remove(note): Unit))
@@ -64,8 +65,10 @@ final class Leases private[coordinator] (log: TableLog, kind: String, deadAfter:
   def remove(id: String): Boolean = Option(held.get(file(id))).exists(remove)
 
   private def remove(note: Note): Boolean = held.remove(file(note.id), note) && {
+    leaving.add(file(note.id)): Unit
     note.end()
-    folder.delete(note.id)
+    try folder.delete(note.id)
+    finally leaving.remove(file(note.id)): Unit
     true
   }
 
@@ -74,25 +77,34 @@ final class Leases private[coordinator] (log: TableLog, kind: String, deadAfter:
     case (file, note) if file.getParent == path => file.getName -> note.text
   }.toSeq
 
-  /** The notes of all processes that are alive. */
+  /** The notes of all processes that are alive, those of this one first. */
   def all(): Seq[(String, String)] = {
     val mine = own
-    val ids = mine.map(_._1).toSet
-    mine ++ folder.files()
-      .map(status => status.getPath.getName -> status)
-      .filterNot { case (id, _) => ids(id) || id.startsWith(".") }
-      .collect { case (id, status) if isAlive(id, status) => id }
-      .flatMap(id => read(id).map(id -> _))
+    mine ++ others(mine)
   }
 
-  private def isAlive(id: String, status: FileStatus): Boolean = {
-    val now = System.nanoTime
-    val found = Seen(status.getModificationTime, status.getLen, now)
-    val before = Option(seen.get(file(id))).filter(_.isOf(found)).getOrElse(found)
-    seen.put(file(id), before)
-    val alive = now - before.since < deadAfter.toNanos
-    if (!alive) Try(folder.delete(id)) // which its owner may not allow
-    alive
+  /** The notes of other processes that are alive.
+    *
+    * @param own
+    *   those of this one
+    */
+  def others(own: Seq[(String, String)]): Seq[(String, String)] = {
+    val ownIds = own.map(_._1).toSet
+    val asked = System.nanoTime
+    val found = folder.files().filterNot { status =>
+      val id = status.getPath.getName
+      ownIds(id) || id.startsWith(".") || leaving.contains(file(id))
+    }
+    val listed = System.nanoTime
+    val (alive, dead) = found.partition { status =>
+      val now = Seen(status.getModificationTime, status.getLen, listed)
+      val before = Option(seen.get(status.getPath)).filter(_.isOf(now)).getOrElse(now)
+      seen.put(status.getPath, before)
+      asked - before.since < deadAfter.toNanos
+    }
+    // Which the owner of the folder may not allow.
+    dead.foreach(status => Try(folder.delete(status.getPath.getName)))
+    alive.map(_.getPath.getName).flatMap(id => read(id).map(id -> _))
   }
 
   /** None if it is gone, or belongs to a user who does not let others read it. A note that is being
@@ -160,6 +172,9 @@ object Leases {
   private val logger = LoggerFactory.getLogger(getClass)
 
   private val held = new ConcurrentHashMap[Path, Note]
+
+  /** Notes of this process that are being deleted: they are no other process's. */
+  private val leaving = ConcurrentHashMap.newKeySet[Path]()
   private val seen = RecentlyUsed.map[Path, Seen]()
 
   /** Renews all notes of this process, once one was written. */

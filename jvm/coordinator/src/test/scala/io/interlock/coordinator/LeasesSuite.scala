@@ -40,11 +40,13 @@ class LeasesSuite extends Tables {
     assertEquals(files(table), Set.empty[String])
   }
 
-  table.test("a note that cannot be replaced is not left to others") { table =>
+  table.test("a note that cannot be replaced is not renewed") { table =>
     notes(table).put("a", "1", 1.minute)
     Files.createDirectory(table.folder.resolve("_interlock/claims/.a.tmp"))
     intercept[IOException](notes(table).put("a", "2", 1.minute))
     assertEquals(notes(table).own, Nil)
+    assertEquals(notes(table).all(), Seq("a" -> "1"))
+    eventually(notes(table).all().isEmpty)
     assertEquals(files(table), Set.empty[String])
   }
 

@@ -9,8 +9,9 @@ import scala.concurrent.duration._
 
 import io.interlock.coordinator.{Leases, TableLog}
 import io.interlock.rules.{ClaimScope, Policy}
-import io.interlock.spark.errors.InterlockException
+import io.interlock.spark.errors.{InterlockException, StorageFault}
 import org.apache.spark.internal.Logging
+import org.apache.spark.sql.SparkSession
 
 /** Who claims: a session, and its name for messages. */
 final case class Claimant(session: String, name: String)
@@ -46,20 +47,19 @@ final class Claims(log: TableLog, tableId: String, table: String) extends Loggin
 
   def all(): Seq[Claim] = look().claims
 
-  /** Whether this process has a turn. */
-  def hasTurn: Boolean = turns(leases.own).nonEmpty
+  /** The turns of this process. */
+  def ownTurns: Seq[Turn] = turns(leases.own)
 
   def look(): Found = {
-    val notes =
-      try leases.all()
+    val own = leases.own
+    val others =
+      try leases.others(own)
       catch {
-        case failed: IOException =>
+        case failed: IOException if !StorageFault.isInterrupt(failed) =>
           logWarning(s"The claims on $table cannot be read.", failed)
-          leases.own
+          Nil
       }
-    val ids = leases.own.map(_._1).toSet
-    val (own, others) = notes.partition { case (id, _) => ids(id) }
-    Found(read(notes), turns(own), turns(others))
+    Found(read(own ++ others), turns(own), turns(others))
   }
 
   private def turns(notes: Seq[(String, String)]) =
@@ -140,10 +140,10 @@ final class Claims(log: TableLog, tableId: String, table: String) extends Loggin
       case found if (System.nanoTime - start).nanos >= patience => found
       case Some(claim) =>
         if (!isTold) told(claim)
-        pause()
+        Thread.sleep(BetweenLooks.toMillis)
         from(isTold = true)
     }
-    from(isTold = false)
+    interruptibly(from(isTold = false))
   }
 
   private def read(notes: Seq[(String, String)]) =
@@ -189,14 +189,16 @@ object Claims {
 
   private val waiting = ConcurrentHashMap.newKeySet[Thread]()
 
-  private def pause(): Unit = {
-    waiting.add(Thread.currentThread): Unit
-    try Thread.sleep(BetweenLooks.toMillis)
+  private def interruptibly[A](wait: => A): A = {
+    val session = SparkSession.getActiveSession
+    if (!session.exists(active => StreamThread.isCurrent(active.sparkContext)))
+      waiting.add(Thread.currentThread): Unit
+    try wait
     finally waiting.remove(Thread.currentThread): Unit
   }
 
-  /** Interrupts the statements that wait for claims, for Ctrl-C: they run no Spark job that could be
-    * cancelled.
+  /** Interrupts the statements that wait for claims or turns, for Ctrl-C: they run no Spark job that
+    * could be cancelled. Streaming queries go on.
     */
   def interruptWaiting(): Unit = waiting.forEach(_.interrupt())
 

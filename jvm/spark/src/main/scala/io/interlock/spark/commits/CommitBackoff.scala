@@ -12,7 +12,6 @@ object CommitBackoff {
   private val MostConf = CoordinatorSettings.MaxAttemptsConf
   private val DefaultMost = 1000
   private val LongestPauseMillis = 200
-  private val MostOvertaken = 20
 
   /** Waits before try `number` + 1 for a random time, which grows with each try, so that
     * processes do not collide again.
@@ -30,11 +29,6 @@ object CommitBackoff {
       Thread.sleep(ThreadLocalRandom.current().nextLong(longest + 1))
     }
   }
-
-  /** Whether other processes are to wait for a commit that has lost a race for its version for the
-    * `number`th time.
-    */
-  def isOvertaken(number: Int): Boolean = number % MostOvertaken == 0
 
   private def parsed(text: String): Int = text.toIntOption.filter(_ > 0)
     .getOrElse(throw InterlockException.invalidProperty(MostConf, text, "a positive number"))

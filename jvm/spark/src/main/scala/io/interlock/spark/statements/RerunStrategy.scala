@@ -2,6 +2,7 @@ package io.interlock.spark.statements
 
 import scala.util.Try
 
+import io.interlock.spark.claims.StreamThread
 import io.interlock.spark.properties.{RerunSettings, TableProperties}
 import org.apache.hadoop.fs.Path
 import org.apache.spark.sql.SparkSession
@@ -35,7 +36,7 @@ private[spark] class RerunStrategy(session: SparkSession) extends SparkStrategy 
   }
 
   private def rewritten(plan: LogicalPlan): LogicalPlan =
-    if (isStreaming) plan
+    if (StreamThread.isCurrent(session.sparkContext)) plan
     else
       plan match {
         case update: UpdateCommand => command(update, update.tahoeFileIndex.deltaLog)
@@ -96,12 +97,4 @@ private[spark] class RerunStrategy(session: SparkSession) extends SparkStrategy 
     case several: Iterable[_] => several.forall(isDeterministic)
     case _ => true
   }
-
-  private def isStreaming: Boolean =
-    session.sparkContext.getLocalProperty(RerunStrategy.StreamingQueryId) != null
-}
-
-private object RerunStrategy {
-  // The value of StreamExecution.QUERY_ID_KEY, which has moved to another package in Spark 4.1.
-  val StreamingQueryId = "sql.streaming.queryId"
 }

@@ -45,8 +45,9 @@ final private[transaction] class ClaimGate(
 
   private var isImpatient = false
   private val since = System.currentTimeMillis()
+  private var racesLost = 0
   private var turn: Option[Turn] = None
-  private lazy val waitsForTurnsUntil = System.nanoTime + LongestTurns.toNanos
+  private var patience: FiniteDuration = LongestTurns
 
   /** Waits while a claim of any process, or a turn of another one, holds the commit.
     *
@@ -56,8 +57,9 @@ final private[transaction] class ClaimGate(
     *   INTERLOCK_AUTO_COMPACTION_SKIPPED if the statement would wait with its commit made
     */
   def await(): Boolean = {
+    val asked = turn.filter(claims.ownTurns.contains)
     @tailrec def from(hasWaited: Boolean): Boolean = awaitClaims().first match {
-      case Some(first) if waitsForTurnsUntil - System.nanoTime > 0 =>
+      case Some(first) if patience > Duration.Zero =>
         refuseAutoCompaction(first.owner)
         awaitTurns()
         from(hasWaited = true)
@@ -65,7 +67,7 @@ final private[transaction] class ClaimGate(
     }
     val hasWaited = from(hasWaited = false)
     // Its time begins when it is the first.
-    if (hasWaited) turn.foreach(put)
+    if (hasWaited) asked.filter(turn.contains).foreach(put)
     hasWaited
   }
 
@@ -90,12 +92,14 @@ final private[transaction] class ClaimGate(
     }
 
   private def awaitTurns(): Unit = {
+    val start = System.nanoTime
     def first = claims.look().first
-    claims.await(first, Unremarkable)(_ => ()).foreach(_ =>
-      claims.await(first, (waitsForTurnsUntil - System.nanoTime).nanos)(turn =>
+    claims.await(first, Unremarkable.min(patience))(_ => ()).foreach(_ =>
+      claims.await(first, patience - Unremarkable)(turn =>
         logWarning(s"$described waits for a commit of ${turn.owner}, which others have overtaken.")
       )
     )
+    patience -= (System.nanoTime - start).nanos
   }
 
   /** @throws InterlockException
@@ -111,13 +115,18 @@ final private[transaction] class ClaimGate(
     case _ => false
   }
 
-  /** Lets the commits of other processes wait for those of this one, because they have overtaken this
-    * commit many times. An auto compaction is not worth that, and a commit that makes way for jobs of
-    * other processes waits for these.
+  /** Lets the commits of other processes wait for those of this one, if they have overtaken this
+    * commit many times since its last turn. An auto compaction is not worth that, and a commit that
+    * makes way for jobs of other processes waits for these.
     */
-  def takeTurn(): Unit =
-    if (!hasTurn && !isAutoCompaction && commit.policy.yields(commit.operationClass).isEmpty)
+  def loseRace(): Unit = {
+    racesLost += 1
+    val mayHold = !isAutoCompaction && commit.policy.yields(commit.operationClass).isEmpty
+    if (racesLost >= MostRacesLost && mayHold && !hasTurn) {
+      racesLost = 0
       put(Turn(UUID.randomUUID.toString, table.snapshot.metadata.id, since, by.name))
+    }
+  }
 
   private def put(taken: Turn): Unit =
     try {
@@ -129,7 +138,7 @@ final private[transaction] class ClaimGate(
     }
 
   /** Whether a commit of this process has a turn, so that those of others wait. */
-  def hasTurn: Boolean = claims.hasTurn
+  def hasTurn: Boolean = claims.ownTurns.nonEmpty
 
   /** Lets them go on, if they wait. */
   def passTurn(): Unit = {
@@ -165,6 +174,7 @@ final private[transaction] class ClaimGate(
 }
 
 private object ClaimGate {
+  private val MostRacesLost = 20
 
   /** After so long the other processes go on, until the commit has lost as often again. */
   private val LongestTurn = 30.seconds

@@ -38,18 +38,26 @@ final private[transaction] class JudgedCommit(
     val unjudged = Judged(version, info, transaction.preCommitLogSegment, rounds.skipped)
     val gate = tried(info, level)
 
+    def judgeAnewIfLost(): Unit =
+      if (soFar.exists(isLost)) {
+        queue.startOver()
+        takeUp(unjudged)
+      }
+
     @tailrec
     def nthTry(number: Int): A = {
       takeUp(soFar.getOrElse(unjudged))
       startOverIfLost(version)
       yielding.toOthers(soFar.get.info)
-      transaction.times.in(TimedPhase.Turn)(takeTurn(gate, level))
+      transaction.times.in(TimedPhase.Turn)(takeTurn(gate, level) {
+        startOverIfLost(version)
+        judgeAnewIfLost()
+        queue.catchUp(soFar.get.next)
+        yielding.toOthers(soFar.get.info)
+      })
       val made =
         try {
-          if (soFar.exists(isLost)) {
-            queue.startOver()
-            takeUp(unjudged)
-          }
+          judgeAnewIfLost()
           val judged = soFar.get
           viewFrom(judged.next): Unit
           Some(send(judged.next, judged.info))
@@ -61,7 +69,7 @@ final private[transaction] class JudgedCommit(
         case Some(committed) => committed
         case None =>
           val isRace = !queue.isTakingTurns
-          if (isRace && CommitBackoff.isOvertaken(number)) gate.takeTurn()
+          if (isRace) gate.loseRace()
           CommitBackoff.pause(
             transaction.session,
             table.name,
@@ -82,11 +90,11 @@ final private[transaction] class JudgedCommit(
     gate
   }
 
-  @tailrec private def takeTurn(gate: ClaimGate, level: IsolationLevel): Unit = {
-    if (gate.await()) {
-      queue.catchUp()
-      yielding.toOthers(soFar.get.info)
-    }
+  /** @param catchUp
+    *   called after others have committed while this one waited
+    */
+  @tailrec private def takeTurn(gate: ClaimGate, level: IsolationLevel)(catchUp: => Unit): Unit = {
+    if (gate.await()) catchUp
     queue.takeTurn(() => judgeAhead(level), () => isAheadOfCheckpoints)
     val isClosed =
       try gate.isClosed
@@ -97,7 +105,7 @@ final private[transaction] class JudgedCommit(
       }
     if (isClosed) {
       queue.passTurn()
-      takeTurn(gate, level)
+      takeTurn(gate, level)(catchUp)
     }
   }
 

@@ -116,6 +116,7 @@ object RunningTransactions extends Logging {
           val job = jobOf(several)
           if (!noted.get(path).exists(_._2 == job)) {
             val leases = this.leases(several.head._1.deltaLog)
+            noted -= path
             leases.put(process, job.toJson, Longest)
             noted += path -> (leases -> job)
           }
