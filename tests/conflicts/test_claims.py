@@ -282,16 +282,13 @@ def test_two_sessions_that_wait_for_each_other_on_one_table(
 def test_the_claim_of_a_process_that_is_gone(spark: SparkSession, table_path: Path) -> None:
     """What a killed process leaves (LeasesSuite kills one) is not renewed."""
     table = table_of(spark, table_path)
-    left = table.path / "_delta_log/_interlock/claims/0f"
-    left.parent.mkdir(parents=True)
-    fields = {"table": detail_id(spark, table), "since": "0", "owner": "ann in app-1", "until": "1"}
-    left.write_text(json.dumps(fields | {"partitions": []}))
+    left = claim_of_another(spark, table)
     with log_of(spark, GATE) as log:
         start = time.monotonic()
         spark.sql(X1.format(t=table))
         assert 9 < time.monotonic() - start < 30
         spark.sql(X1.format(t=table))
-    assert str(log).count("waits for the claim 0f of ann in app-1") == 1
+    assert str(log).count("waits for the claim 0c of ann in app-1") == 1
     assert not left.exists()
 
 
@@ -323,15 +320,25 @@ def test_a_commit_that_waits_for_a_turn_waits_for_a_claim_made_since(
     before = rows(spark, table)
     with log_of(spark, GATE) as log, running(lambda: spark.sql(X1.format(t=table))) as (job,):
         eventually(lambda: threads_in(spark, "awaitTurns"))
-        with interlock.table(spark.newSession(), str(table)).claim(minutes=1):
-            eventually(lambda: WAITS in str(log))
-            assert not left.exists(), "its process is gone"
-            assert (latest_version(table), rows(spark, table)) == (1, before)
+        claim = claim_of_another(spark, table)
+        eventually(lambda: WAITS in str(log))
+        assert not left.exists(), "its process is gone"
+        assert (latest_version(table), rows(spark, table)) == (1, before)
+        claim.unlink()
         job.result()
     told = "UPDATE on .* waits for a commit of ann in app-1, which others have overtaken."
     assert len(re.findall(told, str(log))) == 1
     assert latest_version(table) == 2
     assert rows(spark, table) == deltalake_rows(table)
+
+
+def claim_of_another(spark: SparkSession, table: Table) -> Path:
+    """Leave the claim of a process that was killed."""
+    left = table.path / "_delta_log/_interlock/claims/0c"
+    left.parent.mkdir(parents=True, exist_ok=True)
+    fields = {"table": detail_id(spark, table), "since": "0", "owner": "ann in app-1", "until": "1"}
+    left.write_text(json.dumps(fields | {"partitions": []}))
+    return left
 
 
 def turn_text(spark: SparkSession, table: Table, since: int) -> str:
