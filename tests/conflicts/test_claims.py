@@ -35,7 +35,6 @@ from tests.kit.support import (
     race,
     rows,
     sql_job,
-    threads_in,
 )
 
 COLUMNS = "(id INT, v STRING, p INT) USING delta PARTITIONED BY (p)"
@@ -44,6 +43,7 @@ X1 = "UPDATE {t} SET v = 'X' WHERE id = 1 AND p = 1"
 HOOK = "org.apache.spark.sql.delta.hooks"
 GATE = "org.apache.spark.sql.delta.interlock.transaction.ClaimGate"
 WAITS = "waits for the claim"
+OVERTAKEN = "waits for a commit of ann in app-1, which others have overtaken"
 
 
 def table_of(spark: SparkSession, path: Path, policy: str = "row_level", **more: str) -> Table:
@@ -319,15 +319,14 @@ def test_a_commit_that_waits_for_a_turn_waits_for_a_claim_made_since(
     left = turn_of_another(spark, table, since=0)
     before = rows(spark, table)
     with log_of(spark, GATE) as log, running(lambda: spark.sql(X1.format(t=table))) as (job,):
-        eventually(lambda: threads_in(spark, "awaitTurns"))
+        eventually(lambda: OVERTAKEN in str(log))
         claim = claim_of_another(spark, table)
+        left.unlink()
         eventually(lambda: WAITS in str(log))
-        assert not left.exists(), "its process is gone"
         assert (latest_version(table), rows(spark, table)) == (1, before)
         claim.unlink()
         job.result()
-    told = "UPDATE on .* waits for a commit of ann in app-1, which others have overtaken."
-    assert len(re.findall(told, str(log))) == 1
+    assert len(re.findall(f"UPDATE on .* {OVERTAKEN}", str(log))) == 1
     assert latest_version(table) == 2
     assert rows(spark, table) == deltalake_rows(table)
 
