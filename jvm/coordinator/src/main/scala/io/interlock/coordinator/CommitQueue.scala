@@ -104,6 +104,9 @@ final class CommitQueue private[coordinator] (
       handOver.mayCommit()
     }
 
+  /** Looks for the next commit of another process, if processes take turns; returns whether there
+    * is one.
+    */
   private def readsOn(): Boolean = handOver.isInForce && LogFolder.isLocal(log) && {
     val known = synchronized(state.bodies.lastOption.map { case (last, _) =>
       (state.generation, last)
