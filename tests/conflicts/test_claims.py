@@ -288,7 +288,7 @@ def test_the_claim_of_a_process_that_is_gone(spark: SparkSession, table_path: Pa
         spark.sql(X1.format(t=table))
         assert 9 < time.monotonic() - start < 30
         spark.sql(X1.format(t=table))
-    assert str(log).count("waits for the claim 0c of ann in app-1") == 1
+    assert str(log).count("waits for the claim 0f of ann in app-1") == 1
     assert not left.exists()
 
 
@@ -309,7 +309,12 @@ def test_a_turn_holds_the_commits_of_other_processes_only(
     spark.sql(X1.format(t=table))
     assert leases.remove("0e"), "a statement has waited"
     later.unlink()
-    assert latest_version(table) == 3
+    left = turn_of_another(spark, table)
+    start = time.monotonic()
+    spark.sql(X1.format(t=table))
+    assert 9 < time.monotonic() - start < 30
+    assert not left.exists()
+    assert latest_version(table) == 4
 
 
 def test_a_commit_that_waits_for_a_turn_waits_for_a_claim_made_since(
@@ -333,11 +338,13 @@ def test_a_commit_that_waits_for_a_turn_waits_for_a_claim_made_since(
 
 def claim_of_another(spark: SparkSession, table: Table) -> Path:
     """Leave the claim of a process that was killed."""
-    left = table.path / "_delta_log/_interlock/claims/0c"
-    left.parent.mkdir(parents=True, exist_ok=True)
     fields = {"table": detail_id(spark, table), "since": "0", "owner": "ann in app-1", "until": "1"}
-    left.write_text(json.dumps(fields | {"partitions": []}))
-    return left
+    return note_of_another(table, "0f", json.dumps(fields | {"partitions": []}))
+
+
+def turn_of_another(spark: SparkSession, table: Table, since: int = 0) -> Path:
+    """Leave the turn of a process that was killed, whose commit had been overtaken many times."""
+    return note_of_another(table, "0d", turn_text(spark, table, since))
 
 
 def turn_text(spark: SparkSession, table: Table, since: int) -> str:
@@ -345,11 +352,10 @@ def turn_text(spark: SparkSession, table: Table, since: int) -> str:
     return json.dumps(fields)
 
 
-def turn_of_another(spark: SparkSession, table: Table, since: int = 0) -> Path:
-    """Leave the turn of a process that was killed, whose commit had been overtaken many times."""
-    left = table.path / "_delta_log/_interlock/claims/0f"
+def note_of_another(table: Table, name: str, text: str) -> Path:
+    left = table.path / "_delta_log/_interlock/claims" / name
     left.parent.mkdir(parents=True, exist_ok=True)
-    left.write_text(turn_text(spark, table, since))
+    left.write_text(text)
     return left
 
 
