@@ -17,7 +17,7 @@ from typing import Any
 import interlock
 import pytest
 from deltalake import DeltaTable
-from interlock.errors import ConflictError, UsageError
+from interlock.errors import ConflictError, InterlockError, UsageError
 from pyspark.sql import SparkSession
 
 from tests.kit.eventually import eventually
@@ -199,6 +199,35 @@ def test_a_wait_can_be_interrupted(spark: SparkSession, table_path: Path) -> Non
     assert set(table.path.rglob("*.parquet")) == files
 
 
+def test_a_stream_that_waits_is_not_interrupted(
+    spark: SparkSession, table_path: Path, tmp_path: Path
+) -> None:
+    table = table_of(spark, table_path, "row_serializable")
+    source = table_of(spark, tmp_path / "source")
+    claims: Any = spark._jvm.io.interlock.spark.claims.Claims  # type: ignore[union-attr]
+    writer = (
+        spark.readStream.format("delta")
+        .load(str(source.path))
+        .writeStream.format("delta")
+        .option("checkpointLocation", str(tmp_path / "checkpoint"))
+        .trigger(availableNow=True)
+    )
+    with (
+        log_of(spark, GATE) as log,
+        interlock.table(spark.newSession(), str(table)).claim(minutes=1) as claim,
+    ):
+        stream = writer.start(str(table.path))
+        eventually(lambda: WAITS in str(log))
+        claims.interruptWaiting()
+        assert not stream.awaitTermination(1)
+        assert latest_version(table) == 1
+        assert claim.release()
+        assert stream.awaitTermination(60)
+    assert latest_version(table) == 2
+    assert rows(spark, table) == deltalake_rows(table)
+    assert len(rows(spark, table)) == 6
+
+
 def test_a_claim_ends_by_itself(spark: SparkSession, table_path: Path) -> None:
     table = table_of(spark, table_path)
     interlock.table(spark, str(table)).claim(minutes=0.02)
@@ -334,6 +363,59 @@ def test_a_commit_that_waits_for_a_turn_waits_for_a_claim_made_since(
     assert len(re.findall(f"UPDATE on .* {OVERTAKEN}", str(log))) == 1
     assert latest_version(table) == 2
     assert rows(spark, table) == deltalake_rows(table)
+
+
+def test_another_table_at_its_path_after_the_wait(
+    spark: SparkSession, table_path: Path, tmp_path: Path
+) -> None:
+    """What lies at the next version is read after a wait, but it is another table's."""
+    table = table_of(spark, table_path)
+    other = table_of(spark, tmp_path / "other", **{"user.x": "made by itself"})
+    for _ in range(2):
+        spark.sql(f"INSERT INTO {other} VALUES (9, 'o', 9)")
+    left = turn_of_another(spark, table)
+    insert = f"INSERT INTO {table} VALUES (4, 'd', 2)"
+    with log_of(spark, GATE) as log, running(lambda: spark.sql(insert)) as (job,):
+        eventually(lambda: OVERTAKEN in str(log))
+        shutil.copytree(other.path, table.path, dirs_exist_ok=True)
+        left.unlink()
+        lost = job.exception()
+    assert isinstance(lost, InterlockError)
+    assert lost.condition == "INTERLOCK_TABLE_GONE"
+    assert latest_version(table) == 3
+    assert rows(spark, table) == deltalake_rows(table) == rows(spark, other)
+
+
+def test_a_log_that_was_put_back_during_the_wait(
+    spark: SparkSession, table_path: Path, tmp_path: Path
+) -> None:
+    """The process has read versions 2 and 3; the log was put back to 1 and went on to 4."""
+    table = table_of(spark, table_path)
+    before, now = (Table(Path(shutil.copytree(table.path, tmp_path / n))) for n in ("a", "b"))
+    appended = "INSERT INTO {t} VALUES (9, 'o', 9)"
+    for copy, statements in ((before, [appended] * 2), (now, [X1, appended, appended])):
+        for statement in statements:
+            spark.sql(statement.format(t=copy))
+    jvm: Any = spark._jvm
+    log_there = delta_log(spark, table)
+    metadata = log_there.unsafeVolatileSnapshot().metadata()
+    queue = jvm.io.interlock.spark.commits.Coordinators.queue(
+        spark._jsparkSession, log_there, metadata.configuration(), metadata.id()
+    ).get()
+    left = turn_of_another(spark, table)
+    update = X1.format(t=table)
+    with log_of(spark, GATE) as log, running(lambda: spark.sql(update)) as (job,):
+        eventually(lambda: OVERTAKEN in str(log))
+        shutil.copytree(before.path, table.path, dirs_exist_ok=True)
+        queue.catchUp(2)
+        assert queue.isTaken(3)
+        shutil.copytree(now.path, table.path, dirs_exist_ok=True)
+        left.unlink()
+        lost = job.exception()
+    assert isinstance(lost, ConflictError)
+    assert lost.winner_version == 2
+    assert latest_version(table) == 4
+    assert rows(spark, table) == deltalake_rows(table) == rows(spark, now)
 
 
 def claim_of_another(spark: SparkSession, table: Table) -> Path:

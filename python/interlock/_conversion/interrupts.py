@@ -64,13 +64,18 @@ def _cancel_jobs(session: SparkSession) -> None:
     """
     from py4j.protocol import Py4JJavaError
 
+    _cancel_known(session)
+    with suppress(Py4JJavaError):  # TimeoutException
+        session.sparkContext._jsc.sc().listenerBus().waitUntilEmpty(_LISTING_MILLIS)
+    _cancel_known(session)
+
+
+def _cancel_known(session: SparkSession) -> None:
+    """Cancel the jobs that Spark lists, and then the statements that wait."""
+    _cancel_listed(session)
     jvm: Any = session._jvm
     with suppress(TypeError):  # a JVM without Interlock
         jvm.io.interlock.spark.claims.Claims.interruptWaiting()
-    _cancel_listed(session)
-    with suppress(Py4JJavaError):  # TimeoutException
-        session.sparkContext._jsc.sc().listenerBus().waitUntilEmpty(_LISTING_MILLIS)
-    _cancel_listed(session)
 
 
 def _cancel_listed(session: SparkSession) -> None:

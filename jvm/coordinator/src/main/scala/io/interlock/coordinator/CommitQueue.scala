@@ -33,6 +33,9 @@ final class CommitQueue private[coordinator] (
   private lazy val handOver = new HandOver(store.processLock(log))
   private val sending = new ReentrantLock(true)
 
+  /** One thread reads what the others then know. */
+  private val catchingUp = new ReentrantLock
+
   /** The thread that has the turn: the first in line, once it is its process's turn. */
   @volatile private var holder: Option[Thread] = None
 
@@ -123,14 +126,16 @@ final class CommitQueue private[coordinator] (
       known.commits.forall(_.isThere) && hasRead(from + known.commits.size, known.generation)
     }
     @tailrec def read(most: Int): Unit = if (most > 0 && next()) read(most - 1)
-    read(FileSystemStore.MostWinners)
+    catchingUp.lockInterruptibly()
+    try read(FileSystemStore.MostWinners)
+    finally catchingUp.unlock()
   }
 
   /** Looks for a version; returns whether it is there. */
   private def hasRead(version: Long, seen: Long): Boolean = {
     val found = Try(LogFolder.of(log).body(version)).toOption.flatten
     found.foreach { body =>
-      learn(seen, Seq(body))
+      learn(seen, Seq(body.copy(isReadAhead = true)))
       line.wake(MostAhead)
     }
     found.nonEmpty
@@ -189,8 +194,12 @@ final class CommitQueue private[coordinator] (
     *   the generation of the view that these commits complete
     */
   def learn(seen: Long, commits: Seq[CommitBody]): Unit = {
-    synchronized { state = state.learn(seen, commits) }
-    memory.keep(this, commits)
+    val unknown = synchronized {
+      val others = commits.filterNot(commit => state.bodies.contains(commit.version))
+      state = state.learn(seen, commits)
+      others
+    }
+    memory.keep(this, unknown)
   }
 
   /** Forgets one commit, to make room for others. */

@@ -60,8 +60,18 @@ object CommitRequest {
   ): CommitRequest = new CommitRequest(version, txnId, tableId, newTableId, lines)
 }
 
-/** A commit against which later commits are judged. */
-final case class CommitBody(version: Long, file: FileStatus, lines: Seq[String]) {
+/** A commit against which later commits are judged.
+  *
+  * @param isReadAhead
+  *   whether it was read because it had the next version. Only a look at the version before shows that
+  *   the log is still the same table's
+  */
+final case class CommitBody(
+    version: Long,
+    file: FileStatus,
+    lines: Seq[String],
+    isReadAhead: Boolean = false
+) {
 
   /** Whether it is or was in the log; otherwise it is still on its way there. */
   def isThere: Boolean = file.getLen > 0

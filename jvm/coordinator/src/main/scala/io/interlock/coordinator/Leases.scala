@@ -5,6 +5,7 @@ import java.nio.charset.StandardCharsets.UTF_8
 import java.nio.file.StandardCopyOption.ATOMIC_MOVE
 import java.nio.file.{FileAlreadyExistsException, Files, Path => LocalPath}
 import java.security.PrivilegedExceptionAction
+import java.util.concurrent.atomic.AtomicBoolean
 import java.util.concurrent.{ConcurrentHashMap, Future}
 
 import scala.concurrent.duration._
@@ -37,7 +38,8 @@ final class Leases private[coordinator] (log: TableLog, kind: String, deadAfter:
   private def folder = LogFolder.of(log.copy(path = path))
 
   /** Writes a note, or replaces it, and keeps it alive until it is removed or this process ends. If
-    * that fails, the process has no such note any more; what is in the folder may be alive for a while.
+    * that fails, the process has no such note any more; what is in the folder may be alive for others
+    * for a while.
     *
     * @param id
     *   a file name
@@ -46,15 +48,14 @@ final class Leases private[coordinator] (log: TableLog, kind: String, deadAfter:
     */
   def put(id: String, text: String, most: FiniteDuration): Unit = {
     val note = new Note(this, id, text)
-    Option(held.put(file(id), note)).foreach(_.end())
+    Option(held.put(file(id), note)).foreach(_.end(): Unit)
     try note.write()
     catch {
       case failed: Throwable =>
-        held.remove(file(id), note): Unit
-        note.end()
+        note.end(): Unit
         throw failed
     }
-    note.endsBy(renewals.after(most)(remove(note): Unit))
+    note.endsBy(renewals.after(most)(note.remove(): Unit))
   }
 
   /** Removes a note of this process.
@@ -62,38 +63,22 @@ final class Leases private[coordinator] (log: TableLog, kind: String, deadAfter:
     * @return
     *   whether there was one
     */
-  def remove(id: String): Boolean = Option(held.get(file(id))).exists(remove)
-
-  private def remove(note: Note): Boolean = held.remove(file(note.id), note) && {
-    leaving.add(file(note.id)): Unit
-    note.end()
-    try folder.delete(note.id)
-    finally leaving.remove(file(note.id)): Unit
-    true
-  }
+  def remove(id: String): Boolean = Option(held.get(file(id))).exists(_.remove())
 
   /** The notes of this process: id and text. */
   def own: Seq[(String, String)] = held.asScala.iterator.collect {
-    case (file, note) if file.getParent == path => file.getName -> note.text
+    case (file, note) if file.getParent == path && note.isAlive => file.getName -> note.text
   }.toSeq
 
   /** The notes of all processes that are alive, those of this one first. */
-  def all(): Seq[(String, String)] = {
-    val mine = own
-    mine ++ others(mine)
-  }
+  def all(): Seq[(String, String)] = own ++ others()
 
-  /** The notes of other processes that are alive.
-    *
-    * @param own
-    *   those of this one
-    */
-  def others(own: Seq[(String, String)]): Seq[(String, String)] = {
-    val ownIds = own.map(_._1).toSet
+  /** The notes of other processes that are alive. */
+  def others(): Seq[(String, String)] = {
     val asked = System.nanoTime
     val found = folder.files().filterNot { status =>
       val id = status.getPath.getName
-      ownIds(id) || id.startsWith(".") || leaving.contains(file(id))
+      id.startsWith(".") || held.containsKey(file(id))
     }
     val listed = System.nanoTime
     val (alive, dead) = found.partition { status =>
@@ -171,10 +156,8 @@ object Leases {
   private val MostReads = 10
   private val logger = LoggerFactory.getLogger(getClass)
 
+  /** The notes of this process whose files may be there, even if they have ended. */
   private val held = new ConcurrentHashMap[Path, Note]
-
-  /** Notes of this process that are being deleted: they are no other process's. */
-  private val leaving = ConcurrentHashMap.newKeySet[Path]()
   private val seen = RecentlyUsed.map[Path, Seen]()
 
   /** Renews all notes of this process, once one was written. */
@@ -186,7 +169,7 @@ object Leases {
 
   /** The notes of this process for any table: log, id and text. */
   def held(kind: String): Seq[(Path, String, String)] = held.asScala.iterator.collect {
-    case (file, note) if file.getParent.getName == kind =>
+    case (file, note) if file.getParent.getName == kind && note.isAlive =>
       (file.getParent.getParent.getParent, note.id, note.text)
   }.toSeq
 
@@ -211,26 +194,50 @@ object Leases {
   /** A note of this process. */
   final private class Note(val leases: Leases, val id: String, val text: String) {
     private val user = UserGroupInformation.getCurrentUser
-    private var isOver = false
+    private val alive = new AtomicBoolean(true)
     private var isWarned = false
     private var ending: Option[Future[_]] = None
+
+    def isAlive: Boolean = alive.get
 
     /** Sets the task that ends it by itself. */
     def endsBy(task: Future[_]): Unit = synchronized {
       ending = Some(task)
-      if (isOver) task.cancel(false): Unit
+      if (!isAlive) task.cancel(false): Unit
     }
 
     def write(): Unit = unlessOver(leases.write(id, text))
 
     private def unlessOver(work: => Unit): Unit = synchronized {
-      if (!isOver) user.doAs((() => work): PrivilegedExceptionAction[Unit])
+      if (isAlive) user.doAs((() => work): PrivilegedExceptionAction[Unit])
     }
 
-    /** Ends its renewal; a note that is being written is finished first. */
-    def end(): Unit = synchronized {
-      isOver = true
-      ending.foreach(_.cancel(false))
+    /** Ends its renewal; a note that is being written is finished first.
+      *
+      * @return
+      *   whether it was alive
+      */
+    def end(): Boolean = {
+      val wasAlive = alive.getAndSet(false)
+      synchronized(ending.foreach(_.cancel(false)))
+      wasAlive
+    }
+
+    /** Ends it and deletes its file, unless another note has replaced it.
+      *
+      * @return
+      *   whether it was alive
+      */
+    def remove(): Boolean = {
+      val wasAlive = end()
+      val file = leases.file(id)
+      synchronized {
+        if (held.get(file) eq this) {
+          leases.folder.delete(id)
+          held.remove(file, this): Unit
+        }
+      }
+      wasAlive
     }
 
     def renew(): Unit =

@@ -41,13 +41,23 @@ class LeasesSuite extends Tables {
   }
 
   table.test("a note that cannot be replaced is not renewed") { table =>
+    val claims = table.folder.resolve("_interlock/claims")
+    def renewed(id: String) = Files.getLastModifiedTime(claims.resolve(id))
     notes(table).put("a", "1", 1.minute)
-    Files.createDirectory(table.folder.resolve("_interlock/claims/.a.tmp"))
+    Files.createDirectory(claims.resolve(".a.tmp"))
     intercept[IOException](notes(table).put("a", "2", 1.minute))
     assertEquals(notes(table).own, Nil)
-    assertEquals(notes(table).all(), Seq("a" -> "1"))
-    eventually(notes(table).all().isEmpty)
-    assertEquals(files(table), Set.empty[String])
+    assertEquals(notes(table).all(), Nil, "it is no other process's")
+    notes(table).put("b", "1", 1.minute)
+    val left = renewed("a")
+    for (_ <- 1 to 2) {
+      val before = renewed("b")
+      eventually(renewed("b").compareTo(before) > 0)
+    }
+    assertEquals(renewed("a"), left)
+    assert(!notes(table).remove("a"), "it had ended")
+    assertEquals(files(table), Set("b"))
+    assert(notes(table).remove("b"))
   }
 
   table.test("the folder of a table that was dropped is not made again") { table =>

@@ -3,6 +3,15 @@ package io.interlock.spark.claims
 import io.interlock.rules.{ClaimScope, OperationClass}
 import io.interlock.spark.text.Json
 
+/** What several processes ask for; the earliest goes first. */
+sealed trait InLine {
+  def id: String
+  def since: Long
+
+  def precedes(other: InLine): Boolean =
+    since < other.since || since == other.since && id < other.id
+}
+
 /** A claim on a table: commits that would make its owner's job lose wait until it ends.
   *
   * @param tableId
@@ -25,12 +34,9 @@ final case class Claim(
     session: Option[String],
     scope: ClaimScope,
     until: Option[Long]
-) {
+) extends InLine {
 
   def isGranted: Boolean = until.nonEmpty
-
-  def precedes(other: Claim): Boolean =
-    since < other.since || since == other.since && id < other.id
 
   def toJson: String = Json.write(Map[String, Any](
     "table" -> tableId,
@@ -78,10 +84,7 @@ private[claims] object Claim {
   * @param owner
   *   user and application
   */
-final case class Turn(id: String, tableId: String, since: Long, owner: String) {
-
-  def precedes(other: Turn): Boolean =
-    since < other.since || since == other.since && id < other.id
+final case class Turn(id: String, tableId: String, since: Long, owner: String) extends InLine {
 
   def toJson: String =
     Json.write(Map("table" -> tableId, "turn" -> since.toString, "owner" -> owner))

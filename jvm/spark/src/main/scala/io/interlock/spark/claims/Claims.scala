@@ -53,7 +53,7 @@ final class Claims(log: TableLog, tableId: String, table: String) extends Loggin
   def look(): Found = {
     val own = leases.own
     val others =
-      try leases.others(own)
+      try leases.others()
       catch {
         case failed: IOException if !StorageFault.isInterrupt(failed) =>
           logWarning(s"The claims on $table cannot be read.", failed)
@@ -135,12 +135,14 @@ final class Claims(log: TableLog, tableId: String, table: String) extends Loggin
     */
   def await[A](holding: => Option[A], patience: Duration)(told: A => Unit): Option[A] = {
     val start = System.nanoTime
+    def waited = (System.nanoTime - start).nanos
     @tailrec def from(isTold: Boolean): Option[A] = holding match {
       case None => None
-      case found if (System.nanoTime - start).nanos >= patience => found
+      case found if waited >= patience => found
       case Some(claim) =>
         if (!isTold) told(claim)
-        Thread.sleep(BetweenLooks.toMillis)
+        // The longer it has waited, the less a look matters, which is several requests on S3.
+        Thread.sleep((waited / 10).max(ShortestPause).min(LongestPause).toMillis)
         from(isTold = true)
     }
     interruptibly(from(isTold = false))
@@ -157,7 +159,10 @@ object Claims {
 
   /** The id under which a session claims tables, once it has; its clones have it too. */
   val SessionConf = "interlock.claimant"
-  private val BetweenLooks = 100.millis
+
+  /** Between two looks at what holds somebody. */
+  private val ShortestPause = 100.millis
+  private val LongestPause = 1.second
   private val LongestWait = 7.days
 
   /** How long a job that has a claim waits for another's: two jobs that wait for each other do not

@@ -49,7 +49,7 @@ final private[transaction] class JudgedCommit(
       takeUp(soFar.getOrElse(unjudged))
       startOverIfLost(version)
       yielding.toOthers(soFar.get.info)
-      transaction.times.in(TimedPhase.Turn)(takeTurn(gate, level) {
+      transaction.times.in(TimedPhase.Turn)(takeTurn(gate, level, judgeAnewIfLost _) {
         startOverIfLost(version)
         judgeAnewIfLost()
         queue.catchUp(soFar.get.next)
@@ -90,12 +90,18 @@ final private[transaction] class JudgedCommit(
     gate
   }
 
-  /** @param catchUp
+  /** @param judgeAnewIfLost
+    *   called before the commit is judged against commits that were read ahead
+    * @param catchUp
     *   called after others have committed while this one waited
     */
-  @tailrec private def takeTurn(gate: ClaimGate, level: IsolationLevel)(catchUp: => Unit): Unit = {
+  @tailrec private def takeTurn(
+      gate: ClaimGate,
+      level: IsolationLevel,
+      judgeAnewIfLost: () => Unit
+  )(catchUp: => Unit): Unit = {
     if (gate.await()) catchUp
-    queue.takeTurn(() => judgeAhead(level), () => isAheadOfCheckpoints)
+    queue.takeTurn(() => judgeAhead(level, judgeAnewIfLost), () => isAheadOfCheckpoints)
     val isClosed =
       try gate.isClosed
       catch {
@@ -105,7 +111,7 @@ final private[transaction] class JudgedCommit(
       }
     if (isClosed) {
       queue.passTurn()
-      takeTurn(gate, level)(catchUp)
+      takeTurn(gate, level, judgeAnewIfLost)(catchUp)
     }
   }
 
@@ -227,8 +233,12 @@ final private[transaction] class JudgedCommit(
     * @return
     *   whether there were any
     */
-  private def judgeAhead(level: IsolationLevel): Boolean =
+  private def judgeAhead(level: IsolationLevel, judgeAnewIfLost: () => Unit): Boolean =
     DeltaTableV2.withEnrichedUnsupportedTableException(table.catalogTable) {
+      if (queue.settled(soFar.get.next).exists(_.isReadAhead)) {
+        judgeAnewIfLost()
+        transaction.refuseAnother()
+      }
       val before = soFar.get
       val found = queue.settled(before.next)
       if (found.nonEmpty) {
@@ -253,11 +263,9 @@ final private[transaction] class JudgedCommit(
   private def isLost(judged: Judged): Boolean =
     judged.next > table.snapshot.version + 1 && !table.has(judged.segment.deltas.last)
 
-  /** Lets the queue forget its commits if the next commit to judge against is gone, because the log
-    * was put back to an earlier state.
+  /** Lets the queue forget its commits if the next commit to judge against is gone or another,
+    * because the log was put back to an earlier state.
     */
   private def startOverIfLost(next: Long): Unit =
-    queue.at(next).filter(_.isThere).map(_.file.getPath).foreach(file =>
-      if (!table.has(file)) queue.startOver()
-    )
+    if (queue.at(next).filter(_.isThere).exists(known => !table.has(known.file))) queue.startOver()
 }

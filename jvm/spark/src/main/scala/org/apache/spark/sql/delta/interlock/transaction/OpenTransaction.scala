@@ -48,9 +48,10 @@ abstract private[transaction] class OpenTransaction(
   private[transaction] def isSameTable: Boolean =
     !rules.isCoordinated(metadata) || table.isThere(preCommitLogSegment)
 
-  protected def refuseAnother(): Unit = if (!isSameTable) throw table.whyUnseen.getOrElse(
-    new FileNotFoundException(s"$logPath is no longer the log of ${table.name}.")
-  )
+  private[transaction] def refuseAnother(): Unit = if (!isSameTable)
+    throw table.whyUnseen.getOrElse(
+      new FileNotFoundException(s"$logPath is no longer the log of ${table.name}.")
+    )
 
   /** The transaction's reads without actions, for a check without a commit. */
   private[transaction] def withoutActions(op: Operation) = CurrentTransactionInfo(

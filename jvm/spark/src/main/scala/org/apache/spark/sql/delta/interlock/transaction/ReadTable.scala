@@ -79,9 +79,6 @@ final private[transaction] class ReadTable(
   /** The current status of the file. */
   def status(file: FileStatus): FileStatus = fs.getFileStatus(file.getPath)
 
-  /** Whether a file of the log exists, whatever its content. */
-  def has(file: Path): Boolean = fs.exists(file)
-
   /** The commit after the version that was read. */
   def next: FileStatus = fs.getFileStatus(commitFile(snapshot.version + 1))
 
