@@ -354,6 +354,7 @@ def test_a_commit_that_waits_for_a_turn_waits_for_a_claim_made_since(
     before = rows(spark, table)
     with log_of(spark, GATE) as log, running(lambda: spark.sql(X1.format(t=table))) as (job,):
         eventually(lambda: OVERTAKEN in str(log))
+        left.touch()  # it stays alive for ten seconds
         claim = claim_of_another(spark, table)
         left.unlink()
         eventually(lambda: WAITS in str(log))
@@ -377,6 +378,7 @@ def test_another_table_at_its_path_after_the_wait(
     insert = f"INSERT INTO {table} VALUES (4, 'd', 2)"
     with log_of(spark, GATE) as log, running(lambda: spark.sql(insert)) as (job,):
         eventually(lambda: OVERTAKEN in str(log))
+        left.touch()  # it stays alive for ten seconds
         shutil.copytree(other.path, table.path, dirs_exist_ok=True)
         left.unlink()
         lost = job.exception()
@@ -386,16 +388,23 @@ def test_another_table_at_its_path_after_the_wait(
     assert rows(spark, table) == deltalake_rows(table) == rows(spark, other)
 
 
+@pytest.mark.parametrize("to", [1, 2])
 def test_a_log_that_was_put_back_during_the_wait(
-    spark: SparkSession, table_path: Path, tmp_path: Path
+    spark: SparkSession, table_path: Path, tmp_path: Path, to: int
 ) -> None:
-    """The process has read versions 2 and 3; the log was put back to 1 and went on to 4."""
+    """The process has read versions 2 and 3; the log was put back and went on to 4."""
     table = table_of(spark, table_path)
-    before, now = (Table(Path(shutil.copytree(table.path, tmp_path / n))) for n in ("a", "b"))
-    appended = "INSERT INTO {t} VALUES (9, 'o', 9)"
-    for copy, statements in ((before, [appended] * 2), (now, [X1, appended, appended])):
+    before = Table(Path(shutil.copytree(table.path, tmp_path / "before")))
+
+    def write(into: Table, *statements: str) -> None:
         for statement in statements:
-            spark.sql(statement.format(t=copy))
+            spark.sql(statement.format(t=into))
+
+    appended = "INSERT INTO {t} VALUES (9, 'o', 9)"
+    write(before, *[appended] * (to - 1))
+    now = Table(Path(shutil.copytree(before.path, tmp_path / "now")))
+    write(before, *[appended] * (3 - to))
+    write(now, X1, *[appended] * (3 - to))
     jvm: Any = spark._jvm
     log_there = delta_log(spark, table)
     metadata = log_there.unsafeVolatileSnapshot().metadata()
@@ -406,6 +415,7 @@ def test_a_log_that_was_put_back_during_the_wait(
     update = X1.format(t=table)
     with log_of(spark, GATE) as log, running(lambda: spark.sql(update)) as (job,):
         eventually(lambda: OVERTAKEN in str(log))
+        left.touch()  # it stays alive for ten seconds
         shutil.copytree(before.path, table.path, dirs_exist_ok=True)
         queue.catchUp(2)
         assert queue.isTaken(3)
@@ -413,7 +423,7 @@ def test_a_log_that_was_put_back_during_the_wait(
         left.unlink()
         lost = job.exception()
     assert isinstance(lost, ConflictError)
-    assert lost.winner_version == 2
+    assert lost.winner_version == to + 1
     assert latest_version(table) == 4
     assert rows(spark, table) == deltalake_rows(table) == rows(spark, now)
 

@@ -72,10 +72,12 @@ def _cancel_jobs(session: SparkSession) -> None:
 
 def _cancel_known(session: SparkSession) -> None:
     """Cancel the jobs that Spark lists, and then the statements that wait."""
-    _cancel_listed(session)
     jvm: Any = session._jvm
-    with suppress(TypeError):  # a JVM without Interlock
-        jvm.io.interlock.spark.claims.Claims.interruptWaiting()
+    try:
+        _cancel_listed(session)
+    finally:
+        with suppress(TypeError):  # a JVM without Interlock
+            jvm.io.interlock.spark.claims.Claims.interruptWaiting()
 
 
 def _cancel_listed(session: SparkSession) -> None:

@@ -33,7 +33,7 @@ final class CommitQueue private[coordinator] (
   private lazy val handOver = new HandOver(store.processLock(log))
   private val sending = new ReentrantLock(true)
 
-  /** One thread reads what the others then know. */
+  /** Held by the thread that reads what the others then know. */
   private val catchingUp = new ReentrantLock
 
   /** The thread that has the turn: the first in line, once it is its process's turn. */
@@ -114,31 +114,45 @@ final class CommitQueue private[coordinator] (
     val known = synchronized(state.bodies.lastOption.map { case (last, _) =>
       (state.generation, last)
     })
-    known.exists { case (seen, last) => hasRead(last + 1, seen) }
+    known.exists { case (seen, last) => hasRead(last + 1, seen, isFirst = true) }
   }
 
   /** Reads the commits from version `from` on that other processes have made, so that a transaction
     * is judged against them before it tries to commit.
     */
   def catchUp(from: Long): Unit = {
-    def next() = {
+    def next(isFirst: Boolean) = {
       val known = inMemory(from)
-      known.commits.forall(_.isThere) && hasRead(from + known.commits.size, known.generation)
+      known.commits.forall(_.isThere) &&
+      hasRead(from + known.commits.size, known.generation, isFirst)
     }
-    @tailrec def read(most: Int): Unit = if (most > 0 && next()) read(most - 1)
+    @tailrec def read(n: Int): Unit =
+      if (n < FileSystemStore.MostWinners && next(isFirst = n == 0)) read(n + 1)
     catchingUp.lockInterruptibly()
-    try read(FileSystemStore.MostWinners)
+    try read(0)
     finally catchingUp.unlock()
   }
 
-  /** Looks for a version; returns whether it is there. */
-  private def hasRead(version: Long, seen: Long): Boolean = {
-    val found = Try(LogFolder.of(log).body(version)).toOption.flatten
-    found.foreach { body =>
-      learn(seen, Seq(body.copy(isReadAhead = true)))
-      line.wake(MostAhead)
-    }
-    found.nonEmpty
+  /** Looks for a version; returns whether it is there.
+    *
+    * @param isFirst
+    *   whether the version before may have been read long ago, and the log have been put back since
+    */
+  private def hasRead(version: Long, seen: Long, isFirst: Boolean): Boolean = {
+    val folder = LogFolder.of(log)
+    def isPutBack = at(version - 1).filter(_.isThere).exists(known =>
+      !folder.status(LogFolder.commitName(version - 1)).exists(SameFile(known.file, _))
+    )
+    Try(folder.body(version).filter { body =>
+      if (isFirst && isPutBack) {
+        startOver()
+        false
+      } else {
+        learn(seen, Seq(body.copy(isReadAhead = true)))
+        line.wake(MostAhead)
+        true
+      }
+    }).toOption.flatten.nonEmpty
   }
 
   /** Whether processes take turns, so that a loser does not need to pause. */

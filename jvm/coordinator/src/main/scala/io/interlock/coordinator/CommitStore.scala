@@ -63,8 +63,8 @@ object CommitRequest {
 /** A commit against which later commits are judged.
   *
   * @param isReadAhead
-  *   whether it was read because it had the next version. Only a look at the version before shows that
-  *   the log is still the same table's
+  *   whether it was read because it had the next version. The log may be another table's: a
+  *   transaction must look whether the last commit that it knows is still there
   */
 final case class CommitBody(
     version: Long,

@@ -53,10 +53,15 @@ final class Leases private[coordinator] (log: TableLog, kind: String, deadAfter:
     catch {
       case failed: Throwable =>
         note.end(): Unit
+        forgetLater(note)
         throw failed
     }
     note.endsBy(renewals.after(most)(note.remove(): Unit))
   }
+
+  /** When all processes find a file dead that could not be replaced or deleted, it is nobody's. */
+  private def forgetLater(note: Note): Unit =
+    renewals.after(deadAfter * 2)(held.remove(file(note.id), note): Unit): Unit
 
   /** Removes a note of this process.
     *
@@ -226,18 +231,24 @@ object Leases {
     /** Ends it and deletes its file, unless another note has replaced it.
       *
       * @return
-      *   whether it was alive
+      *   whether it was alive, and not replaced
       */
     def remove(): Boolean = {
       val wasAlive = end()
       val file = leases.file(id)
       synchronized {
-        if (held.get(file) eq this) {
-          leases.folder.delete(id)
+        val isHeld = held.get(file) eq this
+        if (isHeld) {
+          try leases.folder.delete(id)
+          catch {
+            case failed: Throwable =>
+              leases.forgetLater(this)
+              throw failed
+          }
           held.remove(file, this): Unit
         }
+        wasAlive && isHeld
       }
-      wasAlive
     }
 
     def renew(): Unit =

@@ -43,21 +43,29 @@ class LeasesSuite extends Tables {
   table.test("a note that cannot be replaced is not renewed") { table =>
     val claims = table.folder.resolve("_interlock/claims")
     def renewed(id: String) = Files.getLastModifiedTime(claims.resolve(id))
-    notes(table).put("a", "1", 1.minute)
+    val own = notes(table, deadAfter = 1.minute)
+    own.put("a", "1", 1.minute)
     Files.createDirectory(claims.resolve(".a.tmp"))
-    intercept[IOException](notes(table).put("a", "2", 1.minute))
-    assertEquals(notes(table).own, Nil)
-    assertEquals(notes(table).all(), Nil, "it is no other process's")
-    notes(table).put("b", "1", 1.minute)
+    intercept[IOException](own.put("a", "2", 1.minute))
+    assertEquals(own.own, Nil)
+    assertEquals(own.all(), Nil, "it is no other process's")
+    own.put("b", "1", 1.minute)
     val left = renewed("a")
     for (_ <- 1 to 2) {
       val before = renewed("b")
       eventually(renewed("b").compareTo(before) > 0)
     }
     assertEquals(renewed("a"), left)
-    assert(!notes(table).remove("a"), "it had ended")
+    assert(!own.remove("a"), "it had ended")
     assertEquals(files(table), Set("b"))
-    assert(notes(table).remove("b"))
+    assert(own.remove("b"))
+  }
+
+  table.test("a file that could not be replaced is nobody's once it is dead") { table =>
+    notes(table).put("a", "1", 1.minute)
+    Files.createDirectory(table.folder.resolve("_interlock/claims/.a.tmp"))
+    intercept[IOException](notes(table).put("a", "2", 1.minute))
+    eventually(notes(table).all().isEmpty && files(table).isEmpty)
   }
 
   table.test("the folder of a table that was dropped is not made again") { table =>

@@ -7,7 +7,7 @@ import java.util.concurrent.ConcurrentHashMap
 import scala.annotation.tailrec
 import scala.concurrent.duration._
 
-import io.interlock.coordinator.{Leases, TableLog}
+import io.interlock.coordinator.{Leases, QuickLocalFileSystem, TableLog}
 import io.interlock.rules.{ClaimScope, Policy}
 import io.interlock.spark.errors.{InterlockException, StorageFault}
 import org.apache.spark.internal.Logging
@@ -41,6 +41,10 @@ final class Claims(log: TableLog, tableId: String, table: String) extends Loggin
   import Claims._
 
   private val leases = new Leases(log, Kind)
+
+  /** On S3 a look is several requests, and matters the less the longer one has waited. */
+  private val longestPause =
+    if (QuickLocalFileSystem.isLocal(log.path)) ShortestPause else LongestPauseElsewhere
 
   /** The claims of this process. */
   def own: Seq[Claim] = read(leases.own)
@@ -141,8 +145,7 @@ final class Claims(log: TableLog, tableId: String, table: String) extends Loggin
       case found if waited >= patience => found
       case Some(claim) =>
         if (!isTold) told(claim)
-        // The longer it has waited, the less a look matters, which is several requests on S3.
-        Thread.sleep((waited / 10).max(ShortestPause).min(LongestPause).toMillis)
+        Thread.sleep((waited / 10).max(ShortestPause).min(longestPause).toMillis)
         from(isTold = true)
     }
     interruptibly(from(isTold = false))
@@ -162,7 +165,7 @@ object Claims {
 
   /** Between two looks at what holds somebody. */
   private val ShortestPause = 100.millis
-  private val LongestPause = 1.second
+  private val LongestPauseElsewhere = 1.second
   private val LongestWait = 7.days
 
   /** How long a job that has a claim waits for another's: two jobs that wait for each other do not

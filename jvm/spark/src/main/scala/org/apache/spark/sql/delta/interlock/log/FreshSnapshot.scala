@@ -2,6 +2,7 @@ package org.apache.spark.sql.delta.interlock.log
 
 import scala.util.control.NonFatal
 
+import io.interlock.coordinator.SameFile
 import io.interlock.spark.errors.StorageFault
 import io.interlock.spark.properties.TableProperties
 import org.apache.hadoop.fs.FileStatus
@@ -139,7 +140,7 @@ object FreshSnapshot extends Logging {
       val asked = known.map(_.getPath) :+ commitFile(log, last.version + 1)
       val found = files.look(asked, known.size)
       val isThere = known.zip(found).forall { case (file, now) =>
-        now.exists(LogFiles.isSame(file, _))
+        now.exists(SameFile(file, _))
       }
       Option.when(isThere)(Last(last, found.last))
     }

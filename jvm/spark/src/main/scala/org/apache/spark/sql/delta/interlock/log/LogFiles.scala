@@ -10,7 +10,7 @@ import scala.annotation.nowarn
 
 import com.google.common.cache.CacheBuilder
 import io.interlock.coordinator.QuickLocalFileSystem
-import org.apache.hadoop.fs.{EtagSource, FileStatus, FileSystem, Path}
+import org.apache.hadoop.fs.{FileStatus, FileSystem, Path}
 import org.apache.spark.sql.delta.DeltaLog
 import org.apache.spark.util.ThreadUtils
 
@@ -74,15 +74,6 @@ private[interlock] object LogFiles {
     () =>
       OwnDisks(Files.getFileStore(LocalPath.of(log.toUri.getPath)).`type`.toLowerCase(Locale.ROOT))
   )
-
-  /** Whether a file has not been replaced. S3 may tell its time in seconds where it is asked for, and
-    * in milliseconds where it is listed.
-    */
-  def isSame(before: FileStatus, now: FileStatus): Boolean = (before, now) match {
-    case (before: EtagSource, now: EtagSource) if before.getEtag != null =>
-      before.getEtag == now.getEtag
-    case _ => before.getLen == now.getLen && before.getModificationTime == now.getModificationTime
-  }
 
   private object OwnDisk extends LogFiles {
     override def look(files: Seq[Path], expected: Int): Seq[Option[FileStatus]] =

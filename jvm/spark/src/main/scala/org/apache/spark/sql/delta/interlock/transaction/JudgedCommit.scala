@@ -235,13 +235,13 @@ final private[transaction] class JudgedCommit(
     */
   private def judgeAhead(level: IsolationLevel, judgeAnewIfLost: () => Unit): Boolean =
     DeltaTableV2.withEnrichedUnsupportedTableException(table.catalogTable) {
-      if (queue.settled(soFar.get.next).exists(_.isReadAhead)) {
+      val before = soFar.get
+      val found = queue.settled(before.next)
+      if (found.exists(_.isReadAhead)) {
         judgeAnewIfLost()
         transaction.refuseAnother()
       }
-      val before = soFar.get
-      val found = queue.settled(before.next)
-      if (found.nonEmpty) {
+      if (found.nonEmpty && soFar.exists(_ eq before)) {
         val files = found.map(_.file)
         expect(new MissedCommits(table.log, found), files)
         resolve(before.info, before.next, files, level): Unit
@@ -263,9 +263,11 @@ final private[transaction] class JudgedCommit(
   private def isLost(judged: Judged): Boolean =
     judged.next > table.snapshot.version + 1 && !table.has(judged.segment.deltas.last)
 
-  /** Lets the queue forget its commits if the next commit to judge against is gone or another,
-    * because the log was put back to an earlier state.
+  /** Lets the queue forget its commits if the next commit to judge against is gone, because the log
+    * was put back to an earlier state.
     */
   private def startOverIfLost(next: Long): Unit =
-    if (queue.at(next).filter(_.isThere).exists(known => !table.has(known.file))) queue.startOver()
+    queue.at(next).filter(_.isThere).map(_.file.getPath).foreach(file =>
+      if (!table.has(file)) queue.startOver()
+    )
 }

@@ -4,7 +4,7 @@ import java.io.FileNotFoundException
 
 import scala.util.Try
 
-import io.interlock.coordinator.{CommitLines, QuickLocalFileSystem}
+import io.interlock.coordinator.{CommitLines, QuickLocalFileSystem, SameFile}
 import io.interlock.spark.commits.Coordinators
 import io.interlock.spark.errors.GoneTable
 import org.apache.hadoop.conf.Configuration
@@ -12,12 +12,7 @@ import org.apache.hadoop.fs.{FileStatus, FileSystem, Path}
 import org.apache.spark.sql.SparkSession
 import org.apache.spark.sql.catalyst.catalog.CatalogTable
 import org.apache.spark.sql.delta.coordinatedcommits.TableCommitCoordinatorClient
-import org.apache.spark.sql.delta.interlock.log.{
-  ChecksummedSnapshot,
-  CommitLog,
-  LogFiles,
-  LogListing
-}
+import org.apache.spark.sql.delta.interlock.log.{ChecksummedSnapshot, CommitLog, LogListing}
 import org.apache.spark.sql.delta.util.FileNames
 import org.apache.spark.sql.delta.{DeltaLog, LogSegment, Snapshot}
 
@@ -74,10 +69,13 @@ final private[transaction] class ReadTable(
     LogListing.complete(log.getUpdatedLogSegment(segment, Some(client), catalogTable)._2)
 
   /** Whether a commit file has not been replaced. */
-  def has(file: FileStatus): Boolean = Try(status(file)).toOption.exists(LogFiles.isSame(file, _))
+  def has(file: FileStatus): Boolean = Try(status(file)).toOption.exists(SameFile(file, _))
 
   /** The current status of the file. */
   def status(file: FileStatus): FileStatus = fs.getFileStatus(file.getPath)
+
+  /** Whether a file of the log exists, whatever its content. */
+  def has(file: Path): Boolean = fs.exists(file)
 
   /** The commit after the version that was read. */
   def next: FileStatus = fs.getFileStatus(commitFile(snapshot.version + 1))

@@ -8,7 +8,7 @@ import scala.concurrent.duration._
 import scala.concurrent.{Await, ExecutionContext, Future}
 
 import org.apache.hadoop.conf.Configuration
-import org.apache.hadoop.fs.{EtagSource, FileStatus, Path, RawLocalFileSystem}
+import org.apache.hadoop.fs.{FileStatus, Path, RawLocalFileSystem}
 
 class LogFilesSuite extends munit.FunSuite {
   private val folder = Files.createTempDirectory("log-files")
@@ -67,19 +67,5 @@ class LogFilesSuite extends munit.FunSuite {
     assertEquals(sizes(Await.result(other, 20.seconds)), Seq(Some(2L)))
     threads.foreach(_.interrupt())
     assert(interrupted.await(20, TimeUnit.SECONDS))
-  }
-
-  test("a file is the same by its ETag, or by its size and time if the server gives none") {
-    def status(size: Long, time: Long) = new FileStatus(size, false, 1, 0, time, file("a"))
-    def tagged(tag: String, size: Long, time: Long): FileStatus =
-      new FileStatus(size, false, 1, 0, time, file("a")) with EtagSource {
-        override def getEtag: String = tag
-      }
-    assert(LogFiles.isSame(tagged("x", 1, 1000), tagged("x", 1, 1001)))
-    assert(!LogFiles.isSame(tagged("x", 1, 1000), tagged("y", 1, 1000)))
-    assert(LogFiles.isSame(tagged(null, 1, 1000), tagged(null, 1, 1000)))
-    assert(!LogFiles.isSame(tagged(null, 1, 1000), tagged(null, 2, 1000)))
-    assert(!LogFiles.isSame(status(1, 1000), status(1, 1001)))
-    assert(!LogFiles.isSame(status(1, 1000), tagged("x", 2, 1000)))
   }
 }
