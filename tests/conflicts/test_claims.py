@@ -370,7 +370,8 @@ def test_another_table_at_its_path_after_the_wait(
     spark: SparkSession, table_path: Path, tmp_path: Path
 ) -> None:
     """What lies at the next version is read after a wait, but it is another table's."""
-    table = table_of(spark, table_path)
+    made = table_of(spark, table_path)
+    table = Table(Path(shutil.copytree(made.path, tmp_path / "unknown until now")))
     other = table_of(spark, tmp_path / "other", **{"user.x": "made by itself"})
     for _ in range(2):
         spark.sql(f"INSERT INTO {other} VALUES (9, 'o', 9)")
