@@ -9,7 +9,7 @@ import subprocess
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 from zipfile import BadZipFile, ZipFile
 
 from interlock import _artifacts
@@ -137,10 +137,12 @@ def store(session: SparkSession, url: str) -> Check:
 def kept_trial(session: SparkSession, location: str) -> Check | None:
     """Tell what `store` has found, for a table whose storage has no proof but that."""
     jvm: Any = getattr(session, "_jvm", None)
-    if jvm is None or location.partition(":")[0] in ("file", "hdfs"):
+    if jvm is None:
         return None
-    classic: Any = session
-    kept = jvm.io.interlock.spark.Inspect.keptTrial(classic._jsparkSession, location)
+    inspect, classic = jvm.io.interlock.spark.Inspect, cast("Any", session)._jsparkSession
+    if not inspect.needsTrial(classic, location):
+        return None
+    kept = inspect.keptTrial(classic, location)
     if kept is None:
         return Check("Races", False, "never run", f"interlock doctor {location}", mark="LOOK")
     passed, found = kept

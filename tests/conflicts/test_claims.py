@@ -17,13 +17,13 @@ from typing import Any
 import interlock
 import pytest
 from deltalake import DeltaTable
-from interlock.errors import ConflictError, InterlockError, UsageError
+from interlock.errors import CommittedError, ConflictError, InterlockError, UsageError
 from pyspark.sql import SparkSession
 
 from tests.kit.eventually import eventually
 from tests.kit.gates import SecondTransactionGate, end_behind
 from tests.kit.properties import operations
-from tests.kit.snapshots import delta_log
+from tests.kit.snapshots import delta_log, queue_of
 from tests.kit.support import (
     Table,
     confs,
@@ -133,6 +133,27 @@ def test_an_insert_does_not_wait_in_its_auto_compaction(
     assert files == {Path(uri).name for uri in DeltaTable(table.path).file_uris()}
     insert()
     assert operations(table)[-2:] == ["WRITE", "OPTIMIZE"]
+
+
+def test_an_insert_whose_auto_compaction_fails_is_not_run_again(
+    spark: SparkSession, table_path: Path
+) -> None:
+    """Delta raises what its hooks fail with if it is told so, and that may be a conflict."""
+    table, other = table_of(spark, table_path), spark.newSession()
+    other.conf.set("spark.databricks.delta.postCommitHook.throwOnError", "true")
+    other.conf.set("spark.databricks.delta.autoCompact.enabled", "true")
+    other.conf.set("spark.databricks.delta.autoCompact.minNumFiles", "2")
+
+    def insert() -> None:
+        other.sql(f"INSERT INTO {table} VALUES (9, 'z', 1)")
+
+    claim = interlock.table(spark, str(table)).claim(minutes=1)
+    with claim, pytest.raises(CommittedError) as failed:
+        interlock.retry(insert)
+    assert "INTERLOCK_AUTO_COMPACTION_SKIPPED" in str(failed.value)
+    assert latest_version(table) == 2
+    assert rows(spark, table) == deltalake_rows(table)
+    assert [row[0] for row in rows(spark, table)].count(9) == 1
 
 
 def test_the_session_of_a_claim_does_not_wait(spark: SparkSession, table_path: Path) -> None:
@@ -406,12 +427,7 @@ def test_a_log_that_was_put_back_during_the_wait(
     now = Table(Path(shutil.copytree(before.path, tmp_path / "now")))
     write(before, *[appended] * (3 - to))
     write(now, X1, *[appended] * (3 - to))
-    jvm: Any = spark._jvm
-    log_there = delta_log(spark, table)
-    metadata = log_there.unsafeVolatileSnapshot().metadata()
-    queue = jvm.io.interlock.spark.commits.Coordinators.queue(
-        spark._jsparkSession, log_there, metadata.configuration(), metadata.id()
-    ).get()
+    queue = queue_of(spark, table)
     left = turn_of_another(spark, table)
     update = X1.format(t=table)
     with log_of(spark, GATE) as log, running(lambda: spark.sql(update)) as (job,):

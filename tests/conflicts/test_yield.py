@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -23,6 +24,8 @@ from tests.kit import own_policy
 from tests.kit.driver_process import driver_processes
 from tests.kit.entry_points import set_for_now
 from tests.kit.gates import Keeper, end_behind
+from tests.kit.log_replay import check_log
+from tests.kit.snapshots import queue_of
 from tests.kit.support import (
     Table,
     await_running,
@@ -213,6 +216,25 @@ def test_it_commits_beside_other_jobs(
         assert end() is None
     kept, new = ((5, "X", 2), ()) if "UPDATE" in job else ((5, "e", 2), ((9, "z", 1),))
     assert_table(spark, table, READ + 2, (*START[:3], kept, START[4], *new))
+
+
+def test_the_checksum_of_one_that_made_way_is_nobodys(
+    spark: SparkSession, table: Table, tmp_path: Path
+) -> None:
+    """Another process makes the version that it wanted, and the job the next."""
+    other = Table(Path(shutil.copytree(table.path, tmp_path / "other")))
+    spark.sql(f"INSERT INTO {other} VALUES (9, 'z', 2)")
+    update = X1.format(t=table) + " AND wait(id)"
+    with started(spark, update, tmp_path / "go") as end:
+        with pytest.raises(ConcurrentDeleteReadError) as caught:
+            spark.sql(COMPACT.format(t=table))
+        assert_yielded(caught.value)
+        shutil.copytree(other.path, table.path, dirs_exist_ok=True)
+        queue_of(spark, table).catchUp(READ + 1)
+        assert end() is None
+    check_log(table)
+    assert (table.path / f"_delta_log/{READ + 2:020}.crc").exists()
+    assert_table(spark, table, READ + 2, (*WITH_X1, (9, "z", 2)))
 
 
 def test_a_compaction_makes_no_way_for_a_compaction(spark: SparkSession, table: Table) -> None:

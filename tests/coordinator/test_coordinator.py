@@ -23,7 +23,9 @@ from pyspark.sql import SparkSession
 
 from tests.kit.coordinator_jvm import observed
 from tests.kit.foreign import commit_by_hand
+from tests.kit.gates import end_behind
 from tests.kit.log_replay import check_log
+from tests.kit.snapshots import queue_of
 from tests.kit.support import (
     Table,
     await_checkpoints,
@@ -289,8 +291,9 @@ class TestLifeOfATable:
         assert stopped.value.condition == "INTERLOCK_COMMIT_OVERWRITTEN"
         assert versions(table) == [0, 1]
 
+    @pytest.mark.parametrize("has_written", [True, False])
     def test_a_statement_whose_version_was_replaced(
-        self, spark: SparkSession, table_path: Path, tmp_path: Path
+        self, spark: SparkSession, table_path: Path, tmp_path: Path, *, has_written: bool
     ) -> None:
         """The log was put back and went on with another commit of that version."""
         columns = "(id INT, p INT) USING delta PARTITIONED BY (p)"
@@ -304,16 +307,53 @@ class TestLifeOfATable:
         spark.sql(f"INSERT INTO {other} VALUES (8, 2)")
 
         def go_on(_: SparkSession) -> None:
+            queue_of(spark, table).catchUp(2)
             shutil.rmtree(table.path / "_delta_log")
             shutil.copytree(other.path, table.path, dirs_exist_ok=True)
 
-        update = sql_job(f"UPDATE {table} SET id = id + 100 WHERE p = 1")
-        _, lost = race(spark, python_job("others", go_on), update)
-        assert isinstance(lost.error, errors.InterlockError)
-        assert lost.error.condition == "INTERLOCK_TABLE_GONE"
-        assert "Its log was put back to another state" in str(lost.error)
+        update = f"UPDATE {table} SET id = id + 100 WHERE p = 1"
+        lost: BaseException | None
+        if has_written:
+            lost = race(spark, python_job("others", go_on), sql_job(update))[1].error
+        else:
+            lost = end_behind(spark, lambda: spark.sql(update), lambda: go_on(spark))
+        assert isinstance(lost, errors.InterlockError)
+        assert lost.condition == "INTERLOCK_TABLE_GONE"
+        assert "Its log was put back to another state" in str(lost)
         assert versions(table) == [0, 1, 2, 3]
         assert deltalake_rows(table) == ((1, 1), (2, 2), (7, 2), (8, 2))
+
+    def test_a_log_that_was_put_back_behind_a_later_commit_of_the_process(
+        self, spark: SparkSession, table_path: Path, tmp_path: Path
+    ) -> None:
+        """It remembers versions 2 and 3 of before, and has made version 4."""
+        columns = "(id INT, p INT) USING delta PARTITIONED BY (p)"
+        insert = "INSERT INTO {t} VALUES (1, 1), (2, 2)"
+        made = make_table(spark, table_path, columns=columns, statements=(insert,))
+        table, before, now = (
+            Table(Path(shutil.copytree(made.path, tmp_path / name)))
+            for name in ("read", "before", "now")
+        )
+        for appended in (6, 7):
+            spark.sql(f"INSERT INTO {before} VALUES ({appended}, 2)")
+        update = "UPDATE {t} SET id = id + 100 WHERE p = 1"
+        spark.sql(update.format(t=now))
+        spark.sql(f"INSERT INTO {now} VALUES (8, 2)")
+
+        def go_on(session: SparkSession) -> None:
+            shutil.copytree(before.path, table.path, dirs_exist_ok=True)
+            queue = queue_of(spark, table)
+            queue.catchUp(2)
+            assert queue.isTaken(3)
+            shutil.copytree(now.path, table.path, dirs_exist_ok=True)
+            session.sql(f"INSERT INTO {table} VALUES (9, 2)")
+
+        first, second = race(spark, python_job("others", go_on), sql_job(update.format(t=table)))
+        assert first.ok
+        assert isinstance(second.error, errors.ConflictError)
+        assert second.error.winner_version == 2
+        assert versions(table) == [0, 1, 2, 3, 4]
+        assert rows(spark, table) == deltalake_rows(table) == ((101, 1), (2, 2), (8, 2), (9, 2))
 
     def test_repair_takes_a_log_that_was_put_back_as_it_is(
         self, spark: SparkSession, table_path: Path, tmp_path: Path

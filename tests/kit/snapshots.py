@@ -23,6 +23,16 @@ def log_at(spark: SparkSession, location: str) -> Any:
     return jvm.org.apache.spark.sql.delta.DeltaLog.forTable(spark._jsparkSession, location)
 
 
+def queue_of(spark: SparkSession, table: Table) -> Any:
+    """Return the queue of the table's commits in this process."""
+    jvm: Any = spark._jvm
+    log = delta_log(spark, table)
+    metadata = log.unsafeVolatileSnapshot().metadata()
+    return jvm.io.interlock.spark.commits.Coordinators.queue(
+        spark._jsparkSession, log, metadata.configuration(), metadata.id()
+    ).get()
+
+
 def forget_logs(spark: SparkSession) -> None:
     """Have the next statements use other objects for the log, as another process does."""
     jvm: Any = spark._jvm

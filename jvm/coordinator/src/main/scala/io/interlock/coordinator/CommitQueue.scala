@@ -114,41 +114,41 @@ final class CommitQueue private[coordinator] (
     val known = synchronized(state.bodies.lastOption.map { case (last, _) =>
       (state.generation, last)
     })
-    known.exists { case (seen, last) => hasRead(last + 1, seen, isFirst = true) }
+    known.exists { case (seen, last) => hasRead(last + 1, seen) }
   }
 
   /** Reads the commits from version `from` on that other processes have made, so that a transaction
     * is judged against them before it tries to commit.
     */
   def catchUp(from: Long): Unit = {
-    def next(isFirst: Boolean) = {
+    @tailrec def read(most: Int, lastRead: Option[Long]): Unit = if (most > 0) {
       val known = inMemory(from)
-      known.commits.forall(_.isThere) &&
-      hasRead(from + known.commits.size, known.generation, isFirst)
+      val next = from + known.commits.size
+      if (known.commits.forall(_.isThere) && hasRead(next, known.generation, lastRead))
+        read(most - 1, Some(next))
     }
-    @tailrec def read(n: Int): Unit =
-      if (n < FileSystemStore.MostWinners && next(isFirst = n == 0)) read(n + 1)
     catchingUp.lockInterruptibly()
-    try read(0)
+    try read(FileSystemStore.MostWinners, None)
     finally catchingUp.unlock()
   }
 
   /** Looks for a version; returns whether it is there.
     *
-    * @param isFirst
-    *   whether the version before may have been read long ago, and the log have been put back since
+    * @param lastRead
+    *   the version that was just read. Any other before this one may have been read long ago, and the
+    *   log have been put back since
     */
-  private def hasRead(version: Long, seen: Long, isFirst: Boolean): Boolean = {
+  private def hasRead(version: Long, seen: Long, lastRead: Option[Long] = None): Boolean = {
     val folder = LogFolder.of(log)
     def isPutBack = at(version - 1).filter(_.isThere).exists(known =>
       !folder.status(LogFolder.commitName(version - 1)).exists(SameFile(known.file, _))
     )
     Try(folder.body(version).filter { body =>
-      if (isFirst && isPutBack) {
+      if (!lastRead.contains(version - 1) && isPutBack) {
         startOver()
         false
       } else {
-        learn(seen, Seq(body.copy(isReadAhead = true)))
+        learn(seen, Seq(body))
         line.wake(MostAhead)
         true
       }
@@ -196,6 +196,12 @@ final class CommitQueue private[coordinator] (
   /** The commit of one version, if it is known. */
   def at(version: Long): Option[CommitBody] = synchronized(state.bodies.get(version))
 
+  /** Whether the commit of a version that is known to be in the log is this file; None if there is
+    * none. The commits after it are of the same log.
+    */
+  def knows(version: Long, file: FileStatus): Option[Boolean] =
+    at(version).filter(_.isThere).map(known => SameFile(known.file, file))
+
   /** Whether a commit of that version is known, or this process has handed in a later one. */
   def isTaken(version: Long): Boolean = synchronized(state.isTaken(version))
 
@@ -207,13 +213,18 @@ final class CommitQueue private[coordinator] (
     * @param seen
     *   the generation of the view that these commits complete
     */
-  def learn(seen: Long, commits: Seq[CommitBody]): Unit = {
-    val unknown = synchronized {
-      val others = commits.filterNot(commit => state.bodies.contains(commit.version))
-      state = state.learn(seen, commits)
-      others
+  def learn(seen: Long, commits: Seq[CommitBody]): Unit =
+    counting(commits) { state = state.learn(seen, commits) }
+
+  /** Counts those of some commits that a step adds to the state. */
+  private def counting(commits: Seq[CommitBody])(step: => Unit): Unit = {
+    val added = synchronized {
+      val before = state.bodies
+      step
+      commits.filter(commit => !before.contains(commit.version))
+        .filter(commit => state.bodies.get(commit.version).exists(_ eq commit))
     }
-    memory.keep(this, unknown)
+    memory.keep(this, added)
   }
 
   /** Forgets one commit, to make room for others. */
@@ -296,13 +307,9 @@ final class CommitQueue private[coordinator] (
       next
     }
     val found = outcomes(batch.map(_.entry.request))
-    synchronized(answer(state.settle(batch, found)))
-    found.find(!_.isInstanceOf[Committed]).foreach {
-      case Taken(winners) =>
-        handOver.lost()
-        memory.keep(this, winners)
-      case _ =>
-    }
+    val winners = found.find(!_.isInstanceOf[Committed]).collect { case Taken(winners) => winners }
+    counting(winners.getOrElse(Nil))(answer(state.settle(batch, found)))
+    if (winners.nonEmpty) handOver.lost()
     line.wake(MostAhead)
   }
 

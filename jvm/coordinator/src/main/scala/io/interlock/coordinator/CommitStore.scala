@@ -60,18 +60,8 @@ object CommitRequest {
   ): CommitRequest = new CommitRequest(version, txnId, tableId, newTableId, lines)
 }
 
-/** A commit against which later commits are judged.
-  *
-  * @param isReadAhead
-  *   whether it was read because it had the next version. The log may be another table's: a
-  *   transaction must look whether the last commit that it knows is still there
-  */
-final case class CommitBody(
-    version: Long,
-    file: FileStatus,
-    lines: Seq[String],
-    isReadAhead: Boolean = false
-) {
+/** A commit against which later commits are judged. */
+final case class CommitBody(version: Long, file: FileStatus, lines: Seq[String]) {
 
   /** Whether it is or was in the log; otherwise it is still on its way there. */
   def isThere: Boolean = file.getLen > 0

@@ -10,6 +10,7 @@ import java.util.{EnumSet, UUID}
 import scala.util.{Failure, Success, Try, Using}
 
 import io.delta.storage.{AzureLogStore, GCSLogStore, HDFSLogStore, LogStore}
+import org.apache.hadoop.conf.Configuration
 import org.apache.hadoop.fs.{CreateFlag, FileAlreadyExistsException, FileContext, FileSystem, Path}
 
 /** How a file of a log is made that is not on a local disk. */
@@ -89,14 +90,16 @@ private[coordinator] object FileCreation {
   /** A rename on S3 is a copy and replaces an existing file, whichever class makes it. */
   private def isOnS3(log: TableLog): Boolean = homeOf(log).getScheme.startsWith("s3")
 
-  /** A place in the file system that has a log; one of `viewfs` only mounts others. */
-  private def homeOf(log: TableLog): URI = log.path.toUri match {
+  private def homeOf(log: TableLog): URI = homeOf(log.conf, log.path)
+
+  /** A place in the file system that has a folder; one of `viewfs` only mounts others. */
+  private[coordinator] def homeOf(conf: Configuration, path: Path): URI = path.toUri match {
     case uri if uri.getScheme == "viewfs" =>
-      val fs = log.path.getFileSystem(log.conf)
+      val fs = path.getFileSystem(conf)
       def resolved(folder: Path) =
         try Some(fs.resolvePath(folder).toUri)
         catch { case _: FileNotFoundException => None }
-      Iterator.iterate(log.path)(_.getParent).takeWhile(_ != null)
+      Iterator.iterate(path)(_.getParent).takeWhile(_ != null)
         .flatMap(resolved).nextOption().getOrElse(uri)
     case uri => uri
   }

@@ -61,7 +61,7 @@ final class Leases private[coordinator] (log: TableLog, kind: String, deadAfter:
 
   /** When all processes find a file dead that could not be replaced or deleted, it is nobody's. */
   private def forgetLater(note: Note): Unit =
-    renewals.after(deadAfter * 2)(held.remove(file(note.id), note): Unit): Unit
+    renewals.after(deadAfter * 2)(note.forget()): Unit
 
   /** Removes a note of this process.
     *
@@ -213,9 +213,14 @@ object Leases {
 
     def write(): Unit = unlessOver(leases.write(id, text))
 
-    private def unlessOver(work: => Unit): Unit = synchronized {
-      if (isAlive) user.doAs((() => work): PrivilegedExceptionAction[Unit])
-    }
+    private def unlessOver(work: => Unit): Unit = synchronized(if (isAlive) asUser(work))
+
+    private def asUser(work: => Unit): Unit =
+      user.doAs((() => work): PrivilegedExceptionAction[Unit])
+
+    private def delete(): Unit = asUser(leases.folder.delete(id))
+
+    private def isHeld: Boolean = held.get(leases.file(id)) eq this
 
     /** Ends its renewal; a note that is being written is finished first.
       *
@@ -235,21 +240,26 @@ object Leases {
       */
     def remove(): Boolean = {
       val wasAlive = end()
-      val file = leases.file(id)
       synchronized {
-        val isHeld = held.get(file) eq this
-        if (isHeld) {
-          try leases.folder.delete(id)
+        val wasHeld = isHeld
+        if (wasHeld) {
+          try delete()
           catch {
             case failed: Throwable =>
               leases.forgetLater(this)
               throw failed
           }
-          held.remove(file, this): Unit
+          held.remove(leases.file(id), this): Unit
         }
-        wasAlive && isHeld
+        wasAlive && wasHeld
       }
     }
+
+    /** Leaves its file to others, if it still cannot be deleted. */
+    def forget(): Unit = synchronized(if (isHeld) {
+      Try(delete()): Unit
+      held.remove(leases.file(id), this): Unit
+    })
 
     def renew(): Unit =
       try unlessOver(leases.renew(id, text))

@@ -59,7 +59,7 @@ final private[coordinator] case class QueueState[E](
     else
       Right(copy(
         tail = body.version,
-        waiting = waiting :+ Waiting(entry, body.version),
+        waiting = waiting :+ Waiting(entry, body),
         bodies = bodies + (body.version -> body)
       ))
 
@@ -79,9 +79,9 @@ final private[coordinator] case class QueueState[E](
     val made = batch.zip(outcomes).takeWhile { case (sent, outcome) => sent.isMadeBy(outcome) }
     val arrived = copy(bodies = made.foldLeft(bodies) {
       case (known, (sent, Committed(_, file))) =>
-        known.get(sent.version).fold(known)(body =>
-          known + (sent.version -> body.copy(file = file))
-        )
+        // The queue may have started over since, and another commit have been handed in.
+        if (!known.get(sent.version).exists(_ eq sent.body)) known
+        else known + (sent.version -> sent.body.copy(file = file))
       case (known, _) => known
     })
     val answers = batch.zip(outcomes).zipWithIndex.map { case ((sent, outcome), i) =>
@@ -139,7 +139,8 @@ private[coordinator] object QueueState {
   /** The maximum number of commits in a batch, since a store may hold all of them in memory. */
   val MostInBatch = 100
 
-  final case class Waiting[E](entry: E, version: Long) {
+  final case class Waiting[E](entry: E, body: CommitBody) {
+    def version: Long = body.version
 
     /** False if the commit had been made by an earlier try, at another version. */
     def isMadeBy(outcome: CommitOutcome): Boolean = outcome match {

@@ -29,6 +29,7 @@ private[interlock] object StoreTrial {
 
   /** In the root of a bucket or file system: the server is the same for all its folders. */
   private val KeptAt = new Path("/_interlock_store.properties")
+  private val Proven = Set("file", "hdfs")
 
   /** Tries the way in which commits to a log would be made, in a folder that it removes.
     *
@@ -90,13 +91,17 @@ private[interlock] object StoreTrial {
 
   private def text(writer: Int) = s"writer $writer"
 
+  /** Whether only a trial can show that a storage makes no file twice. */
+  def isNeeded(conf: Configuration, path: Path): Boolean =
+    !Proven.contains(FileCreation.homeOf(conf, path).getScheme)
+
   /** Keeps a result for all processes that use the same bucket or file system. */
   def keep(trial: StoreTrial, conf: Configuration, path: Path): Unit = {
     val text = new Properties
     text.setProperty("at", trial.at.toString)
     text.setProperty("passed", trial.passed.toString)
     text.setProperty("found", trial.found)
-    Using.resource(path.getFileSystem(conf).create(KeptAt, true)) {
+    Using.resource(fileSystem(conf, path).create(KeptAt, true)) {
       text.store(_, "interlock doctor")
     }
   }
@@ -108,7 +113,7 @@ private[interlock] object StoreTrial {
     */
   def kept(conf: Configuration, path: Path): Option[StoreTrial] = {
     val text = new Properties
-    Try(Using.resource(path.getFileSystem(conf).open(KeptAt))(text.load(_))) match {
+    Try(Using.resource(fileSystem(conf, path).open(KeptAt))(text.load(_))) match {
       case Failure(_: FileNotFoundException | _: AccessDeniedException) => None
       case Failure(_: AccessControlException | _: IllegalArgumentException) => None
       case Failure(other) => throw other
@@ -120,4 +125,7 @@ private[interlock] object StoreTrial {
         )).toOption
     }
   }
+
+  private def fileSystem(conf: Configuration, path: Path) =
+    new Path(FileCreation.homeOf(conf, path)).getFileSystem(conf)
 }

@@ -133,17 +133,35 @@ class ConditionalCreateSuite extends Tables {
     assertEquals(fault, None)
   }
 
-  table.test("what viewfs mounts from S3 is not renamed") { table =>
+  /** A log that is reached through a mount point. Hadoop remembers the mounts of a cluster. */
+  private def mounted(table: TestTable, scheme: String): TableLog = {
+    val cluster = s"$scheme-${table.root.getFileName}"
     val conf = new Configuration(false)
+    conf.set("root", table.root.toString)
     conf.set("fs.viewfs.impl", classOf[ViewFileSystem].getName)
     conf.set("fs.s3x.impl", classOf[BucketFileSystem].getName)
-    conf.set("fs.viewfs.mounttable.m.link./data", s"s3x://${table.root}")
-    val log = TableLog(new Path("viewfs://m/data/t/_delta_log"), conf)
-    FileCreation.of(log, new HDFSLogStore(conf)) match {
+    conf.set(s"fs.viewfs.mounttable.$cluster.link./data", s"$scheme://${table.root}")
+    TableLog(new Path(s"viewfs://$cluster/data/t/_delta_log"), conf)
+  }
+
+  table.test("what viewfs mounts from S3 is not renamed") { table =>
+    val log = mounted(table, "s3x")
+    FileCreation.of(log, new HDFSLogStore(log.conf)) match {
       case other: LogStoreCreation => fail(s"${other.fault}")
       case _: ConditionalCreation =>
       case other => fail(s"$other")
     }
+  }
+
+  table.test("a result for what viewfs mounts is kept in the storage behind it") { table =>
+    val log = mounted(table, "s3x")
+    val trial = StoreTrial(Instant.now(), passed = true, "one winner")
+    StoreTrial.keep(trial, log.conf, log.path)
+    assert(Files.exists(table.root.resolve("_interlock_store.properties")))
+    assertEquals(StoreTrial.kept(log.conf, log.path), Some(trial))
+    assert(StoreTrial.isNeeded(log.conf, log.path))
+    val onDisk = mounted(table, "file")
+    assert(!StoreTrial.isNeeded(onDisk.conf, onDisk.path))
   }
 
   table.test("a server that is busy has not shown that it obeys") { table =>
@@ -297,7 +315,7 @@ object HidingFileSystem {
 }
 
 /** It is reached through a mount point of `viewfs`. */
-class BucketFileSystem extends ConditionalFileSystem {
+class BucketFileSystem extends RootedFileSystem {
   override def getUri: URI = URI.create("s3x:///")
 }
 

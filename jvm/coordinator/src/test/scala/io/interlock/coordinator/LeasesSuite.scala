@@ -65,7 +65,24 @@ class LeasesSuite extends Tables {
     notes(table).put("a", "1", 1.minute)
     Files.createDirectory(table.folder.resolve("_interlock/claims/.a.tmp"))
     intercept[IOException](notes(table).put("a", "2", 1.minute))
-    eventually(notes(table).all().isEmpty && files(table).isEmpty)
+    eventually {
+      assertEquals(notes(table).all(), Nil)
+      files(table).isEmpty
+    }
+  }
+
+  table.test("a file that could not be deleted is deleted later, and is nobody's until then") {
+    table =>
+      notes(table).put("a", "1", 1.minute)
+      val file = table.folder.resolve("_interlock/claims/a")
+      Files.delete(file)
+      Files.createDirectories(file.resolve("in its way"))
+      intercept[IOException](notes(table).remove("a"))
+      assertEquals(notes(table).all(), Nil)
+      Files.delete(file.resolve("in its way"))
+      Files.delete(file)
+      Files.writeString(file, "1")
+      eventually(files(table).isEmpty)
   }
 
   table.test("the folder of a table that was dropped is not made again") { table =>

@@ -20,6 +20,8 @@ object QueueModel {
     *   how often a store fails
     * @param drops
     *   how often a queue lets go of a commit that it remembers
+    * @param startsOver
+    *   how often a queue forgets all commits
     * @param handsInAtOnce
     *   whether nothing can come between the look at the generation and the handing in
     * @param keepsSettledOnly
@@ -33,6 +35,7 @@ object QueueModel {
       foreign: Int = 1,
       faults: Int = 1,
       drops: Int = 0,
+      startsOver: Int = 0,
       handsInAtOnce: Boolean = true,
       keepsSettledOnly: Boolean = true,
       startsAgain: Boolean = true
@@ -111,6 +114,7 @@ object QueueModel {
       foreign: Int,
       faults: Int,
       drops: Int,
+      startsOver: Int,
       faulty: Set[Int]
   )
 
@@ -125,6 +129,7 @@ object QueueModel {
     foreign = setting.foreign,
     faults = setting.faults,
     drops = setting.drops,
+    startsOver = setting.startsOver,
     faulty = Set.empty
   )
 
@@ -140,7 +145,10 @@ object QueueModel {
         p <- state.queues.indices if state.drops > 0
         version <- state.queues(p).bodies.keys
       } yield s"process $p drops $version" ->
-        state.copy(drops = state.drops - 1).queue(p, state.queues(p).without(version)))
+        state.copy(drops = state.drops - 1).queue(p, state.queues(p).without(version))) ++
+      (for (p <- state.queues.indices if state.startsOver > 0)
+        yield s"process $p starts over" ->
+          apply(state.copy(startsOver = state.startsOver - 1), p, state.queues(p).startOver))
 
   private def ofTxn(setting: Setting, state: State, i: Int): Seq[(String, State)] = {
     val txn = state.txns(i)
@@ -327,7 +335,8 @@ object QueueModel {
     }
     val queues = state.queues.map(queue => (queue.tail, queue.waiting, bodies(queue.bodies.values)))
     val sending = state.sending.map(_.map(batch => (batch.entries, batch.outcomes.map(text))))
-    (state.log, txns, queues, state.turns, sending, state.foreign, state.faults, state.drops)
+    val left = (state.foreign, state.faults, state.drops, state.startsOver)
+    (state.log, txns, queues, state.turns, sending, left)
   }
 
   private def text(outcome: CommitOutcome): String = outcome match {

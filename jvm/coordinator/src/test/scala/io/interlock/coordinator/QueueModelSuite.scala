@@ -68,6 +68,7 @@ class QueueModelSuite extends munit.FunSuite {
 
   check("one of three goes alone", Setting(Vector(0, 0, 0), alone = Set(2)))
   check("a queue lets go of what it remembers", Setting(Vector(0, 0), drops = 2))
+  check("a queue starts over", Setting(Vector(0, 0), startsOver = 1))
 
   test("a queue that looks at the generation before it hands in publishes what was misjudged") {
     val found = intercept[AssertionError](

@@ -22,6 +22,14 @@ class QueueStateSuite extends munit.FunSuite {
     assertEquals(rest.nextBatch._1.map(_.version), Vector(3L))
   }
 
+  test("a commit that was sent before the queue started over is not taken for a later one") {
+    val (batch, rest) = onTheirWay(1).nextBatch
+    val later = rest.startOver.next.handIn(2L, body(1, 0), seen = 1).toOption.get
+    val made = later.settle(batch, Seq(Committed(1, body(1, 1).file)))
+    assertEquals(made.next.settled(1), Nil)
+    assertEquals(made.answers.map(_._1), Vector(1L))
+  }
+
   test("a commit on its way is in view, and not in the log") {
     val state = onTheirWay(1, 2).learn(0, Seq(body(0, 1)))
     assertEquals(state.view(0).commits.map(_.version), Seq(0L, 1L, 2L))

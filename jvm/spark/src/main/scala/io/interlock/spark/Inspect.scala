@@ -28,6 +28,10 @@ object Inspect {
     Array(trial.passed, trial.found, kept.failed.map(_.toString).getOrElse(null))
   }
 
+  /** Whether only [[storeTrial]] can show that the storage of a path makes no file twice. */
+  def needsTrial(session: SparkSession, path: String): Boolean =
+    StoreTrial.isNeeded(session.sessionState.newHadoopConf(), new Path(path))
+
   /** What the last [[storeTrial]] found about the storage of a path, with its time: null if none was
     * kept.
     */

@@ -6,6 +6,7 @@ import java.util.concurrent.ConcurrentHashMap
 
 import scala.annotation.tailrec
 import scala.concurrent.duration._
+import scala.util.control.NonFatal
 
 import io.interlock.coordinator.{Leases, QuickLocalFileSystem, TableLog}
 import io.interlock.rules.{ClaimScope, Policy}
@@ -118,7 +119,8 @@ final class Claims(log: TableLog, tableId: String, table: String) extends Loggin
     try granted()
     catch {
       case failed: Throwable =>
-        leases.remove(asked.id): Unit
+        try leases.remove(asked.id): Unit
+        catch { case NonFatal(left) => failed.addSuppressed(left) }
         throw failed
     }
   }

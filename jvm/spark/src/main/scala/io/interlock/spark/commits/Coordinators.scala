@@ -73,13 +73,15 @@ object Coordinators {
   /** Lets writers race for files in a folder, in the way that the default coordinator commits there.
     *
     * @return
-    *   the result, and whether it could be kept for other processes; on HDFS nobody needs it
+    *   the result, and whether it could be kept for other processes, if they need it
     */
   def trial(spark: SparkSession, folder: Path): (StoreTrial, Try[Unit]) = {
     val log = TableLog(folder, spark.sessionState.newHadoopConf())
     val trial = StoreTrial.run(log, logStore(log))
-    val isHdfs = folder.toUri.getScheme == "hdfs"
-    (trial, Try(if (!isHdfs) StoreTrial.keep(trial, log.conf, folder)))
+    (
+      trial,
+      Try(if (StoreTrial.isNeeded(log.conf, folder)) StoreTrial.keep(trial, log.conf, folder))
+    )
   }
 
   private def store(spark: SparkSession, name: String): CommitStore =

@@ -10,7 +10,7 @@ import scala.util.control.NonFatal
 import com.google.common.cache.CacheBuilder
 import io.interlock.coordinator.{CommitBody, CommitQueue, QuickLocalFileSystem}
 import io.interlock.spark.commits.{CommitTags, NewestVersion}
-import org.apache.hadoop.fs.{FileStatus, FileSystem, Path}
+import org.apache.hadoop.fs.{EtagSource, FileStatus, FileSystem, Path}
 import org.apache.spark.internal.Logging
 import org.apache.spark.sql.SparkSession
 import org.apache.spark.sql.delta._
@@ -34,15 +34,23 @@ private[interlock] object Checksums extends PostCommitHook with Logging {
 
   private val last = Collections.synchronizedMap(new WeakHashMap[CommitQueue, Last])
 
+  private type Key = (String, Long, Long, Option[String])
+
   /** The checksums of the last commits that this process made or proved, by the commits' files. */
   private val proved =
-    CacheBuilder.newBuilder().maximumSize(500).build[(String, Long, Long), VersionChecksum]()
+    CacheBuilder.newBuilder().maximumSize(500).build[Key, VersionChecksum]()
 
   /** The maximum number of commits that a checksum is carried over, and of bytes in each. */
   private val MostCarried = 10
   private val MostBytes = 1L << 20
 
-  private def key(file: FileStatus) = (file.getPath.toString, file.getLen, file.getModificationTime)
+  private def key(file: FileStatus): Key =
+    (file.getPath.toString, file.getLen, file.getModificationTime, etag(file))
+
+  private def etag(file: FileStatus) = file match {
+    case stored: EtagSource => Option(stored.getEtag)
+    case _ => None
+  }
 
   /** @param compute
     *   computes the checksum from that of the version before, if this process knows it
@@ -60,6 +68,15 @@ private[interlock] object Checksums extends PostCommitHook with Logging {
     }
     derived
   }
+
+  /** Forgets the checksum of a commit that was not made. The queue's generation does not tell: it
+    * stays the same if the commit was not handed in.
+    */
+  def forget(queue: CommitQueue, checksum: VersionChecksum): Unit =
+    last.computeIfPresent(
+      queue,
+      (_, known) => if (known.checksum eq checksum) null else known
+    ): Unit
 
   private def known(file: FileStatus): Option[VersionChecksum] =
     Option(proved.getIfPresent(key(file)))

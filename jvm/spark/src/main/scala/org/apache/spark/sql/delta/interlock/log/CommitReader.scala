@@ -12,10 +12,12 @@ import org.apache.spark.sql.delta.{DeltaLog, WinningCommitSummary}
 import org.apache.spark.util.ThreadUtils
 
 /** Reads the commits that others are judged against, in parallel; each is parsed once per process.
+  * A storage that does not answer can hold a read for minutes, so none waits for another table's.
   */
 private[interlock] object CommitReader {
+  private val MostAtOnce = 8
   private val readers = ExecutionContext.fromExecutorService(
-    ThreadUtils.newDaemonFixedThreadPool(8, "interlock-read-commits")
+    ThreadUtils.newDaemonCachedThreadPool("interlock-read-commits")
   )
 
   private val parsed =
@@ -24,12 +26,12 @@ private[interlock] object CommitReader {
   /** Reads commit files, in their order. */
   def read(deltaLog: DeltaLog, files: Seq[FileStatus]): Seq[CommitBody] = {
     val conf = deltaLog.newDeltaHadoopConf()
-    val bodies = files.map(file =>
-      Future(
-        CommitBody(FileNames.deltaVersion(file), file, deltaLog.store.read(file, conf))
-      )(readers)
-    )
-    Await.result(Future.sequence(bodies)(implicitly, readers), Duration.Inf)
+    def body(file: FileStatus) =
+      CommitBody(FileNames.deltaVersion(file), file, deltaLog.store.read(file, conf))
+    files.grouped(MostAtOnce).flatMap { some =>
+      val bodies = Future.traverse(some)(file => Future(body(file))(readers))(implicitly, readers)
+      Await.result(bodies, Duration.Inf)
+    }.toVector
   }
 
   def summary(body: CommitBody): WinningCommitSummary =

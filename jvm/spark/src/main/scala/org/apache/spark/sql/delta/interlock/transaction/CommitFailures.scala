@@ -80,16 +80,22 @@ final private[transaction] class CommitFailures(
     case _ => definite(op, failed, left = staged.deleteAll(actions, ofNewTable = table.isNew))
   }
 
-  private def behindCommit(op: Operation, failed: Throwable): Throwable =
-    StorageFault.innermost(failed).fold(failed)(reason =>
+  /** What has failed may be a conflict, of a compaction after the commit: if it were raised, the
+    * statement would be run again.
+    */
+  private def behindCommit(op: Operation, failed: Throwable): Throwable = failed match {
+    case told: InterlockException => told
+    case NonFatal(_) if !StorageFault.isInterrupt(failed) =>
+      def innermost = StorageFault.described(Causes.of(failed).last)
       InterlockException.failedAfterCommit(
         table.name,
         Operations.name(op),
         transaction.txnId,
-        reason,
+        StorageFault.innermost(failed).getOrElse(innermost),
         failed
       )
-    )
+    case _ => failed
+  }
 
   /** The error for RESTORE and CLONE, which fail after any commit since the version that they read.
     */

@@ -71,6 +71,7 @@ final private[transaction] class CoordinatedCommit(
       try times.in(TimedPhase.Store)(send)
       catch {
         case failed: Throwable =>
+          checksum.foreach(Checksums.forget(queue, _))
           checksumFile.discard()
           throw failed
       }

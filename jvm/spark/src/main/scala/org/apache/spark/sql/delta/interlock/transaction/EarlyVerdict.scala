@@ -96,6 +96,7 @@ final private[transaction] class EarlyVerdict(
     * unless this process made the last of them.
     */
   private def missed(list: => Seq[FileStatus]): Seq[FileStatus] = {
+    transaction.startOverIfOther(queue, next)
     val view = queue.inMemory(next)
     val known = view.commits.takeWhile(_.isThere)
     if (view.reachesEnd) {
@@ -104,9 +105,12 @@ final private[transaction] class EarlyVerdict(
     } else {
       val files = list.zipWithIndex
         .takeWhile { case (file, index) => FileNames.deltaVersion(file) == next + index }.map(_._1)
-      val learn = queue.learn(view.generation, _)
-      winners.expect(new MissedCommits(table.log, known, files, learn))
-      files
+      if (files.isEmpty || !transaction.isSameTable) Nil
+      else {
+        val learn = queue.learn(view.generation, _)
+        winners.expect(new MissedCommits(table.log, known, files, learn))
+        files
+      }
     }
   }
 }

@@ -91,7 +91,7 @@ final private[transaction] class JudgedCommit(
   }
 
   /** @param judgeAnewIfLost
-    *   called before the commit is judged against commits that were read ahead
+    *   called before the commit is judged against commits that may be of another log
     * @param catchUp
     *   called after others have committed while this one waited
     */
@@ -237,7 +237,7 @@ final private[transaction] class JudgedCommit(
     DeltaTableV2.withEnrichedUnsupportedTableException(table.catalogTable) {
       val before = soFar.get
       val found = queue.settled(before.next)
-      if (found.exists(_.isReadAhead)) {
+      if (found.nonEmpty && !transaction.isOfSameLog(queue, before.next).contains(true)) {
         judgeAnewIfLost()
         transaction.refuseAnother()
       }
@@ -263,11 +263,13 @@ final private[transaction] class JudgedCommit(
   private def isLost(judged: Judged): Boolean =
     judged.next > table.snapshot.version + 1 && !table.has(judged.segment.deltas.last)
 
-  /** Lets the queue forget its commits if the next commit to judge against is gone, because the log
-    * was put back to an earlier state.
+  /** Lets the queue forget its commits if the log was put back to an earlier state: if they do not
+    * follow what this one has read, or the next commit to judge against is gone.
     */
-  private def startOverIfLost(next: Long): Unit =
-    queue.at(next).filter(_.isThere).map(_.file.getPath).foreach(file =>
-      if (!table.has(file)) queue.startOver()
+  private def startOverIfLost(next: Long): Unit = {
+    transaction.startOverIfOther(queue, next)
+    queue.at(next).filter(_.isThere).foreach(known =>
+      if (!table.has(known.file)) queue.startOver()
     )
+  }
 }

@@ -2,6 +2,7 @@ package org.apache.spark.sql.delta.interlock.transaction
 
 import java.io.FileNotFoundException
 
+import io.interlock.coordinator.CommitQueue
 import io.interlock.rules.Policy
 import org.apache.spark.sql.catalyst.catalog.CatalogTable
 import org.apache.spark.sql.catalyst.expressions.Expression
@@ -13,6 +14,7 @@ import org.apache.spark.sql.delta.constraints.Constraint
 import org.apache.spark.sql.delta.interlock.judging.GovernedCommit
 import org.apache.spark.sql.delta.interlock.transaction.CommitState.{Made, Unsent}
 import org.apache.spark.sql.delta.stats.DeltaScan
+import org.apache.spark.sql.delta.util.FileNames
 import org.apache.spark.sql.{Dataset, SparkSession}
 
 /** A transaction before its commit: the statement's reads, writes and properties, and the state
@@ -52,6 +54,18 @@ abstract private[transaction] class OpenTransaction(
     throw table.whyUnseen.getOrElse(
       new FileNotFoundException(s"$logPath is no longer the log of ${table.name}.")
     )
+
+  /** Whether the queue's commits from version `next` on are of the log that this transaction has
+    * read or was judged against; None if the queue does not tell.
+    */
+  private[transaction] def isOfSameLog(queue: CommitQueue, next: Long): Option[Boolean] =
+    preCommitLogSegment.deltas.reverseIterator
+      .find(file => file.getLen > 0 && FileNames.deltaVersion(file) == next - 1)
+      .flatMap(queue.knows(next - 1, _))
+
+  /** Lets the queue forget the commits of another log. */
+  private[transaction] def startOverIfOther(queue: CommitQueue, next: Long): Unit =
+    if (isOfSameLog(queue, next).contains(false)) queue.startOver()
 
   /** The transaction's reads without actions, for a check without a commit. */
   private[transaction] def withoutActions(op: Operation) = CurrentTransactionInfo(
