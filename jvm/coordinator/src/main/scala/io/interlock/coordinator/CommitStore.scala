@@ -25,8 +25,8 @@ final case class TableLog(path: Path, conf: Configuration) {
   * @param lines
   *   the actions as JSON, the commitInfo first; read once, by the store, which stamps the first
   * @param isSameTable
-  *   whether the log still belongs to the table that the transaction read; asked shortly before the
-  *   publication, by stores that know the table only by its path
+  *   whether the log still belongs to the table that the transaction read, false also if that cannot
+  *   be found out; asked shortly before the publication
   * @param whenSeen
   *   called if the log is on a local disk and this process publishes the commit: as soon as others
   *   can see it, maybe before it is durable, and again if the publication is retried; must not

@@ -1,6 +1,6 @@
 package io.interlock.coordinator
 
-import java.io.{FileNotFoundException, IOException}
+import java.io.IOException
 import java.nio.file.Files
 
 import scala.util.Try
@@ -90,8 +90,7 @@ final class FileSystemStore(logStores: TableLog => LogStore) extends CommitStore
     val lines = CommitLines.stamped(request.lines, Stamp.filesystem(request.version))
     val content = publisher.stage(log, request.version, request.txnId, lines)
     try {
-      if (!request.isSameTable())
-        throw new FileNotFoundException(s"${log.path} is the log of another table now.")
+      if (!request.isSameTable()) throw new AnotherTableException(log)
       content match {
         case _: StagedFile if !LogFolder.isLocal(log) => requireKept()
         case _ =>

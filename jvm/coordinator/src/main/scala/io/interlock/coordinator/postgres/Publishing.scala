@@ -7,6 +7,7 @@ import scala.util.control.NonFatal
 import scala.util.{Failure, Success, Try}
 
 import io.interlock.coordinator._
+import org.apache.hadoop.fs.FileStatus
 import org.slf4j.LoggerFactory
 
 /** Publishes the ratified commits of a batch, in order. */
@@ -27,7 +28,7 @@ final private[postgres] class Publishing(
       case (done, (request, content)) =>
         done :+ (done.lastOption match {
           case Some(unknown: Unknown) => unknown
-          case Some(_: Taken) => Taken(Seq.empty)
+          case Some(_: Taken | _: Failed) => Taken(Seq.empty)
           case _ if !ratified.contains(request.txnId) => Taken(Seq.empty)
           case _ => publish(state, request, content, isFirst = done.isEmpty)
         })
@@ -42,30 +43,51 @@ final private[postgres] class Publishing(
       content: CommitContent,
       isFirst: Boolean
   ): CommitOutcome =
-    Try(tried(request, content, MostTries)) match {
-      case Success(Published(file)) => Committed(request.version, file)
-      case Success(Foreign(file)) if tail.txnAt(request.version).contains(request.txnId) =>
-        Committed(request.version, file)
-      case Success(_: Foreign) =>
+    Try(placed(request, content, isFirst)) match {
+      case Success(Some(file)) => Committed(request.version, file)
+      case Success(None) =>
         overtaken(state, Ratified(request.version, request.txnId, None), isFirst)
+      case Failure(e: AnotherTableException) if isForgotten(state, request) => Failed(e)
       case Failure(e) => Unknown(e) // it is ratified: the next writer may publish it
     }
 
-  @tailrec private def tried(
+  /** The commit's file; none if another commit has the version. */
+  private def placed(
       request: CommitRequest,
       content: CommitContent,
-      tries: Int
-  ): Publication = {
+      isFirst: Boolean
+  ): Option[FileStatus] = {
+    // A look takes its time on a remote storage, and the last one came just before the first commit.
+    val isLookedAt = isFirst && !LogFolder.isLocal(log)
+    val publication = tried(request.version, MostTries) {
+      if (!isLookedAt && !request.isSameTable()) throw new AnotherTableException(log)
+      context.publisher.publish(log, request.version, content, request.whenSeen)
+    }
+    publication match {
+      case Published(file) => Some(file)
+      case Foreign(file) =>
+        Option.when(tail.txnAt(request.version).contains(request.txnId))(file)
+    }
+  }
+
+  @tailrec private def tried(version: Long, tries: Int)(publish: => Publication): Publication = {
     val publication =
-      try Right(context.publisher.publish(log, request.version, content, request.whenSeen))
+      try Right(publish)
       catch { case e: IOException if tries > 1 => Left(e) }
     publication match {
       case Right(found) => found
       case Left(e) =>
-        logger.warn(s"Version ${request.version} of ${log.path} is tried again: ${e.getMessage}")
-        if (Pause(PauseMillis)) tried(request, content, tries - 1) else throw e
+        logger.warn(s"Version $version of ${log.path} is tried again: ${e.getMessage}")
+        if (Pause(PauseMillis)) tried(version, tries - 1)(publish) else throw e
     }
   }
+
+  /** Whether nobody has published the commit, and nobody will: the database has begun a new epoch.
+    */
+  private def isForgotten(state: TableState, request: CommitRequest): Boolean = Try(
+    context.database.attach(log, request.newTableId, state.head).epoch != state.epoch &&
+      !tail.txnAt(request.version).contains(request.txnId)
+  ).getOrElse(false)
 
   /** The outcome after a foreign commit took the version; it stays, even if the database cannot be
     * told now.

@@ -1,0 +1,72 @@
+package io.interlock.coordinator.postgres
+
+import java.io.IOException
+import java.nio.file.Files
+
+import io.interlock.coordinator._
+
+class PublishingSuite extends Tables {
+  private val state = TableState("main", 0, 0, 3, 0, None)
+
+  /** Publishes the ratified versions 1, 2 and 3 behind 0, with a database that does not answer. */
+  private def publish(table: TestTable)(change: CommitRequest => CommitRequest) = {
+    val publisher = Publisher.ratified(_ => table.logStore)
+    val requests = Seq(1L, 2L, 3L).map(v => change(table.request(v, s"t$v")))
+    val contents = requests.map(r => publisher.stage(table.log, r.version, r.txnId, r.lines))
+    val context = new StoreContext(null, null, publisher)
+    val reply =
+      Reply("committed", 0, 0, 3, 0, requests.map(r => Ratified(r.version, r.txnId, None)))
+    new Publishing(context, table.log, new LogTail(context, table.log), requests)(
+      state,
+      reply,
+      contents
+    )
+  }
+
+  private def assertUnknownAfter(outcomes: Seq[CommitOutcome], message: String): Unit = {
+    assertCommitted(outcomes.head, 1)
+    outcomes.tail match {
+      case Seq(Unknown(one), Unknown(two)) =>
+        assertEquals(one.getMessage, message)
+        assertEquals(two, one)
+      case other => fail(s"not unknown: $other")
+    }
+  }
+
+  remoteTable.test("commits before one that cannot be looked at stay committed") { table =>
+    table.commit(0, "t0")
+    Files.writeString(table.file(2), s"${TestTable.info("foreign")}\n")
+    var looks = 0 // two by the publisher, and then one for the transaction
+    def look(name: String): Unit = if (name == LogFolder.commitName(2)) {
+      looks += 1
+      if (looks > 2) throw new IOException("no look")
+    }
+    OtherScheme.lookingAt(table.log)(look)(
+      assertUnknownAfter(publish(table)(identity), "no look")
+    )
+    assertLog(table, "t0", "t1", "foreign")
+  }
+
+  for ((kind, of) <- Seq("local" -> table, "remote" -> remoteTable))
+    of.test(s"nothing is published in the log of another table, $kind") { table =>
+      table.commit(0, "t0")
+      assertUnknownAfter(
+        publish(table)(r => r.copy(isSameTable = () => r.version == 1)),
+        s"${table.log.path} is the log of another table now."
+      )
+      assertLog(table, "t0", "t1")
+    }
+
+  table.test("a look that fails once is repeated") { table =>
+    table.commit(0, "t0")
+    var looks = 0
+    def isSame = {
+      looks += 1
+      looks != 2
+    }
+    publish(table)(_.copy(isSameTable = () => isSame)).zip(Seq(1L, 2L, 3L)).foreach {
+      case (outcome, version) => assertCommitted(outcome, version)
+    }
+    assertLog(table, "t0", "t1", "t2", "t3")
+  }
+}
