@@ -12,11 +12,14 @@ private[postgres] object Refusals {
 
   /** Classes of SQLSTATE after which the server has rolled back. */
   private val rolledBack = Set("22", "23", "25", "3F", "40", "42", "55", "P0")
+  private val CompletionUnknown = "40003"
   private val QueryCancelled = "57014"
 
   /** Whether the server itself says that a call changed nothing. */
   def isFinal(e: SQLException): Boolean = Option(e.getSQLState)
-    .exists(state => state == QueryCancelled || rolledBack.contains(state.take(2)))
+    .exists(state =>
+      state == QueryCancelled || state != CompletionUnknown && rolledBack.contains(state.take(2))
+    )
 
   def of(settings: PostgresSettings, e: SQLException): CoordinatorException = {
     val isSchema = Option(e.getSQLState).exists(schemaStates.contains)
