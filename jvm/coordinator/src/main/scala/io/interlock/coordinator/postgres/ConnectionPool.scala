@@ -21,13 +21,24 @@ final private[postgres] class ConnectionPool(settings: PostgresSettings) extends
         throw unavailable("there is no driver on the class path", ConnectionPool.AddDriver)
     }
   private var pool: Option[HikariDataSource] = None
+  private var isClosed = false
 
-  /** Runs `work` on a connection of the pool.
+  /** Runs `work` on a connection of the pool, or on a new one once the pool is closed.
     *
     * @throws CoordinatorException
     *   INTERLOCK_COORDINATOR_UNAVAILABLE if there is no connection; `work` has not begun
     */
-  def use[A](work: Connection => A): A = Using.resource(connected(opened().getConnection))(work)
+  def use[A](work: Connection => A): A = connected(opened()).fold(fresh(work)) { pool =>
+    Using.resource(connected(pool.getConnection)) { connection =>
+      try work(connection)
+      catch {
+        // By a server that was the primary: behind a proxy, a new connection finds the new one.
+        case e: SQLException if e.getSQLState == ConnectionPool.ReadOnly =>
+          pool.evictConnection(connection)
+          throw e
+      }
+    }
+  }
 
   /** Runs `work` on a new connection outside of the pool. */
   def fresh[A](work: Connection => A): A = Using.resource(open())(work)
@@ -36,16 +47,14 @@ final private[postgres] class ConnectionPool(settings: PostgresSettings) extends
   def open(): Connection = connected(source.getConnection)
 
   override def close(): Unit = synchronized {
+    isClosed = true
     pool.foreach(_.close())
     pool = None
   }
 
-  private def opened(): HikariDataSource = synchronized {
-    pool.getOrElse {
-      val made = new HikariDataSource(configuration)
-      pool = Some(made)
-      made
-    }
+  private def opened(): Option[HikariDataSource] = synchronized {
+    if (pool.isEmpty && !isClosed) pool = Some(new HikariDataSource(configuration))
+    pool
   }
 
   private def configuration: HikariConfig = {
@@ -59,8 +68,8 @@ final private[postgres] class ConnectionPool(settings: PostgresSettings) extends
     config
   }
 
-  private def connected(connection: => Connection): Connection =
-    try connection
+  private def connected[A](opened: => A): A =
+    try opened
     catch { case NonFatal(e) => throw unavailable(e) }
 
   private def unavailable(failure: Throwable): CoordinatorException = {
@@ -87,6 +96,8 @@ final private[postgres] class ConnectionPool(settings: PostgresSettings) extends
 }
 
 private[postgres] object ConnectionPool {
+  private val ReadOnly = "25006"
+
   // The least values that the pool accepts, in milliseconds.
   private val ShortestWait = 250L
   private val ShortestIdle = 10000L
