@@ -59,13 +59,13 @@ final class PostgresStore(settings: PostgresSettings, logStores: TableLog => Log
     lock
   }
 
-  /** Before that, tries to tell the database which commits of this process are published. */
+  /** Before that, tells the database which commits of this process are published, until a call
+    * fails: each of them may wait for an answer.
+    */
   override def close(): Unit = {
-    new JHashMap(context.states).asScala.foreach { case (path, state) =>
-      state.own.foreach(own =>
-        Try(context.database.published(path, state.epoch, state.head, own.txnId))
-      )
-    }
+    Try(new JHashMap(context.states).asScala.foreach { case (path, state) =>
+      state.own.foreach(own => context.database.published(path, state.epoch, state.head, own.txnId))
+    }): Unit
     new JHashMap(locks).keySet.forEach(_.close())
     pool.close()
   }
