@@ -153,9 +153,11 @@ def _finish_at_stop(session: SparkSession) -> None:
     stop = session.stop
 
     def finish_and_stop() -> None:
-        if session.sparkContext._jsc is not None:
-            jvm.org.apache.spark.sql.delta.interlock.log.SessionEnd.finish(_MILLIS_AT_STOP)
-        stop()
+        try:
+            if session.sparkContext._jsc is not None:
+                jvm.org.apache.spark.sql.delta.interlock.log.SessionEnd.finish(_MILLIS_AT_STOP)
+        finally:
+            stop()
 
     session._interlock_stop = stop  # type: ignore[attr-defined]
     session.stop = finish_and_stop  # type: ignore[method-assign]

@@ -220,6 +220,16 @@ def test_a_running_spark_without_interlock_is_refused(
         options()
 
 
+def test_a_session_stops_whatever_ends_the_wait_for_its_work() -> None:
+    session = Mock(spec=["_jvm", "sparkContext", "stop"])
+    stop, finish = session.stop, "org.apache.spark.sql.delta.interlock.log.SessionEnd.finish"
+    session._jvm.configure_mock(**{f"{finish}.side_effect": KeyboardInterrupt})
+    interlock_session._finish_at_stop(session)
+    with pytest.raises(KeyboardInterrupt):
+        session.stop()
+    stop.assert_called_once_with()
+
+
 def test_the_demo_starts_where_the_environment_chooses_a_collector() -> None:
     """Beside another one the JVM would refuse ours."""
     code = "from interlock.lab.session import JVM_OPTIONS; print(JVM_OPTIONS)"
