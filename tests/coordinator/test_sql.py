@@ -44,6 +44,21 @@ def test_losers_get_exactly_the_winners(writer: Connection, path: str) -> None:
     assert state(rows) == (0, 0, 3, 1)
 
 
+def test_contents_that_are_in_the_log_are_sent_up_to_a_size(writer: Connection, path: str) -> None:
+    large = b"x" * (2 << 20)
+    txns = [f"t{i}" for i in range(9)]
+    commit(path, *txns, head=1, head_txn="c1", contents=[large] * 9, sizes=[len(large)] * 9,
+           sha256s=[HASH] * 9)(writer)  # fmt: skip
+    late = commit(path, "late", head=1)
+    assert [row.content for row in late(writer)] == [large] * 9, "nobody else has them"
+    published(path, 10, "t8")(writer)
+    rows = late(writer)
+    assert [row.txn_id for row in rows] == txns
+    assert [row.content for row in rows] == [*[large] * 8, None]
+    commit(path, "a", head=10)(writer)
+    assert [row.content is None for row in late(writer)] == [*[False] * 8, True, False]
+
+
 def test_staged_contents_travel_by_name(writer: Connection, path: str) -> None:
     call = commit(path, "a", head=1, head_txn="c1", contents=[None], sizes=[5 << 30],
                   staged_names=[".00000000000000000002.a.staged"], sha256s=[HASH])  # fmt: skip

@@ -24,7 +24,8 @@ private[postgres] object Migrations {
     Seq(
       Migration(1, "V1__schema"),
       Migration(2, "V2__functions"),
-      Migration(3, "V3__idle_sessions")
+      Migration(3, "V3__idle_sessions"),
+      Migration(4, "V4__bounded_contents")
     )
   val newest: Int = all.last.version
 

@@ -181,14 +181,18 @@ final private[postgres] class PostgresCommit(
   private def lost(winners: Seq[CommitBody]): Seq[CommitOutcome] =
     Taken(winners) +: requests.tail.map(_ => Taken(Seq.empty))
 
-  /** The commits from the wanted version on, up to the first large one. A version that the database
-    * does not have is foreign and is read from the log.
+  /** The commits from the wanted version on, up to the first large one, and as many as fit into
+    * [[MostBytes]]. A version that the database does not have is foreign and is read from the log.
     */
   private def winners(last: Long, commits: Seq[Ratified]): Seq[CommitBody] = {
     val known = commits.map(commit => commit.version -> commit).toMap
+    var left = MostBytes
     (base + 1 to last.min(base + MostWinners)).iterator
+      .takeWhile(_ => left > 0)
       .map(version => tail.body(version, known.get(version).flatMap(_.content)))
-      .takeWhile(_.isDefined).flatten.toVector
+      .takeWhile(_.isDefined).flatten
+      .tapEach(left -= _.file.getLen)
+      .toVector
   }
 }
 
@@ -203,4 +207,5 @@ private object PostgresCommit {
   private val LongPause = 1000000000L
 
   private val MostWinners = 200L
+  private val MostBytes = 16L << 20
 }
