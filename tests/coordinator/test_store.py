@@ -614,7 +614,89 @@ def test_a_paused_writer_leaves_a_table_alone_that_was_created_anew(
     assert transactions(log) == ["new"]
 
 
+@pytest.mark.parametrize("is_made_anew", [True, False])
+def test_a_table_that_is_dropped_while_a_batch_is_published(
+    jvm: Any, open_store: Open, log: Path, is_made_anew: bool
+) -> None:
+    """The database forgets the batch with the table that is made there."""
+    store, other = open_store(), open_store()
+    store.commit(log, 0, "a")
+
+    def drop(phase: str, version: int) -> None:
+        if (phase, version) == ("published", 1):
+            for file in log.iterdir():
+                file.unlink()
+            if is_made_anew:
+                other.commit(log, 0, "new", table_id=OTHER)
+
+    def is_same() -> bool:
+        return log_file(log, 0).exists() and transactions(log)[0] == "a"
+
+    with observed(jvm, drop):
+        outcomes = store.commit(log, 1, "b", "c", "d", is_same_table=is_same)
+    assert outcomes == [
+        *committed(1),
+        *([Outcome("Failed"), TAKEN] if is_made_anew else [UNKNOWN, UNKNOWN]),
+    ]
+    assert transactions(log) == (["new"] if is_made_anew else [])
+    if not is_made_anew:
+        assert other.commit(log, 0, "new", table_id=OTHER) == committed(0)
+    assert other.commit(log, 1, "next", table_id=OTHER) == committed(1)
+    assert transactions(log) == ["new", "next"]
+
+
 # Bounds
+
+
+def test_a_database_that_is_gone_is_waited_for_once_by_a_store_that_closes(
+    open_store: Open, proxy: Proxy, tmp_path: Path
+) -> None:
+    store = open_store(proxy.port)
+    for name in "abc":
+        log = tmp_path / name / "_delta_log"
+        log.mkdir(parents=True)
+        store.commit(log, 0, "a")
+    calls: list[None] = []
+    proxy.lose_request(b"interlock.published")
+    with proxy.before_each(b"interlock.published", lambda: calls.append(None)):
+        store.close()
+    assert len(calls) == 1
+
+
+def test_a_closed_store_keeps_no_connection(
+    open_store: Open, server: postgres.Server, log: Path
+) -> None:
+    store = open_store()
+    store.commit(log, 0, "a")
+    store.close()
+    assert store.commit(log, 1, "b") == committed(1)
+    with server.superuser() as connection:
+        wait_for(connection, "SELECT count(*) = 0 FROM pg_stat_activity WHERE usename = 'writer'")
+
+
+def test_a_connection_to_a_server_that_only_reads_is_given_up(
+    open_store: Open, server: postgres.Server, log: Path
+) -> None:
+    """As after a failover behind a proxy."""
+    store = open_store(poolSize="1")
+    with server.superuser() as connection:
+        connection.execute("ALTER ROLE writer SET default_transaction_read_only = on")
+        try:
+            with pytest.raises(Refused) as refused:
+                store.commit(log, 0, "a")
+        finally:
+            connection.execute("ALTER ROLE writer RESET default_transaction_read_only")
+    assert "25006" in refused.value.parameters["reason"]
+    assert store.commit(log, 0, "a") == committed(0)
+
+
+def test_commits_of_others_are_brought_up_to_a_size(open_store: Open, log: Path) -> None:
+    first, second = open_store(), open_store()
+    first.commit(log, 0, "a")
+    txns = [f"t{i}" for i in range(30)]
+    first.commit(log, 1, *txns, lines=('{"add":"' + "x" * 900_000 + '"}',))
+    (outcome,) = second.commit(log, 1, "y")
+    assert outcome == taken(*txns[:19])
 
 
 def test_the_pool_is_bounded(open_store: Open, server: postgres.Server, tmp_path: Path) -> None:

@@ -84,12 +84,19 @@ class Store:
         new_table_id: str | None = None,
         lines: tuple[str, ...] = ('{"add":{}}',),
         operation: str = "WRITE",
+        is_same_table: Callable[[], bool] = lambda: True,
     ) -> list[Outcome]:
         """Commit one batch, which begins at `version`; `lines` follow each commitInfo."""
         old, new = ("" if version == 0 else table_id), new_table_id or table_id
+        asked = (_Function(is_same_table), _Function(lambda: None))
         requests = [
             self.jvm.io.interlock.coordinator.CommitRequest(
-                version + i, txn, old if i == 0 else new, new, self._lines(txn, operation, lines)
+                version + i,
+                txn,
+                old if i == 0 else new,
+                new,
+                self._lines(txn, operation, lines),
+                *asked,
             )
             for i, txn in enumerate(txn_ids)
         ]
@@ -148,6 +155,21 @@ def admin(jvm: Any, command: str, options: Mapping[str, str], *, password: str) 
         text: str = jvm.io.interlock.coordinator.postgres.Admin.run(command, given)
     result: dict[str, Any] = json.loads(text)
     return result
+
+
+class _Function:
+    """A function of Scala without arguments, whose calls may name its result's primitive type."""
+
+    def __init__(self, call: Callable[[], Any]) -> None:
+        self._call = call
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("apply"):
+            return self._call
+        raise AttributeError(name)
+
+    class Java:
+        implements = ("scala.Function0",)
 
 
 class _Observer:
