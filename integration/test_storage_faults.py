@@ -152,7 +152,7 @@ def test_some_calls(
     [
         (REPLACE, "java.io.IOException", "CommittedError"),
         (REPLACE, "java.io.InterruptedIOException", "Py4JJavaError"),
-        (REPLACE, "java.lang.IllegalStateException", "Py4JJavaError"),
+        (REPLACE, "java.lang.IllegalStateException", "CommittedError"),
         # Hadoop's second try finds the file of its first one.
         (REPLACE, "org.apache.hadoop.fs.FileAlreadyExistsException", "CommittedError"),
         (REPLACE_BY_CLONE, "org.apache.hadoop.fs.FileAlreadyExistsException", "CommittedError"),

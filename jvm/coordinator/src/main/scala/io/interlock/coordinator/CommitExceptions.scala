@@ -1,7 +1,5 @@
 package io.interlock.coordinator
 
-import java.io.FileNotFoundException
-
 import io.delta.storage.commit.CommitFailedException
 
 /** It is not known whether a commit was made.
@@ -26,7 +24,3 @@ final class CommitWithdrawnException(version: Long)
       true,
       s"The commit before version $version, which it was judged against, was not made."
     )
-
-/** The log belongs to another table than the one that the transaction has read. */
-final private[coordinator] class AnotherTableException(log: TableLog)
-    extends FileNotFoundException(s"${log.path} is the log of another table now.")

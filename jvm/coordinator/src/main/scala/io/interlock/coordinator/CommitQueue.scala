@@ -221,7 +221,7 @@ final class CommitQueue private[coordinator] (
     val added = synchronized {
       val before = state.bodies
       step
-      commits.filter(commit => !before.contains(commit.version))
+      commits.filterNot(commit => before.get(commit.version).exists(_.isThere))
         .filter(commit => state.bodies.get(commit.version).exists(_ eq commit))
     }
     memory.keep(this, added)

@@ -1,5 +1,7 @@
 package io.interlock.coordinator
 
+import java.io.FileNotFoundException
+
 import org.apache.hadoop.conf.Configuration
 import org.apache.hadoop.fs.{FileStatus, Path}
 
@@ -48,6 +50,12 @@ final case class CommitRequest(
       newTableId: String,
       lines: Iterator[String]
   ) = this(version, txnId, tableId, newTableId, lines, () => true)
+
+  /** @throws FileNotFoundException
+    *   if the log belongs to another table, or that cannot be found out
+    */
+  private[coordinator] def requireSameTable(log: TableLog): Unit = if (!isSameTable())
+    throw new FileNotFoundException(s"${log.path} is the log of another table now.")
 }
 
 object CommitRequest {

@@ -90,7 +90,7 @@ final class FileSystemStore(logStores: TableLog => LogStore) extends CommitStore
     val lines = CommitLines.stamped(request.lines, Stamp.filesystem(request.version))
     val content = publisher.stage(log, request.version, request.txnId, lines)
     try {
-      if (!request.isSameTable()) throw new AnotherTableException(log)
+      request.requireSameTable(log)
       content match {
         case _: StagedFile if !LogFolder.isLocal(log) => requireKept()
         case _ =>

@@ -29,7 +29,6 @@ private[interlock] object StoreTrial {
 
   /** In the root of a bucket or file system: the server is the same for all its folders. */
   private val KeptAt = new Path("/_interlock_store.properties")
-  private val Proven = Set("file", "hdfs")
 
   /** Tries the way in which commits to a log would be made, in a folder that it removes.
     *
@@ -93,7 +92,7 @@ private[interlock] object StoreTrial {
 
   /** Whether only a trial can show that a storage makes no file twice. */
   def isNeeded(conf: Configuration, path: Path): Boolean =
-    !Proven.contains(FileCreation.homeOf(conf, path).getScheme)
+    !QuickLocalFileSystem.isLocal(path) && FileCreation.homeOf(conf, path).getScheme != "hdfs"
 
   /** Keeps a result for all processes that use the same bucket or file system. */
   def keep(trial: StoreTrial, conf: Configuration, path: Path): Unit = {

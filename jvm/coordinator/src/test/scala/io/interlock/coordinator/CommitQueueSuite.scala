@@ -385,6 +385,17 @@ class CommitQueueSuite extends Tables {
     assertEquals((kept(one), kept(two)), (Vector.empty[Long], Vector(6L)))
   }
 
+  table.test("the winner of a lost race counts in memory") { log =>
+    log.commit(0, "winner", "x" * 1000)
+    val memory = new CommitMemory(10000)
+    val own = new CommitQueue(log.log, log.newStore, memory)
+    own.submit(request(0), own.view(0).generation) match {
+      case Right(Taken(Seq(winner))) =>
+        assert(memory.characters >= winner.lines.map(_.length).sum, memory.characters)
+      case other => fail(s"$other")
+    }
+  }
+
   table.test("a commit on its way that is too large to be kept is waited for") { log =>
     val own = new CommitQueue(log.log, log.store, new CommitMemory(1))
     val gate = new Gate(CommitPhase.Staged)

@@ -333,7 +333,9 @@ object QueueModel {
       }
       (phase, txn.judged, txn.settled)
     }
-    val queues = state.queues.map(queue => (queue.tail, queue.waiting, bodies(queue.bodies.values)))
+    val queues = state.queues.map(queue =>
+      (queue.tail, queue.taken, queue.waiting, bodies(queue.bodies.values))
+    )
     val sending = state.sending.map(_.map(batch => (batch.entries, batch.outcomes.map(text))))
     val left = (state.foreign, state.faults, state.drops, state.startsOver)
     (state.log, txns, queues, state.turns, sending, left)

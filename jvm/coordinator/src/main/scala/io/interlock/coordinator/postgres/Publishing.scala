@@ -28,7 +28,7 @@ final private[postgres] class Publishing(
       case (done, (request, content)) =>
         done :+ (done.lastOption match {
           case Some(unknown: Unknown) => unknown
-          case Some(_: Taken | _: Failed) => Taken(Seq.empty)
+          case Some(_: Taken) => Taken(Seq.empty)
           case _ if !ratified.contains(request.txnId) => Taken(Seq.empty)
           case _ => publish(state, request, content, isFirst = done.isEmpty)
         })
@@ -47,7 +47,6 @@ final private[postgres] class Publishing(
       case Success(Some(file)) => Committed(request.version, file)
       case Success(None) =>
         overtaken(state, Ratified(request.version, request.txnId, None), isFirst)
-      case Failure(e: AnotherTableException) if isForgotten(state, request) => Failed(e)
       case Failure(e) => Unknown(e) // it is ratified: the next writer may publish it
     }
 
@@ -60,7 +59,7 @@ final private[postgres] class Publishing(
     // A look takes its time on a remote storage, and the last one came just before the first commit.
     val isLookedAt = isFirst && !LogFolder.isLocal(log)
     val publication = tried(request.version, MostTries) {
-      if (!isLookedAt && !request.isSameTable()) throw new AnotherTableException(log)
+      if (!isLookedAt) request.requireSameTable(log)
       context.publisher.publish(log, request.version, content, request.whenSeen)
     }
     publication match {
@@ -81,13 +80,6 @@ final private[postgres] class Publishing(
         if (Pause(PauseMillis)) tried(version, tries - 1)(publish) else throw e
     }
   }
-
-  /** Whether nobody has published the commit, and nobody will: the database has begun a new epoch.
-    */
-  private def isForgotten(state: TableState, request: CommitRequest): Boolean = Try(
-    context.database.attach(log, request.newTableId, state.head).epoch != state.epoch &&
-      !tail.txnAt(request.version).contains(request.txnId)
-  ).getOrElse(false)
 
   /** The outcome after a foreign commit took the version; it stays, even if the database cannot be
     * told now.

@@ -13,7 +13,7 @@ import io.interlock.spark.compaction.FailedCompaction
 import io.interlock.spark.errors._
 import org.apache.spark.sql.delta.DeltaOperations.{Operation, OptimizeOrReorg}
 import org.apache.spark.sql.delta.actions.{Action, RemoveFile}
-import org.apache.spark.sql.delta.interlock.judging.GovernedCommit
+import org.apache.spark.sql.delta.interlock.judging.{GovernedCommit, JudgingJob}
 import org.apache.spark.sql.delta.interlock.transaction.CommitState.Made
 import org.apache.spark.sql.delta.{ConcurrentWriteException, DeltaConcurrentModificationException}
 import org.apache.spark.sql.functions.col
@@ -85,7 +85,7 @@ final private[transaction] class CommitFailures(
     */
   private def behindCommit(op: Operation, failed: Throwable): Throwable = failed match {
     case told: InterlockException => told
-    case NonFatal(_) if !StorageFault.isInterrupt(failed) =>
+    case NonFatal(_) if !StorageFault.isInterrupt(failed) && !JudgingJob.isCancelled(failed) =>
       def innermost = StorageFault.described(Causes.of(failed).last)
       InterlockException.failedAfterCommit(
         table.name,
