@@ -323,22 +323,28 @@ class TestLifeOfATable:
         assert versions(table) == [0, 1, 2, 3]
         assert deltalake_rows(table) == ((1, 1), (2, 2), (7, 2), (8, 2))
 
+    @pytest.mark.parametrize("to", [1, 2])
     def test_a_log_that_was_put_back_behind_a_later_commit_of_the_process(
-        self, spark: SparkSession, table_path: Path, tmp_path: Path
+        self, spark: SparkSession, table_path: Path, tmp_path: Path, to: int
     ) -> None:
         """It remembers versions 2 and 3 of before, and has made version 4."""
         columns = "(id INT, p INT) USING delta PARTITIONED BY (p)"
         insert = "INSERT INTO {t} VALUES (1, 1), (2, 2)"
         made = make_table(spark, table_path, columns=columns, statements=(insert,))
-        table, before, now = (
-            Table(Path(shutil.copytree(made.path, tmp_path / name)))
-            for name in ("read", "before", "now")
+        table, before = (
+            Table(Path(shutil.copytree(made.path, tmp_path / name))) for name in ("read", "before")
         )
-        for appended in (6, 7):
-            spark.sql(f"INSERT INTO {before} VALUES ({appended}, 2)")
+
+        def append(into: Table, count: int) -> None:
+            for _ in range(count):
+                spark.sql(f"INSERT INTO {into} VALUES (8, 2)")
+
+        append(before, to - 1)
+        now = Table(Path(shutil.copytree(before.path, tmp_path / "now")))
+        append(before, 3 - to)
         update = "UPDATE {t} SET id = id + 100 WHERE p = 1"
         spark.sql(update.format(t=now))
-        spark.sql(f"INSERT INTO {now} VALUES (8, 2)")
+        append(now, 2 - to)
 
         def go_on(session: SparkSession) -> None:
             shutil.copytree(before.path, table.path, dirs_exist_ok=True)
@@ -351,7 +357,7 @@ class TestLifeOfATable:
         first, second = race(spark, python_job("others", go_on), sql_job(update.format(t=table)))
         assert first.ok
         assert isinstance(second.error, errors.ConflictError)
-        assert second.error.winner_version == 2
+        assert second.error.winner_version == to + 1
         assert versions(table) == [0, 1, 2, 3, 4]
         assert rows(spark, table) == deltalake_rows(table) == ((101, 1), (2, 2), (8, 2), (9, 2))
 
