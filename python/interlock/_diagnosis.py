@@ -9,7 +9,7 @@ import subprocess
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any
 from zipfile import BadZipFile, ZipFile
 
 from interlock import _artifacts
@@ -139,10 +139,11 @@ def kept_trial(session: SparkSession, location: str) -> Check | None:
     jvm: Any = getattr(session, "_jvm", None)
     if jvm is None:
         return None
-    inspect, classic = jvm.io.interlock.spark.Inspect, cast("Any", session)._jsparkSession
-    if not inspect.needsTrial(classic, location):
+    classic: Any = session
+    inspect = jvm.io.interlock.spark.Inspect
+    if not inspect.needsTrial(classic._jsparkSession, location):
         return None
-    kept = inspect.keptTrial(classic, location)
+    kept = inspect.keptTrial(classic._jsparkSession, location)
     if kept is None:
         return Check("Races", False, "never run", f"interlock doctor {location}", mark="LOOK")
     passed, found = kept

@@ -107,13 +107,19 @@ def test_who_waits(
     assert str(log).count(WAITS) == waits
 
 
+def auto_compacting(spark: SparkSession) -> SparkSession:
+    """Return a session whose INSERTs are followed by a compaction."""
+    session = spark.newSession()
+    session.conf.set("spark.databricks.delta.autoCompact.enabled", "true")
+    session.conf.set("spark.databricks.delta.autoCompact.minNumFiles", "2")
+    return session
+
+
 @pytest.mark.parametrize("behind", ["claim", "turn"])
 def test_an_insert_does_not_wait_in_its_auto_compaction(
     spark: SparkSession, table_path: Path, behind: str
 ) -> None:
-    table, other = table_of(spark, table_path), spark.newSession()
-    other.conf.set("spark.databricks.delta.autoCompact.enabled", "true")
-    other.conf.set("spark.databricks.delta.autoCompact.minNumFiles", "2")
+    table, other = table_of(spark, table_path), auto_compacting(spark)
 
     def insert() -> None:
         other.sql(f"INSERT INTO {table} VALUES (9, 'z', 1)")
@@ -139,10 +145,8 @@ def test_an_insert_whose_auto_compaction_fails_is_not_run_again(
     spark: SparkSession, table_path: Path
 ) -> None:
     """Delta raises what its hooks fail with if it is told so, and that may be a conflict."""
-    table, other = table_of(spark, table_path), spark.newSession()
+    table, other = table_of(spark, table_path), auto_compacting(spark)
     other.conf.set("spark.databricks.delta.postCommitHook.throwOnError", "true")
-    other.conf.set("spark.databricks.delta.autoCompact.enabled", "true")
-    other.conf.set("spark.databricks.delta.autoCompact.minNumFiles", "2")
 
     def insert() -> None:
         other.sql(f"INSERT INTO {table} VALUES (9, 'z', 1)")

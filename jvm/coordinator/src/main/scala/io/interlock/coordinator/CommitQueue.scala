@@ -197,7 +197,8 @@ final class CommitQueue private[coordinator] (
   def at(version: Long): Option[CommitBody] = synchronized(state.bodies.get(version))
 
   /** Whether the commit of a version that is known to be in the log is this file; None if there is
-    * none. The commits after it are of the same log.
+    * none. The commits after it are of the same log, unless it was put back while a commit lost
+    * against them.
     */
   def knows(version: Long, file: FileStatus): Option[Boolean] =
     at(version).filter(_.isThere).map(known => SameFile(known.file, file))

@@ -28,9 +28,11 @@ object Inspect {
     Array(trial.passed, trial.found, kept.failed.map(_.toString).getOrElse(null))
   }
 
-  /** Whether only [[storeTrial]] can show that the storage of a path makes no file twice. */
+  /** Whether only [[storeTrial]] can show that the storage of a path makes no file twice; also if the
+    * storage does not tell, as [[keptTrial]] then says.
+    */
   def needsTrial(session: SparkSession, path: String): Boolean =
-    StoreTrial.isNeeded(session.sessionState.newHadoopConf(), new Path(path))
+    Try(StoreTrial.isNeeded(session.sessionState.newHadoopConf(), new Path(path))).getOrElse(true)
 
   /** What the last [[storeTrial]] found about the storage of a path, with its time: null if none was
     * kept.
