@@ -276,6 +276,21 @@ def test_others_wait_for_a_commit_that_was_overtaken_many_times(
     assert not list(table.path.glob("_delta_log/_interlock/claims/[!.]*"))
 
 
+def test_a_note_is_renewed_without_a_listing(
+    server: s3.Server, both: list[DriverProcess], table: Table
+) -> None:
+    def of_note() -> list[str]:
+        """What was done with the note since it was made, by either process."""
+        return [method for method, path in server.requests()[before:] if "claims/" in path]
+
+    claimed = both[0].run(f"spark.sql(\"CALL interlock.claim('{table}', minutes => 5)\").collect()")
+    assert claimed == DONE
+    before = len(server.requests())
+    eventually(lambda: len(of_note()) >= 6, 60, "the note is renewed three times")
+    assert of_note()[:6] == ["HEAD", "PUT"] * 3 or of_note()[:6] == ["PUT", "HEAD"] * 3
+    assert [path for _, path in server.requests()[before:] if "prefix=" in path] == []
+
+
 def test_a_commit_whose_reply_is_lost_is_made_once(
     both: list[DriverProcess], proxy: Proxy, table: Table
 ) -> None:

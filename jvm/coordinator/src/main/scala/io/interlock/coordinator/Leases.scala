@@ -126,26 +126,36 @@ final class Leases private[coordinator] (log: TableLog, kind: String, deadAfter:
         Files.move(draft, target.resolve(id), ATOMIC_MOVE): Unit
       } finally Files.deleteIfExists(draft): Unit
     } else {
-      val fs = path.getFileSystem(log.conf)
       if (!fs.exists(log.path)) throw new FileNotFoundException(log.path.toString)
-      def create(file: Path) = Using.resource(fs.create(file, true))(_.write(text.getBytes(UTF_8)))
       if (isOnHdfs) {
         val draft = file(s".$id.tmp")
         try {
-          create(draft)
+          create(draft, text)
           FileContext.getFileContext(path.toUri, log.conf).rename(draft, file(id), OVERWRITE)
         } finally fs.delete(draft, false): Unit
-      } else create(file(id))
+      } else create(file(id), text)
     }
+
+  private def fs = path.getFileSystem(log.conf)
+
+  private def create(file: Path, text: String): Unit = {
+    val out = fs.createFile(file).overwrite(true).recursive()
+      .opt("fs.s3a.create.performance", true) // does not look for a folder in its place
+      .build()
+    Using.resource(out)(_.write(text.getBytes(UTF_8)))
+  }
 
   /** Whether a file that is replaced is empty until its DataNodes have the new content. */
   private def isOnHdfs = path.toUri.getScheme == "hdfs"
 
-  /** Shows that a note is alive. On HDFS its file is touched, for which no DataNode is needed. */
+  /** Shows that a note is alive. On HDFS its file is touched, for which no DataNode is needed. An
+    * object store is asked for the note, since it would list the log to find the folder.
+    */
   private def renew(id: String, text: String): Unit =
     if (isOnHdfs)
-      try path.getFileSystem(log.conf).setTimes(file(id), System.currentTimeMillis, -1)
+      try fs.setTimes(file(id), System.currentTimeMillis, -1)
       catch { case _: FileNotFoundException => write(id, text) }
+    else if (!LogFolder.isLocal(log) && fs.exists(file(id))) create(file(id), text)
     else write(id, text)
 }
 

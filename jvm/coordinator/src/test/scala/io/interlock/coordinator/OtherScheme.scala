@@ -6,6 +6,7 @@ import java.util.concurrent.CountDownLatch
 import scala.collection.concurrent.TrieMap
 
 import org.apache.hadoop.conf.Configuration
+import org.apache.hadoop.fs.permission.FsPermission
 import org.apache.hadoop.fs.{
   DelegateToFileSystem,
   EtagSource,
@@ -100,6 +101,18 @@ class OtherFileSystem extends RawLocalFileSystem {
   ): FSDataOutputStream = {
     OtherScheme.meet(file)
     super.create(file, overwrite, bufferSize, replication, blockSize, progress)
+  }
+  override def create( // which `createFile` calls
+      file: Path,
+      permission: FsPermission,
+      overwrite: Boolean,
+      bufferSize: Int,
+      replication: Short,
+      blockSize: Long,
+      progress: Progressable
+  ): FSDataOutputStream = {
+    OtherScheme.meet(file)
+    super.create(file, permission, overwrite, bufferSize, replication, blockSize, progress)
   }
   override def delete(file: Path, recursive: Boolean): Boolean = {
     OtherScheme.meet(file)
