@@ -214,8 +214,8 @@ def test_trap_11_a_change_of_metadata_fails_every_class(
 # foreign winner is inferred, and tests/coordinator that its commit is detected. Nothing can stop a
 # stock writer of files.
 
-# Trap 13, catalog-managed tables, is not run. Delta allows catalogManaged with Unity Catalog only,
-# and COMPACT never calls the command of OPTIMIZE.
+# Trap 13, catalog-managed tables, is in tests/tables/test_other_coordinators.py: they can have no
+# policy.
 
 
 @pytest.mark.parametrize("variant", ["D7-two-sessions", "D18-two-sessions"])

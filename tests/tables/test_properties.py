@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from interlock._session import DELTA_CATALOG
 from interlock.errors import InterlockError, MetadataChangedError, ProtocolChangedError
 from pyspark.sql import SparkSession
 
@@ -97,6 +98,27 @@ class TestAlterTable:
         spark.sql("CREATE TABLE by_name USING delta AS SELECT 1 AS id")
         spark.sql(f"ALTER TABLE by_name SET {under('maxcompute_delta')}")
         check_policy(location(spark, "by_name"), "maxcompute_delta")
+
+    @pytest.mark.parametrize(
+        "statement",
+        [
+            f"ALTER TABLE other_catalog SET {under('maxcompute_delta')}",
+            "CALL interlock.set_policy('other_catalog', 'maxcompute_delta')",
+        ],
+    )
+    def test_in_a_catalog_that_is_not_interlocks(self, spark: SparkSession, statement: str) -> None:
+        spark.sql("DROP TABLE IF EXISTS other_catalog")
+        spark.sql("CREATE TABLE other_catalog USING delta AS SELECT 1 AS id")
+        session = spark.newSession()
+        session.conf.set("spark.sql.catalog.spark_catalog", DELTA_CATALOG)
+        with pytest.raises(InterlockError) as caught:
+            session.sql(statement.replace("maxcompute_delta", "maxcompute_detla"))
+        assert caught.value.getCondition() == "INTERLOCK_UNKNOWN_POLICY"
+        session.sql(statement)
+        table = location(spark, "other_catalog")
+        assert operations(table, since=1) == BACKFILLED
+        check_policy(table, "maxcompute_delta")
+        assert deltalake_rows(table) == ((1,),)
 
     def test_an_empty_table(self, spark: SparkSession, table_path: Path) -> None:
         table = make_table(spark, table_path, policy=None, statements=())

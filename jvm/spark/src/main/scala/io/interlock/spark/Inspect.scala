@@ -7,7 +7,7 @@ import scala.util.Try
 import io.interlock.coordinator.{LinkProbe, StoreTrial}
 import io.interlock.spark.commits.Coordinators
 import io.interlock.spark.history.NamedTable
-import io.interlock.spark.properties.TableProperties
+import io.interlock.spark.properties.{OtherCoordinator, TableProperties}
 import org.apache.hadoop.fs.Path
 import org.apache.spark.sql.SparkSession
 
@@ -47,9 +47,11 @@ object Inspect {
   def coordinatorFault(session: SparkSession, table: String): String = {
     val loaded = NamedTable.load(session, table, "interlock doctor")
     val now = NamedTable.snapshot(session, loaded, "interlock doctor")
-    Try(
-      TableProperties.coordinatorOf(now.metadata.configuration)
+    val properties = now.metadata.configuration
+    Try {
+      OtherCoordinator.refuse(table, properties, now.protocol.readerAndWriterFeatureNames)
+      TableProperties.coordinatorOf(properties)
         .foreach(Coordinators.check(session, now.deltaLog, table, _))
-    ).failed.map(_.getMessage).getOrElse(null)
+    }.failed.map(_.getMessage).getOrElse(null)
   }
 }

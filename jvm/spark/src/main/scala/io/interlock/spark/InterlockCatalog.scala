@@ -30,8 +30,7 @@ import org.apache.spark.sql.util.CaseInsensitiveStringMap
 /** Delta's catalog with an early check of `interlock.*` properties.
   *
   * The transaction checks them again at every change of a table's metadata. With the check here a
-  * statement fails before it writes anything, and ALTER TABLE adds the properties that a policy
-  * requires.
+  * statement fails before it writes anything.
   */
 class InterlockCatalog extends DeltaCatalog {
   import InterlockCatalog._
@@ -125,38 +124,24 @@ class InterlockCatalog extends DeltaCatalog {
   }
 
   override def alterTable(ident: Identifier, changes: TableChange*): Table = {
-    val set = changes.collect { case change: SetProperty => change.property -> change.value }.toMap
-    val setsOurs = set.keys.exists(TableProperties.isOurs)
-    val drops = changes.collect { case change: DropFeature => change.featureName }
-    val before: Option[Map[String, String]] =
-      if (drops.isEmpty && !setsOurs) None
-      else
-        Some(loadTable(ident)).collect { case table: DeltaTableV2 =>
-          table.properties().asScala.toMap
-        }
-    val added = before.toSeq.flatMap(besideAlter(_, set, drops)).map { case (key, value) =>
-      TableChange.setProperty(key, value)
-    }
-    val givesFirstPolicy =
-      before.exists(TableProperties.named(_).isEmpty) && TableProperties.named(set).nonEmpty
-    try super.alterTable(ident, changes.map(inProperties) ++ added: _*)
+    val sets = changes.collect { case set: SetProperty => set.property }
+    val drops = changes.collect { case drop: DropFeature => drop.featureName }
+    val setsPolicy = sets.contains(TableProperties.PolicyKey)
+    val before =
+      if (setsPolicy || drops.nonEmpty) propertiesOf(ident) else Map.empty[String, String]
+    if (drops.nonEmpty)
+      TableProperties.policyOf(before).foreach(TableProperties.refuseDrop(_, drops))
+    try super.alterTable(ident, changes.map(inProperties): _*)
     catch {
-      case failed @ StorageFault.OfOneCommit(reason) if givesFirstPolicy =>
+      case failed @ StorageFault.OfOneCommit(reason)
+          if setsPolicy && TableProperties.named(before).isEmpty =>
         throw InterlockException.bindingIncomplete(ident.toString, SetProperties, reason, failed)
     }
   }
 
-  /** The properties that an ALTER TABLE must set in addition to its own. */
-  private def besideAlter(
-      table: Map[String, String],
-      set: Map[String, String],
-      drops: Seq[String]
-  ): Map[String, String] = {
-    TableProperties.check(set)
-    PolicyDigest.check(table, set)
-    if (drops.nonEmpty)
-      TableProperties.policyOf(table).foreach(TableProperties.refuseDrop(_, drops))
-    TableProperties.requiredByAlter(table, set)
+  private def propertiesOf(ident: Identifier): Map[String, String] = loadTable(ident) match {
+    case table: DeltaTableV2 => table.properties().asScala.toMap
+    case _ => Map.empty
   }
 }
 

@@ -14,6 +14,7 @@ import io.interlock.spark.statements.{
   InterlockParser,
   JoinsInTransaction,
   MarkTruncate,
+  PolicyInAlter,
   ReadsInTransaction,
   RerunStrategy,
   ResolveCompact,
@@ -49,6 +50,7 @@ final class InterlockExtension extends (SparkSessionExtensions => Unit) {
     extensions.injectPreCBORule(session => new JoinsInTransaction(session))
     extensions.injectPlannerStrategy(session => new RerunStrategy(session))
     extensions.injectPostHocResolutionRule(_ => VacuumRetention)
+    extensions.injectPostHocResolutionRule(_ => PolicyInAlter)
     extensions.injectCheckRule(_ => WriterOptions)
     extensions.injectCheckRule(_ => DeltaOnly)
     extensions.injectCheckRule(_ => Misspelt)

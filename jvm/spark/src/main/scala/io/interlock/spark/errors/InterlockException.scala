@@ -126,6 +126,12 @@ object InterlockException {
   def policyNeedsAlter(policy: String): InterlockException =
     of("INTERLOCK_POLICY_NEEDS_ALTER", "policy" -> policy)
 
+  /** @param other
+    *   what orders the table's commits
+    */
+  def otherCoordinator(table: String, other: String): InterlockException =
+    of("INTERLOCK_OTHER_COORDINATOR", "table" -> table, "other" -> other)
+
   def operationNotSupported(operation: String, table: String, policy: String): InterlockException =
     of(
       "INTERLOCK_OPERATION_NOT_SUPPORTED",

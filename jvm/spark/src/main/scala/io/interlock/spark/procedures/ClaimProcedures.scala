@@ -11,7 +11,7 @@ import io.interlock.spark.commits.Coordinators
 import io.interlock.spark.errors.InterlockException
 import io.interlock.spark.history.NamedTable
 import io.interlock.spark.predicates.PartitionScope
-import io.interlock.spark.properties.PolicyDigest
+import io.interlock.spark.properties.{OtherCoordinator, PolicyDigest}
 import org.apache.spark.sql.connector.catalog.procedures.ProcedureParameter
 import org.apache.spark.sql.delta.Snapshot
 import org.apache.spark.sql.delta.interlock.judging.PartitionValues
@@ -45,17 +45,15 @@ private[procedures] object ClaimProcedure extends InterlockProcedure {
       ))
     val table = NamedTable.load(session, arguments.table, name)
     val now = NamedTable.snapshot(session, table, name)
-    val policy = PolicyDigest.enforced(table.name(), now.metadata.configuration)
+    val properties = now.metadata.configuration
+    OtherCoordinator
+      .refuse(table.name(), properties, now.protocol.readerAndWriterFeatureNames)
+    val policy = PolicyDigest.enforced(table.name(), properties)
       .getOrElse(throw InterlockException.policyRequired("A claim", table.name()))
     val partition = values(session, table.name(), now, arguments.partition)
     val by = Committer.of(session).asClaimant(session)
     session.conf.set(Claims.SessionConf, by.session)
-    val queue = Coordinators.queue(
-      session,
-      now.deltaLog,
-      now.metadata.configuration,
-      now.metadata.id
-    )
+    val queue = Coordinators.queue(session, now.deltaLog, properties, now.metadata.id)
     val claim = TableClaims.of(now, table.name()).take(
       by,
       isOfSession = true,

@@ -43,7 +43,7 @@ object PolicyDigest {
     set.get(Key).foreach(refuseOther(_, TableProperties.policyOf(table ++ set)))
 
   /** Refuses a change of a table's properties in a session whose rules differ from the table's. A
-    * change is permitted if the statement also changes the policy or its digest; the catalog adds
+    * change is permitted if the statement also changes the policy or its digest; the analyzer adds
     * the digest to an ALTER TABLE that sets the policy.
     *
     * @param table

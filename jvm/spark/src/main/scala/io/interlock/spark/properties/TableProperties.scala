@@ -172,6 +172,28 @@ object TableProperties {
   private def isSupported(table: Table, key: String): Boolean =
     key == DeletionVectors && table.exists && table.supports(FeatureOf(key))
 
+  /** The properties that an ALTER TABLE must set in addition to its own.
+    *
+    * @param name
+    *   the table's name, for errors
+    * @param table
+    *   the properties that the table has, with its features as Delta shows them
+    * @param set
+    *   those that the statement sets
+    * @throws InterlockException
+    *   if the table cannot have what the statement sets
+    */
+  def besideAlter(
+      name: String,
+      table: Map[String, String],
+      set: Map[String, String]
+  ): Map[String, String] = {
+    check(set)
+    PolicyDigest.check(table, set)
+    if (coordinatorOf(table).isEmpty) OtherCoordinator.refuse(name, table ++ set, Set.empty)
+    requiredByAlter(table, set)
+  }
+
   /** The properties that an ALTER TABLE that sets a policy must also set: the policy's digest and
     * required properties.
     *

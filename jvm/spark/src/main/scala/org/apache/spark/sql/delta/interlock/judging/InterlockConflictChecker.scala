@@ -3,7 +3,7 @@ package org.apache.spark.sql.delta.interlock.judging
 import io.interlock.rules._
 import io.interlock.spark.commits.Operations
 import io.interlock.spark.errors.Conflicts
-import io.interlock.spark.properties.SessionPolicies
+import io.interlock.spark.properties.{OtherCoordinator, SessionPolicies}
 import org.apache.spark.sql.SparkSession
 import org.apache.spark.sql.delta._
 import org.apache.spark.sql.delta.actions.Metadata
@@ -52,6 +52,15 @@ private[interlock] class InterlockConflictChecker(
       parts.head.failIf(overlaps.inAddedRows.map(found =>
         found.copy(why = s"${found.why} and that version $version has read")
       ))
+
+  /** Also fails if something else orders the table's commits from the winner on. */
+  override protected def checkProtocolCompatibility(): Unit = {
+    super.checkProtocolCompatibility()
+    val (metadata, protocol) = (currentTransactionInfo.metadata, currentTransactionInfo.protocol)
+    val properties = winner.metadataUpdates.headOption.getOrElse(metadata).configuration
+    if (OtherCoordinator.of(properties, protocol.readerAndWriterFeatureNames).nonEmpty)
+      throw DeltaErrors.protocolChangedException(winner.commitInfo)
+  }
 
   override protected def attemptToResolveMetadataConflicts(): Unit =
     winner.metadataUpdates.headOption.filter(_ => attempt.policy.judgesReads)

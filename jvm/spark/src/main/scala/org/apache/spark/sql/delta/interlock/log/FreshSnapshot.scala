@@ -4,7 +4,7 @@ import scala.util.control.NonFatal
 
 import io.interlock.coordinator.SameFile
 import io.interlock.spark.errors.StorageFault
-import io.interlock.spark.properties.TableProperties
+import io.interlock.spark.properties.{OtherCoordinator, TableProperties}
 import org.apache.hadoop.fs.FileStatus
 import org.apache.spark.internal.Logging
 import org.apache.spark.sql.SparkSession
@@ -173,12 +173,17 @@ object FreshSnapshot extends Logging {
         log.getLogSegmentAfterCommit(None, table, snapshot.checkpointProvider)
       ))
     ).flatMap { segment =>
-      Checksums.read(log, segment).filter(isWhole).map(install(log, segment, _, now))
+      Checksums.read(log, segment).filter(isWhole).filter(isOurs)
+        .map(install(log, segment, _, now))
     }
   }
 
   private def isWhole(checksum: VersionChecksum) =
     checksum.metadata != null && checksum.protocol != null
+
+  /** Whether the table has not got another coordinator, which Delta would ask for later commits. */
+  private def isOurs(checksum: VersionChecksum) = OtherCoordinator
+    .of(checksum.metadata.configuration, checksum.protocol.readerAndWriterFeatureNames).isEmpty
 
   /** A checkpoint of the last version of all is of no use: a segment has to end with a commit. */
   private def laterCheckpoint(last: Snapshot, segment: LogSegment): Option[LastCheckpointInfo] =

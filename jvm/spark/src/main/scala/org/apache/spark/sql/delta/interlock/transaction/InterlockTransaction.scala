@@ -26,7 +26,9 @@ class InterlockTransaction(log: DeltaLog, catalogTable: Option[CatalogTable], sn
     extends OpenTransaction(log, catalogTable, snapshot) {
   private lazy val coordinated: Option[CoordinatedCommit] = {
     val (read, id) = if (table.isNew) (metadata, "") else (snapshot.metadata, snapshot.metadata.id)
-    Coordinators.queue(spark, log, read.configuration, id).map(new CoordinatedCommit(this, _))
+    if (rules.hasTwoCoordinators) None
+    else
+      Coordinators.queue(spark, log, read.configuration, id).map(new CoordinatedCommit(this, _))
   }
   private lazy val winners = new WinnerReader(table, coordinated.nonEmpty)
   private lazy val audit = new CommitAudit(this, winners)
@@ -94,6 +96,7 @@ class InterlockTransaction(log: DeltaLog, catalogTable: Option[CatalogTable], sn
   private def committing[A](op: Operation, raised: Throwable => Throwable)(commit: => A): A =
     try {
       newMetadata = newMetadata.map(rules.kept(op, _))
+      newMetadata.foreach(rules.refuseTwoCoordinators(_, protocol))
       commit
     } catch {
       case failed: Throwable if rules.isCoordinated(metadata) => throw raised(failed)

@@ -3,6 +3,7 @@ package org.apache.spark.sql.delta.interlock.transaction
 import io.interlock.rules.Policy
 import io.interlock.spark.commits.Coordinators
 import io.interlock.spark.properties._
+import org.apache.spark.internal.Logging
 import org.apache.spark.sql.SparkSession
 import org.apache.spark.sql.delta.DeltaOperations.{
   Clone,
@@ -19,19 +20,41 @@ import org.apache.spark.sql.delta.{IsolationLevel, SnapshotIsolation}
 /** The rules that a table's properties set for a transaction: the policy, and the properties that
   * the policy requires.
   */
-final private[transaction] class TableRules(spark: SparkSession, table: ReadTable) {
+final private[transaction] class TableRules(spark: SparkSession, table: ReadTable)
+    extends Logging {
 
   /** The policy that the table had when the transaction began to read it.
     *
     * @throws InterlockException
-    *   if this session does not have the policy, or has other rules under its name
+    *   if this session does not have the policy, or has other rules under its name; if something
+    *   else orders the table's commits
     */
-  lazy val policy: Option[Policy] = PolicyDigest.enforced(table.name, table.properties)
+  lazy val policy: Option[Policy] = {
+    OtherCoordinator.refuse(table.name, table.properties, features)
+    PolicyDigest.enforced(table.name, table.properties)
+  }
 
-  /** Refuses a session that does not have the policy, or has other rules under its name. */
+  /** Refuses a session that cannot commit under the table's policy. */
   def refuseOthers(): Unit = {
     val _ = policy
   }
+
+  /** Whether something else orders the table's commits, although a writer without Interlock has
+    * given it a policy.
+    */
+  lazy val hasTwoCoordinators: Boolean =
+    OtherCoordinator.besideOurs(table.properties, features).nonEmpty
+
+  private def features = table.snapshot.protocol.readerAndWriterFeatureNames
+
+  /** Refuses a commit that gives a table a second coordinator.
+    *
+    * @param protocol
+    *   the table's protocol after the commit
+    */
+  def refuseTwoCoordinators(changed: Metadata, protocol: Protocol): Unit =
+    if (!hasTwoCoordinators) OtherCoordinator
+      .refuse(table.name, changed.configuration, protocol.readerAndWriterFeatureNames)
 
   def hadPolicy: Boolean = TableProperties.named(table.properties).nonEmpty
 
@@ -63,10 +86,11 @@ final private[transaction] class TableRules(spark: SparkSession, table: ReadTabl
       properties = table.properties,
       exists = !table.isNew,
       replaced = replaced,
-      supports = table.snapshot.protocol.readerAndWriterFeatureNames
+      supports = features
     )
-    val after =
-      TableProperties.complete(before, proposed.configuration, spark.conf.getOption(_))
+    val after = TableProperties.complete(before, proposed.configuration, defaults(proposed))
+    // Before the statement writes files; RESTORE and ALTER TABLE do not.
+    if (table.isNew || replaced) OtherCoordinator.refuse(table.name, after, features)
     TableProperties.coordinatorOf(after)
       .filterNot(TableProperties.coordinatorOf(before.properties).contains)
       .foreach(Coordinators.check(spark, table.log, table.name, _))
@@ -75,6 +99,21 @@ final private[transaction] class TableRules(spark: SparkSession, table: ReadTabl
     Misspelt.warnOfProperties(after.keySet -- before.properties.keySet)
     Misspelt.warnOfSettings(spark.conf.getAll.keys)
     proposed.copy(configuration = after)
+  }
+
+  /** The session's settings for a new table, without a policy if something else orders its commits. */
+  private def defaults(proposed: Metadata)(key: String): Option[String] = {
+    val other =
+      if (key != TableProperties.DefaultPolicyConf) None
+      else OtherCoordinator.of(proposed.configuration, features)
+    spark.conf.getOption(key).filter { value =>
+      other.foreach(orders =>
+        logWarning(
+          s"${table.name} gets no policy, as its commits are ordered by $orders: $key is $value"
+        )
+      )
+      other.isEmpty
+    }
   }
 
   /** The changed metadata with Interlock's properties, which only UNSET removes. */

@@ -63,6 +63,14 @@ final class CheckedTable(spark: SparkSession) {
     Job(operationClass, new CompactOperation(kind, None), actions)
   }
 
+  /** Leaves the order of the table's commits to a catalog. */
+  def handOver: Job = {
+    val metadata = snapshot.metadata
+      .copy(configuration = Map("io.unitycatalog.tableId" -> "1")) // a user's, as far as we know
+    val protocol = snapshot.protocol.withFeature(CatalogOwnedTableFeature)
+    Job(OperationClass.Metadata, DeltaOperations.UpgradeProtocol(protocol), Seq(protocol, metadata))
+  }
+
   private def file(path: String, dead: RowSet = RowSet.empty, rows: Int = 3): AddFile = AddFile(
     path,
     partitionValues = Map.empty,

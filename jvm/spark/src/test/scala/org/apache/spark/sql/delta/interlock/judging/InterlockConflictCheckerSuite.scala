@@ -1,7 +1,9 @@
 package org.apache.spark.sql.delta.interlock.judging
 
 import io.interlock.rules.OperationClass.{CompactMajor, CompactMinor, MergeSmallFiles}
+import io.interlock.rules.Policies
 import io.interlock.spark.compaction.CompactionKind
+import org.apache.spark.sql.delta.ProtocolChangedException
 import org.apache.spark.sql.delta.interlock.DeltaSuite
 
 /** Cells of the built-in policies on actions: who loses, and as what the others are committed.
@@ -86,4 +88,9 @@ class InterlockConflictCheckerSuite extends DeltaSuite {
   check(rows, "a compaction behind DELETE", table.kill(0), major("N"), becomes("-A0 -B +N0"))
   check(rows, "INSERTs", table.append("W"), table.append("N"), AsItIs)
   check(rows, "two compactions", minor("M"), minor("N"), RemovedBoth)
+
+  for (policy <- Policies.names)
+    test(s"$policy: nobody commits behind a winner that leaves the order to a catalog") {
+      intercept[ProtocolChangedException](table.judge(policy, table.handOver, table.append("N")))
+    }
 }
