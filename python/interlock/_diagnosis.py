@@ -128,10 +128,14 @@ def store(session: SparkSession, url: str) -> Check:
         passed, found, lost = jvm.io.interlock.spark.Inspect.storeTrial(classic._jsparkSession, url)
     except Exception as error:  # of the file system, as without credentials
         fix = "set up Spark for this storage, and name a folder where tables may be written"
-        raised = getattr(error, "java_exception", None)
-        found = str(error if raised is None else raised.toString()).strip()
-        return Check(name, False, found.partition("\n\tat ")[0], fix)
+        return Check(name, False, told_by(error), fix)
     return Check(name, passed, f"{found}{f'; not kept: {lost}' if lost else ''}", _OTHER_STORE)
+
+
+def told_by(error: Exception) -> str:
+    """Return what an error says, without the stack of the JVM."""
+    raised = getattr(error, "java_exception", None)
+    return str(error if raised is None else raised.toString()).strip().partition("\n\tat ")[0]
 
 
 def kept_trial(session: SparkSession, location: str) -> Check | None:

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
-from interlock._diagnosis import Check, kept_trial
+from interlock._diagnosis import Check, kept_trial, told_by
 from interlock._sql_text import literal, reference, run
 from interlock._tables import table as named
 
@@ -122,7 +122,7 @@ def _coordinator(
 
 
 def _checkpoints(spark: SparkSession, name: str, detail: Row) -> Check:
-    from pyspark.errors import AnalysisException
+    from pyspark.errors import PySparkException
 
     folder = re.sub(r"([][{}*?\\])", r"\\\1", detail["location"])  # load takes a glob
     (now,) = run(spark, f"SELECT get_latest_version({literal(name)})").collect()[0]
@@ -130,9 +130,10 @@ def _checkpoints(spark: SparkSession, name: str, detail: Row) -> Check:
     try:
         found = files.load(f"{folder}/_delta_log/*.checkpoint*").select("path")
         paths = [row["path"] for row in found.collect()]
-    except AnalysisException as error:
-        if error.getCondition() != "PATH_NOT_FOUND":
-            raise
+    except Exception as error:  # of the storage, for which only the table's catalog may have a key
+        if not isinstance(error, PySparkException) or error.getCondition() != "PATH_NOT_FOUND":
+            fix = "run it in a session that may list the log"
+            return _look("Checkpoint", False, f"the log is not listed: {told_by(error)}", fix)
         paths = []
     versions = [int(number) for path in paths for number in re.findall(r"/(\d{20})\.[^/]*$", path)]
     newest = max(versions, default=0)

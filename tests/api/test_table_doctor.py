@@ -12,8 +12,8 @@ from pathlib import Path
 import pytest
 from interlock._cli import main
 from interlock._diagnosis import Check
-from interlock._table_diagnosis import of_table
-from pyspark.sql import SparkSession
+from interlock._table_diagnosis import _checkpoints, of_table
+from pyspark.sql import Row, SparkSession
 
 from tests.kit.support import Table, await_checkpoints, commit_file, make_table
 
@@ -40,6 +40,15 @@ def test_a_table_that_is_well(spark: SparkSession, mode: str, example: Table) ->
     assert checks["Coordinator"].found.endswith(answers)
     assert checks["Checkpoint"].found == "none in 2 versions"
     assert checks["Dead rows"].found == "0 beside 3 live ones"
+
+
+def test_a_log_that_the_session_cannot_list(spark: SparkSession, example: Table) -> None:
+    elsewhere = Row(location="nowhere://bucket/t", properties={})
+    check = _checkpoints(spark, str(example), elsewhere)
+    assert not check.ok
+    assert check.found.startswith("the log is not listed: ")
+    assert "nowhere" in check.found
+    assert "\n" not in check.found
 
 
 def test_files_that_a_compaction_would_merge(

@@ -51,10 +51,13 @@ object PartitionScope {
     *   INTERLOCK_NOT_A_WHOLE_TABLE
     */
   def refusePath(session: SparkSession, table: DeltaTableV2, statement: String): Unit = {
-    val (_, partitions, version) =
-      DeltaDataSource.parsePathIdentifier(session, table.path.toString, table.options)
-    val isPart = table.catalogTable.isEmpty && (partitions.nonEmpty || version.nonEmpty)
-    if (isPart || table.timeTravelOpt.nonEmpty)
+    // Of a table by name its catalog knows the path, and how the storage is reached.
+    def isPart = {
+      val (_, partitions, version) =
+        DeltaDataSource.parsePathIdentifier(session, table.path.toString, table.options)
+      partitions.nonEmpty || version.nonEmpty
+    }
+    if (table.timeTravelOpt.nonEmpty || table.catalogTable.isEmpty && isPart)
       throw InterlockException.notAWholeTable(statement, table.path.toString)
   }
 

@@ -43,6 +43,7 @@ object BackgroundCheckpoints extends PostCommitHook with Logging {
   /** The checkpoint that waits; a newer one replaces it. */
   final private case class Due(
       session: SparkSession,
+      log: DeltaLog,
       tableId: String,
       version: Long,
       write: () => Unit,
@@ -120,7 +121,7 @@ object BackgroundCheckpoints extends PostCommitHook with Logging {
     }
     synchronized {
       if (waiting.get(log.logPath).forall(_.version < version))
-        waiting += log.logPath -> Due(session, after.metadata.id, version, write _, clean _)
+        waiting += log.logPath -> Due(session, log, after.metadata.id, version, write _, clean _)
       if (!running.contains(log.logPath)) start(log.logPath)
     }
   }
@@ -196,8 +197,8 @@ object BackgroundCheckpoints extends PostCommitHook with Logging {
   private def clean(log: Path, due: Due, isWritten: Boolean): Unit =
     try {
       if (isWritten) due.clean()
-      val conf = due.session.sessionState.newHadoopConf()
-      val _ = OrphanFiles.sweep(TableLog(log, conf), OrphanFiles.LongestTransaction)
+      val table = TableLog(log, due.log.newDeltaHadoopConf())
+      val _ = OrphanFiles.sweep(table, OrphanFiles.LongestTransaction)
     } catch {
       case NonFatal(error) => logWarning(s"The log at $log was not swept.", error)
     } finally synchronized { val _ = cleaning.remove(log) }
