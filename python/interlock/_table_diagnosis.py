@@ -34,7 +34,10 @@ def of_table(spark: SparkSession, name: str) -> Iterator[Check]:
     assert detail is not None
     properties: Mapping[str, str] = detail["properties"]
     policy = properties.get("interlock.policy")
-    yield _policy(spark, sql_name, policy, properties.get("interlock.policy.digest"))
+    if "catalogManaged" in detail["tableFeatures"]:
+        yield _managed(sql_name, policy)
+    else:
+        yield _policy(spark, sql_name, policy, properties.get("interlock.policy.digest"))
     if policy is not None:
         yield _features(sql_name, properties, detail["tableFeatures"])
         if _is_on(properties, _EXCLUSIVE):
@@ -55,6 +58,14 @@ def _look(name: str, ok: bool, found: str, fix: str) -> Check:
 
 def _is_on(properties: Mapping[str, str], key: str) -> bool:
     return properties.get(key, "").lower() == "true"
+
+
+def _managed(name: str, policy: str | None) -> Check:
+    """Tell of a table that can have no policy."""
+    keys = "'interlock.policy', 'interlock.coordinator'"
+    fix = f"ALTER TABLE {name} UNSET TBLPROPERTIES IF EXISTS ({keys})"
+    found = f"{policy or 'none'}: the table's catalog orders its commits"
+    return _look("Policy", policy is None, found, fix)
 
 
 def _policy(spark: SparkSession, name: str, policy: str | None, digest: str | None) -> Check:

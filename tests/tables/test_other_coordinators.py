@@ -45,9 +45,10 @@ def driver(folder: Path) -> Iterator[DriverProcess]:
         yield process
 
 
-def create(driver: DriverProcess, name: str) -> None:
+def create(driver: DriverProcess, name: str, *properties: str) -> None:
     """Make a table with one row, at version 1."""
-    assert driver.run(f"CREATE TABLE {name} (id INT) USING delta TBLPROPERTIES ({MANAGED})") == DONE
+    given = ", ".join([MANAGED, *properties])
+    assert driver.run(f"CREATE TABLE {name} (id INT) USING delta TBLPROPERTIES ({given})") == DONE
     assert driver.run(f"INSERT INTO {name} VALUES (1)") == DONE
 
 
@@ -55,6 +56,15 @@ def holds(driver: DriverProcess, table: str, *ids: int) -> bool:
     """Tell whether a table, or a version of it, has these rows."""
     found = f"sorted(row.id for row in spark.sql('SELECT id FROM {table}').collect())"
     return driver.run(f"spark.conf\nassert {found} == {list(ids)}, {found}") == DONE
+
+
+def looked_at(found: str, *, ok: bool) -> str:
+    """Code that checks what the doctor says of the policy of `t`."""
+    return (
+        "spark.conf\nfrom interlock._table_diagnosis import of_table\n"
+        "check = next(of_table(spark, 't'))\n"
+        f"assert check.ok is {ok} and check.found.startswith({found!r}), check"
+    )
 
 
 def files(table: Path) -> set[str]:
@@ -87,6 +97,7 @@ def test_a_policy_is_refused(driver: DriverProcess, folder: Path) -> None:
         assert told.error == "UsageError", statement
         assert is_refused(told), statement
         assert files(path) == before
+    assert driver.run(looked_at("none: the table's catalog orders", ok=True)) == DONE
     assert driver.run("INSERT INTO t VALUES (2)") == DONE
     assert driver.run("UPDATE t SET id = 3 WHERE id = 1") == DONE
     assert holds(driver, "t", 2, 3)
@@ -132,7 +143,9 @@ def test_a_policy_that_a_writer_without_interlock_has_set(folder: Path) -> None:
     with driver_processes(folder, "stock", settings=settings) as (driver,):
         assert driver.run(BEGIN) == DONE
         create(driver, "t")
-        assert driver.run(f"ALTER TABLE t SET TBLPROPERTIES ({POLICY})") == DONE
+        create(driver, "u", "'delta.enableRowTracking' = 'false'")
+        for table in ("t", "u"):
+            assert driver.run(f"ALTER TABLE {table} SET TBLPROPERTIES ({POLICY})") == DONE
         assert driver.run(LOAD) == DONE
         path = folder / "stock" / "t"
         before = files(path)
@@ -147,11 +160,13 @@ def test_a_policy_that_a_writer_without_interlock_has_set(folder: Path) -> None:
         ):
             assert is_refused(driver.run(statement)), statement
         assert files(path) == before
-        assert holds(driver, "t", 1)
-        assert driver.run(f"ALTER TABLE t UNSET TBLPROPERTIES IF EXISTS ({KEYS})") == DONE
-        assert driver.run("INSERT INTO t VALUES (2)") == DONE
-        assert holds(driver, "t", 1, 2)
-        assert published(path) == [f"{0:020}.json"]
+        assert driver.run(looked_at("row_level: the table's catalog orders", ok=False)) == DONE
+        for table in ("t", "u"):
+            assert holds(driver, table, 1)
+            assert driver.run(f"ALTER TABLE {table} UNSET TBLPROPERTIES IF EXISTS ({KEYS})") == DONE
+            assert driver.run(f"INSERT INTO {table} VALUES (2)") == DONE
+            assert holds(driver, table, 1, 2)
+            assert published(folder / "stock" / table) == [f"{0:020}.json"]
         assert driver.run("RESTORE TABLE t TO VERSION AS OF 2") == DONE  # which had the policy
         assert driver.run("INSERT INTO t VALUES (3)") == DONE
         assert holds(driver, "t", 1, 3)

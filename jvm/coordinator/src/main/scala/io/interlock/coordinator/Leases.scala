@@ -14,7 +14,7 @@ import scala.util.control.NonFatal
 import scala.util.{Try, Using}
 
 import org.apache.hadoop.fs.Options.Rename.OVERWRITE
-import org.apache.hadoop.fs.{FileContext, Path}
+import org.apache.hadoop.fs.{FileContext, FileSystem, Path}
 import org.apache.hadoop.security.UserGroupInformation
 import org.slf4j.LoggerFactory
 
@@ -126,19 +126,20 @@ final class Leases private[coordinator] (log: TableLog, kind: String, deadAfter:
         Files.move(draft, target.resolve(id), ATOMIC_MOVE): Unit
       } finally Files.deleteIfExists(draft): Unit
     } else {
+      val fs = fileSystem
       if (!fs.exists(log.path)) throw new FileNotFoundException(log.path.toString)
       if (isOnHdfs) {
         val draft = file(s".$id.tmp")
         try {
-          create(draft, text)
+          create(fs, draft, text)
           FileContext.getFileContext(path.toUri, log.conf).rename(draft, file(id), OVERWRITE)
         } finally fs.delete(draft, false): Unit
-      } else create(file(id), text)
+      } else create(fs, file(id), text)
     }
 
-  private def fs = path.getFileSystem(log.conf)
+  private def fileSystem = path.getFileSystem(log.conf)
 
-  private def create(file: Path, text: String): Unit = {
+  private def create(fs: FileSystem, file: Path, text: String): Unit = {
     val out = fs.createFile(file).overwrite(true).recursive()
       .opt("fs.s3a.create.performance", true) // does not look for a folder in its place
       .build()
@@ -152,11 +153,15 @@ final class Leases private[coordinator] (log: TableLog, kind: String, deadAfter:
     * object store is asked for the note, since it would list the log to find the folder.
     */
   private def renew(id: String, text: String): Unit =
-    if (isOnHdfs)
-      try fs.setTimes(file(id), System.currentTimeMillis, -1)
-      catch { case _: FileNotFoundException => write(id, text) }
-    else if (!LogFolder.isLocal(log) && fs.exists(file(id))) create(file(id), text)
-    else write(id, text)
+    if (LogFolder.isLocal(log)) write(id, text)
+    else {
+      val fs = fileSystem
+      if (isOnHdfs)
+        try fs.setTimes(file(id), System.currentTimeMillis, -1)
+        catch { case _: FileNotFoundException => write(id, text) }
+      else if (fs.exists(file(id))) create(fs, file(id), text)
+      else write(id, text)
+    }
 }
 
 object Leases {

@@ -9,6 +9,7 @@ import org.apache.spark.sql.delta.CatalogOwnedTableFeature
   */
 object OtherCoordinator {
   private val CatalogManaged = CatalogOwnedTableFeature.name
+  private val CatalogManagedKey = s"delta.feature.$CatalogManaged"
   private val Preview = "delta.coordinatedCommits.commitCoordinator-preview"
 
   /** Says in words what orders the commits; none if nothing but Interlock or Delta's log store does.
@@ -20,7 +21,7 @@ object OtherCoordinator {
     */
   def of(properties: Map[String, String], features: Set[String]): Option[String] = {
     val isManaged = features.contains(CatalogManaged) ||
-      properties.keys.exists(_.equalsIgnoreCase(s"delta.feature.$CatalogManaged"))
+      properties.keys.exists(_.equalsIgnoreCase(CatalogManagedKey))
     if (isManaged) Some(s"its catalog (table feature $CatalogManaged)")
     else properties.get(Preview).map(name => s"the commit coordinator '$name' ($Preview)")
   }

@@ -38,7 +38,7 @@ final private[transaction] class CommitFailures(
     catch {
       case failed: Throwable
           if !failed.isInstanceOf[VirtualMachineError] &&
-            rules.isCoordinated(transaction.metadata) =>
+            rules.isCoordinated(transaction.metadata) && !rules.hasTwoCoordinators =>
         table.committerOf(version) match {
           case Success(Some(txnId)) if txnId == transaction.txnId =>
             transaction.state = Made
@@ -70,6 +70,8 @@ final private[transaction] class CommitFailures(
     *   the actions that the transaction wanted to commit
     */
   def raised(op: Operation, actions: Seq[Action], failed: Throwable): Throwable = failed match {
+    // What the table's other coordinator says of a commit that removes the policy.
+    case _ if rules.hasTwoCoordinators && !failed.isInstanceOf[InterlockException] => failed
     // Hooks that run after the commit may fail as well: then the files are live.
     case _ if transaction.isMade => behindCommit(op, failed)
     case unknown: CommitUnknownException =>

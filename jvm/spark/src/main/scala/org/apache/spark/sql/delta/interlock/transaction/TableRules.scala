@@ -80,7 +80,11 @@ final private[transaction] class TableRules(spark: SparkSession, table: ReadTabl
     * @param replaced
     *   whether the statement replaces this table by a new one
     */
-  def completed(proposed: Metadata, replaced: Boolean): Metadata = {
+  def completed(proposed: Metadata, replaced: Boolean): Metadata =
+    if (hasTwoCoordinators && !replaced) proposed // of UNSET, or refused when it commits
+    else withRequired(proposed, replaced)
+
+  private def withRequired(proposed: Metadata, replaced: Boolean): Metadata = {
     val before = TableProperties.Table(
       name = table.name,
       properties = table.properties,
@@ -89,8 +93,10 @@ final private[transaction] class TableRules(spark: SparkSession, table: ReadTabl
       supports = features
     )
     val after = TableProperties.complete(before, proposed.configuration, defaults(proposed))
-    // Before the statement writes files; RESTORE and ALTER TABLE do not.
-    if (table.isNew || replaced) OtherCoordinator.refuse(table.name, after, features)
+    // Before the statement writes files; RESTORE and ALTER TABLE do not. Delta adds its defaults and
+    // the old table's coordinator later.
+    if (table.isNew || replaced)
+      OtherCoordinator.refuse(table.name, table.properties ++ after, features)
     TableProperties.coordinatorOf(after)
       .filterNot(TableProperties.coordinatorOf(before.properties).contains)
       .foreach(Coordinators.check(spark, table.log, table.name, _))
@@ -105,7 +111,7 @@ final private[transaction] class TableRules(spark: SparkSession, table: ReadTabl
   private def defaults(proposed: Metadata)(key: String): Option[String] = {
     val other =
       if (key != TableProperties.DefaultPolicyConf) None
-      else OtherCoordinator.of(proposed.configuration, features)
+      else OtherCoordinator.of(table.properties ++ proposed.configuration, features)
     spark.conf.getOption(key).filter { value =>
       other.foreach(orders =>
         logWarning(
