@@ -288,7 +288,8 @@ def test_a_note_is_renewed_without_a_listing(
     before = len(server.requests())
     eventually(lambda: len(of_note()) >= 6, 60, "the note is renewed three times")
     assert of_note()[:6] == ["HEAD", "PUT"] * 3 or of_note()[:6] == ["PUT", "HEAD"] * 3
-    assert [path for _, path in server.requests()[before:] if "prefix=" in path] == []
+    log = f"prefix={table.path.name}%2F_delta_log%2F"
+    assert [path for _, path in server.requests()[before:] if path.endswith(log)] == []
 
 
 def test_a_commit_whose_reply_is_lost_is_made_once(
