@@ -1,5 +1,6 @@
 package io.interlock.coordinator
 
+import java.io.OutputStream
 import java.net.URI
 import java.util.concurrent.CountDownLatch
 
@@ -10,13 +11,11 @@ import org.apache.hadoop.fs.permission.FsPermission
 import org.apache.hadoop.fs.{
   DelegateToFileSystem,
   EtagSource,
-  FSDataOutputStream,
   FileStatus,
   FileSystem,
   Path,
   RawLocalFileSystem
 }
-import org.apache.hadoop.util.Progressable
 
 /** A local disk that Hadoop and Delta take for Ozone, whose renames replace no file. */
 object OtherScheme {
@@ -91,28 +90,13 @@ class OtherFileSystem extends RawLocalFileSystem {
     OtherScheme.looks.get(file.getParent).foreach(_(file.getName))
     new TaggedStatus(super.getFileStatus(file))
   }
-  override def create(
+  override protected def createOutputStreamWithMode(
       file: Path,
-      overwrite: Boolean,
-      bufferSize: Int,
-      replication: Short,
-      blockSize: Long,
-      progress: Progressable
-  ): FSDataOutputStream = {
+      append: Boolean,
+      permission: FsPermission
+  ): OutputStream = {
     OtherScheme.meet(file)
-    super.create(file, overwrite, bufferSize, replication, blockSize, progress)
-  }
-  override def create( // which `createFile` calls
-      file: Path,
-      permission: FsPermission,
-      overwrite: Boolean,
-      bufferSize: Int,
-      replication: Short,
-      blockSize: Long,
-      progress: Progressable
-  ): FSDataOutputStream = {
-    OtherScheme.meet(file)
-    super.create(file, permission, overwrite, bufferSize, replication, blockSize, progress)
+    super.createOutputStreamWithMode(file, append, permission)
   }
   override def delete(file: Path, recursive: Boolean): Boolean = {
     OtherScheme.meet(file)
