@@ -53,14 +53,18 @@ def check_ranges(
 def _gone_on_with(
     spark: SparkSession, table: Table, states: dict[int, Rows], chance: random.Random
 ) -> dict[int, Rows]:
-    """Rewrite all rows unchanged, and restore an earlier version: its rows keep their versions."""
+    """Rewrite all rows unchanged, and restore a version: its rows keep their versions.
+
+    Delta's RESTORE of the newest version makes no commit.
+    """
     latest, back_to = max(states), chance.choice(sorted(states))
     found = dict(states)
     if found[latest]:
         spark.sql(f"UPDATE {table} SET v = v")
         found[latest + 1] = tuple(replace(row, since=latest + 1) for row in found[latest])
     spark.sql(f"RESTORE TABLE {table} TO VERSION AS OF {back_to}")
-    found[max(found) + 1] = found[back_to]
+    if back_to < max(found):
+        found[max(found) + 1] = found[back_to]
     return found
 
 
