@@ -134,3 +134,14 @@ def test_a_trace_tells_where_the_time_went(spark: SparkSession, table_path: Path
         times = [float(time) for time in told.groups()[4:]]
         assert 0 < times[-2] <= sum(times) <= 1000 * seconds  # the store takes some time
     assert float(second.group(6)) > 0  # it has read a winner
+
+
+def test_a_commit_is_told_before_its_compaction(spark: SparkSession, table_path: Path) -> None:
+    """Delta's automatic compaction runs behind the commit, and is no part of its time."""
+    table = make_table(spark, table_path, properties={"delta.autoOptimize.autoCompact": "true"})
+    audit = "org.apache.spark.sql.delta.interlock.transaction.CommitAudit"
+    minimum = {"spark.databricks.delta.autoCompact.minNumFiles": "2"}
+    with confs(spark, {"spark.interlock.trace": "true", **minimum}), log_of(spark, audit) as lines:
+        spark.sql(f"INSERT INTO {table} VALUES (10, 'i')")
+    told = [re.match(r"Version (\d) of \S+ by (\w+)", line) for line in str(lines).splitlines()]
+    assert [line and line.groups() for line in told] == [("3", "WRITE"), ("4", "OPTIMIZE")]

@@ -12,6 +12,7 @@ from pyspark.sql import SparkSession
 
 from tests.kit.driver_process import DriverProcess
 from tests.kit.foreign import added, commit_by_hand, remove
+from tests.kit.gates import end_behind, phase_gate
 from tests.kit.snapshots import begin, check_anew, delta_log, forget_logs, told
 from tests.kit.support import (
     Table,
@@ -119,6 +120,25 @@ def test_a_checkpoint_of_the_newest_version(spark: SparkSession, table_path: Pat
         assert not has_looked
     assert snapshot.version() == 4
     check_anew(spark, table, snapshot)
+
+
+def test_a_commit_after_a_version_of_which_only_the_checkpoint_was_read(
+    spark: SparkSession, table_path: Path
+) -> None:
+    """Whether the table is still the same is seen at its commit without listing the log."""
+    table = make_table(spark, table_path, properties=INTERVAL)
+    for n in range(4, 6):
+        spark.sql(f"INSERT INTO {table} VALUES ({n}, 'z')")
+    await_checkpoints(spark)
+    forget_logs(spark)
+    assert delta_log(spark, table).unsafeVolatileSnapshot().logSegment().deltas().isEmpty()
+    insert = f"INSERT INTO {table} VALUES (6, 'z')"
+    far = commit_file(table, 10**6)
+    assert end_behind(spark, lambda: spark.sql(insert), far.touch, phase_gate) is None
+    far.unlink()
+    assert latest_version(table) == 5
+    expected = ((1, "a"), (2, "b"), (3, "c"), (4, "z"), (5, "z"), (6, "z"))
+    assert tuple(sorted(rows(spark, table))) == tuple(sorted(deltalake_rows(table))) == expected
 
 
 def test_a_process_that_only_appends_uses_them_too(spark: SparkSession, table_path: Path) -> None:

@@ -6,7 +6,7 @@ import scala.annotation.tailrec
 import scala.collection.mutable
 
 /** Limits how many commits the queues of a process keep together. If there are too many, the oldest
-  * are dropped, of whichever table.
+  * are dropped, of whichever table. A commit that exceeds the limit alone is not kept.
   *
   * @param most
   *   the limit in characters
@@ -23,12 +23,10 @@ final private[coordinator] class CommitMemory(most: Long) {
   def keep(queue: CommitQueue, bodies: Seq[CommitBody]): Unit = {
     val owner = new WeakReference(queue)
     val tooMany = synchronized {
-      bodies.foreach { body =>
-        val characters = body.lines.iterator.map(_.length.toLong).sum
-        kept.enqueue(Kept(owner, body.version, characters))
-        size += characters
-      }
-      surplus(Nil)
+      val (fitting, tooLarge) = bodies.map(Kept.by(owner, _)).partition(_.characters <= most)
+      kept ++= fitting
+      size += fitting.map(_.characters).sum
+      surplus(tooLarge.toList)
     }
     // Done without this lock, since each queue takes its own lock.
     tooMany.foreach(old => Option(old.owner.get).foreach(_.drop(old.version)))
@@ -52,4 +50,9 @@ private[coordinator] object CommitMemory {
   val ofProcess = new CommitMemory((64L << 20).min(Runtime.getRuntime.maxMemory / 16))
 
   final private case class Kept(owner: WeakReference[CommitQueue], version: Long, characters: Long)
+
+  private object Kept {
+    def by(owner: WeakReference[CommitQueue], body: CommitBody): Kept =
+      Kept(owner, body.version, body.lines.iterator.map(_.length.toLong).sum)
+  }
 }

@@ -60,7 +60,7 @@ final private[transaction] class CommitAudit(
     passedVerdicts = PassedWinner.verdicts(info)
   }
 
-  /** To be called when it has made a version. */
+  /** To be called when it has made a version, before Delta's hooks, which may compact the table. */
   def committed(version: Long): Unit = {
     val phases = transaction.times.all
     InterlockMetrics.committed(millisSince(transaction.txnStartTimeNs), passedVerdicts, phases)

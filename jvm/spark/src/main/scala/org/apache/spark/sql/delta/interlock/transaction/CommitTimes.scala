@@ -7,8 +7,8 @@ sealed abstract private[transaction] class TimedPhase(val name: String)
 
 private[transaction] object TimedPhase {
 
-  /** Waiting for claims of other jobs, for the commits before it in this process, and for the turn
-    * of this process.
+  /** Waiting for claims of other jobs, for jobs to which a compaction yields, for the commits before
+    * it in this process, for the turn of this process, and after lost races.
     */
   case object Turn extends TimedPhase("turn")
 
@@ -21,7 +21,9 @@ private[transaction] object TimedPhase {
   /** Deriving the `.crc` and writing it. */
   case object Checksum extends TimedPhase("checksum")
 
-  /** From the finished actions until the store has told what became of the commit. */
+  /** From the finished actions until the store has told what became of the commit, which may wait
+    * for commits that were handed in before it.
+    */
   case object Store extends TimedPhase("store")
 
   /** Making the snapshot after the commit. */

@@ -68,10 +68,7 @@ class InterlockTransaction(log: DeltaLog, catalogTable: Option[CatalogTable], sn
         new JudgedCommit(this, own.queue, commit, rounds, winners)
       }
       val said = tags ++ commit.tags ++ ReadRows.tags(op, readPredicates.size)
-      val version = super.commitImpl(Lineage.committed(actions), op, canSkipEmptyCommits, said)
-      version.foreach(audit.committed)
-      version.foreach(_ => commit.made(txnId))
-      version
+      super.commitImpl(Lineage.committed(actions), op, canSkipEmptyCommits, said)
     }
   }
 
@@ -182,10 +179,15 @@ class InterlockTransaction(log: DeltaLog, catalogTable: Option[CatalogTable], sn
   override protected def isCheckpointNeeded(version: Long, after: Snapshot): Boolean =
     coordinated.isEmpty && super.isCheckpointNeeded(version, after)
 
-  override protected def runPostCommitHooks(committed: CommittedTransaction): Unit =
+  override protected def runPostCommitHooks(committed: CommittedTransaction): Unit = {
+    governed.foreach { commit =>
+      audit.committed(committed.committedVersion)
+      commit.made(txnId)
+    }
     super.runPostCommitHooks(coordinated.fold(committed)(own =>
       committed.copy(postCommitHooks = own.hooks(committed.postCommitHooks))
     ))
+  }
 
   override protected def updateAndCheckpoint(
       session: SparkSession,

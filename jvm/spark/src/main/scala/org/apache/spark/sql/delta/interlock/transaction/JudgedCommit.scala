@@ -48,13 +48,15 @@ final private[transaction] class JudgedCommit(
     def nthTry(number: Int): A = {
       takeUp(soFar.getOrElse(unjudged))
       startOverIfLost(version)
-      yielding.toOthers(soFar.get.info)
-      transaction.times.in(TimedPhase.Turn)(takeTurn(gate, level, judgeAnewIfLost _) {
-        startOverIfLost(version)
-        judgeAnewIfLost()
-        queue.catchUp(soFar.get.next)
+      transaction.times.in(TimedPhase.Turn) {
         yielding.toOthers(soFar.get.info)
-      })
+        takeTurn(gate, level, judgeAnewIfLost _) {
+          startOverIfLost(version)
+          judgeAnewIfLost()
+          queue.catchUp(soFar.get.next)
+          yielding.toOthers(soFar.get.info)
+        }
+      }
       val made =
         try {
           judgeAnewIfLost()
@@ -68,14 +70,16 @@ final private[transaction] class JudgedCommit(
       made match {
         case Some(committed) => committed
         case None =>
-          val isRace = !queue.isTakingTurns
-          if (isRace) gate.loseRace()
-          CommitBackoff.pause(
-            transaction.session,
-            table.name,
-            number,
-            isRace = isRace && !gate.hasTurn
-          )
+          transaction.times.in(TimedPhase.Turn) {
+            val isRace = !queue.isTakingTurns
+            if (isRace) gate.loseRace()
+            CommitBackoff.pause(
+              transaction.session,
+              table.name,
+              number,
+              isRace = isRace && !gate.hasTurn
+            )
+          }
           nthTry(number + 1)
       }
     }

@@ -44,25 +44,25 @@ final private[transaction] class ReadTable(
     *
     * @param segment
     *   the log as far as the transaction knows it. The table is the same if its last commit file is
-    *   unchanged; otherwise the table's id and, if known, the transaction that made the version are
-    *   compared
+    *   unchanged, or if the transaction that made the version is known and still the same; if it is
+    *   not known, the table's id is compared, for which the log is listed
     */
   def isThere(segment: LogSegment): Boolean = isNew ||
     timesForgotten == Coordinators.timesForgotten(log) &&
     (segment.deltas.reverseIterator.find(_.getLen > 0).exists(has) ||
-      isIdSame && Try(isVersionSame).getOrElse(true))
+      Try(isVersionSame).toOption.flatten.getOrElse(isIdSame))
 
   private def isIdSame: Boolean =
     Try(log.update(catalogTableOpt = catalogTable).metadata.id).toOption
       .contains(snapshot.metadata.id)
 
-  /** Also true if the log no longer has the version. */
-  private def isVersionSame: Boolean = {
-    val made = Option(snapshot).collect { case known: ChecksummedSnapshot => known }
-      .flatMap(_.checksumOpt).flatMap(_.txnId)
-    val now = made.flatMap(_ => new CommitLog(snapshot).info(snapshot.version)).flatMap(_.txnId)
-    now.forall(made.contains)
-  }
+  /** None if it is not known who made the version, or if the log no longer has it. */
+  private def isVersionSame: Option[Boolean] =
+    for {
+      known <- Option(snapshot).collect { case known: ChecksummedSnapshot => known }
+      made <- known.checksumOpt.flatMap(_.txnId)
+      now <- new CommitLog(snapshot).info(snapshot.version).flatMap(_.txnId)
+    } yield now == made
 
   /** The commits in the log after a segment of it. */
   def listedSince(segment: LogSegment, client: TableCommitCoordinatorClient): Seq[FileStatus] =
