@@ -7,9 +7,10 @@ import re
 import subprocess
 import sys
 from pathlib import Path
+from zipfile import ZipFile
 
 import pytest
-from interlock._artifacts import delta_coordinates
+from interlock._artifacts import POSTGRES_COORDINATES, delta_coordinates
 from interlock.lab.session import SMALL_SESSION
 
 from tests.kit.sessions import submit_options
@@ -56,6 +57,18 @@ from pyspark.sql import SparkSession
 
 SparkSession.builder.getOrCreate().sql("SELECT 1")
 print("started")
+"""
+CONFIGURED_JOB = """
+import os
+
+import interlock
+from pyspark.sql import SparkSession
+
+given = os.environ["PYSPARK_SUBMIT_ARGS"]
+spark = interlock.configure(SparkSession.builder).getOrCreate()
+assert os.environ["PYSPARK_SUBMIT_ARGS"] == given
+spark.sql("CREATE TABLE t (id INT) USING delta TBLPROPERTIES ('interlock.policy' = 'row_level')")
+print(spark.conf.get("spark.jars"))
 """
 
 
@@ -140,6 +153,17 @@ def test_spark_sql_with_the_plugin(tmp_path: Path, commands: dict[str, str]) -> 
     assert "Did you mean 'maxcompute_delta'?" in done.stderr
     check_reads(done.stdout)
     check_table(tmp_path)
+
+
+def test_configure_beside_pyspark_submit_args(tmp_path: Path) -> None:
+    (tmp_path / "job.py").write_text(CONFIGURED_JOB, encoding="utf-8")
+    with ZipFile(tmp_path / "ours.jar", "w") as jar:
+        jar.writestr("ours.txt", "")
+    arguments = f"--packages {POSTGRES_COORDINATES} --jars ours.jar pyspark-shell"
+    done = run(tmp_path, f"PYSPARK_SUBMIT_ARGS='{arguments}' python job.py")
+    assert done.returncode == 0, done.stderr
+    for name in ("ours", "postgresql", "delta-spark", "interlock-spark"):
+        assert re.search(rf"/[^/,]*{name}[^/,]*\.jar\b", done.stdout), name
 
 
 @pytest.mark.parametrize(

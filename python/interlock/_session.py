@@ -10,7 +10,7 @@ from pathlib import PurePosixPath
 from typing import TYPE_CHECKING, Any
 
 from interlock import _arguments, _artifacts, _conversion
-from interlock._settings import Settings, running_in_spark, spark_has_jar
+from interlock._settings import JARS, PACKAGES, Settings, running_in_spark, spark_has_jar
 from interlock.errors import ConfigurationError, ConfigurationWarning, VersionMismatchError
 
 if TYPE_CHECKING:
@@ -22,8 +22,6 @@ EXTENSION = "io.interlock.spark.InterlockExtension"
 CATALOG = "io.interlock.spark.InterlockCatalog"
 PROCEDURES = "io.interlock.spark.procedures.InterlockProcedures"
 
-_JARS = "spark.jars"
-_PACKAGES = "spark.jars.packages"
 _EXTENSIONS = "spark.sql.extensions"
 _CATALOG = "spark.sql.catalog.spark_catalog"
 _PROCEDURES_CATALOG = "spark.sql.catalog.interlock"
@@ -39,8 +37,9 @@ def configure(
 ) -> SparkSession.Builder:
     """Add Interlock and Delta to the session that `builder` builds, and return the builder.
 
-    Appends to the user's jars, packages and extensions and keeps their order; if the user has set
-    another value, it stays, with a `ConfigurationWarning`. Settings made on the builder after
+    Appends to the user's jars, packages and extensions, which the builder, `spark-defaults.conf` or
+    the environment variable `PYSPARK_SUBMIT_ARGS` may name, and keeps their order; if the user has
+    set another value, it stays, with a `ConfigurationWarning`. Settings made on the builder after
     this call replace what it appended, so it goes last (and after
     `delta.configure_spark_with_delta_pip`, which replaces the packages).
 
@@ -70,6 +69,7 @@ def configure(
     if running_in_spark():
         _check_running_spark()
     else:
+        settings.add_submitted()
         _add_delta(settings)
         _add_interlock(settings)
         _add_postgres(settings)
@@ -87,7 +87,7 @@ def _add_delta(settings: Settings) -> None:
     jar = f"{_artifacts.delta_artifact()}-{_artifacts.DELTA_VERSION}.jar"
     listed = _lists(settings, "delta-spark", _artifacts.delta_coordinates(), jar)
     if not listed and not spark_has_jar("delta-spark"):
-        settings.append(_PACKAGES, [_artifacts.delta_coordinates()])
+        settings.append(PACKAGES, [_artifacts.delta_coordinates()])
 
 
 def _add_interlock(settings: Settings) -> None:
@@ -95,21 +95,21 @@ def _add_interlock(settings: Settings) -> None:
     if not _lists(
         settings, "interlock-spark", _artifacts.maven_coordinates(), _artifacts.jar_name()
     ):
-        settings.append(_JARS, [str(_artifacts.jar_path())])
+        settings.append(JARS, [str(_artifacts.jar_path())])
 
 
 def _add_postgres(settings: Settings) -> None:
     """Ask for the driver of Postgres if a coordinator needs it, unless the user brings one."""
     named = any(_COORDINATOR_URL.fullmatch(key) for key in settings.all_keys())
-    given = [item for key in (_PACKAGES, _JARS) for item in settings.items(key)]
+    given = [item for key in (PACKAGES, JARS) for item in settings.items(key)]
     if named and not any(_POSTGRES_JAR.search(item) for item in given):
-        settings.append(_PACKAGES, [_artifacts.POSTGRES_COORDINATES])
+        settings.append(PACKAGES, [_artifacts.POSTGRES_COORDINATES])
 
 
 def _lists(settings: Settings, artifact: str, package: str, jar: str) -> bool:
     """Tell whether the user lists an artifact, and refuse another version than the right one."""
     listed = False
-    for key, right in ((_PACKAGES, package), (_JARS, jar)):
+    for key, right in ((PACKAGES, package), (JARS, jar)):
         for name in (PurePosixPath(item).name for item in settings.items(key)):
             if artifact in name:
                 listed = True
@@ -133,12 +133,13 @@ def _ship_packages(builder: SparkSession.Builder) -> None:
         from pyspark import SparkConf, SparkContext
 
         settings = Settings(builder)
-        if not running_in_spark() and not _is_connect(settings):
-            options: dict[str, Any] = builder._options
-            SparkContext._ensure_initialized(conf=SparkConf().setAll(list(options.items())))
-            jvm: Any = SparkContext._jvm
-            settings.set(_JARS, jvm.System.getProperty(_JARS))
-        session = build()
+        with settings.winning():
+            if not running_in_spark() and not _is_connect(settings):
+                options: dict[str, Any] = builder._options
+                SparkContext._ensure_initialized(conf=SparkConf().setAll(list(options.items())))
+                jvm: Any = SparkContext._jvm
+                settings.set(JARS, jvm.System.getProperty(JARS))
+            session = build()
         _finish_at_stop(session)
         return session
 
@@ -239,7 +240,7 @@ def _check_server(builder: SparkSession.Builder) -> None:
             warnings.warn(
                 "The Spark Connect server of this session does not have Interlock: its jar, "
                 "extensions and catalog belong to the configuration of the server "
-                f"({_JARS}, {_EXTENSIONS}, {_CATALOG}).",
+                f"({JARS}, {_EXTENSIONS}, {_CATALOG}).",
                 ConfigurationWarning,
                 stacklevel=2,
             )

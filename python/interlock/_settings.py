@@ -1,17 +1,34 @@
 """The configuration that a Spark session would have without Interlock's additions.
 
-`interlock.configure` appends to lists which the user may have given in three places: the builder,
-a Spark process that runs already (under `spark-submit`), and `spark-defaults.conf`.
+`interlock.configure` appends to lists which the user may have given in four places: the builder,
+a Spark process that runs already (under `spark-submit`), the environment variable
+`PYSPARK_SUBMIT_ARGS`, and `spark-defaults.conf`.
 """
 
 from __future__ import annotations
 
+import argparse
 import os
 import re
-from collections.abc import Iterable
+import shlex
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from functools import cached_property
 from pathlib import Path
 from typing import Any
+
+JARS = "spark.jars"
+PACKAGES = "spark.jars.packages"
+
+_SUBMIT_ARGS = "PYSPARK_SUBMIT_ARGS"
+_APPLICATION = "pyspark-shell"
+# A file of Java properties: `\` at the end continues a line, a key ends at `=`, `:` or a blank.
+_CONTINUED = r"\\\n[ \t\f]*"
+_BLANKS = rf"(?:[ \t\f]|{_CONTINUED})*"
+_KEY = rf"(?![#!])((?:{_CONTINUED}|\\.|[^\\:=\s])+)"
+_VALUE = rf"((?:{_CONTINUED}|\\.|[^\\\n])*)"
+_PROPERTY = re.compile(rf"^[ \t\f]*{_KEY}{_BLANKS}[:=]?{_BLANKS}{_VALUE}", re.MULTILINE)
+_ESCAPE = re.compile(r"\\(\n[ \t\f]*|u[0-9a-fA-F]{4}|.)")
 
 
 class Settings:
@@ -38,7 +55,7 @@ class Settings:
 
     def items(self, key: str) -> list[str]:
         """Return the comma-separated list at `key`."""
-        return [item.strip() for item in (self.value(key) or "").split(",") if item.strip()]
+        return _items(self.value(key))
 
     def append(self, key: str, items: Iterable[str]) -> None:
         """Append to the list at `key` those `items` that it does not have."""
@@ -47,6 +64,31 @@ class Settings:
         if added:
             self.set(key, ",".join(found + added))
 
+    def add_submitted(self) -> None:
+        """Append the jars and packages of `PYSPARK_SUBMIT_ARGS` to those of the builder."""
+        for key in (JARS, PACKAGES):
+            self.append(key, _items(_submitted().get(key)))
+
+    @contextmanager
+    def winning(self) -> Iterator[None]:
+        """Let a launched Spark take the builder's jars and packages.
+
+        PySpark gives `PYSPARK_SUBMIT_ARGS` to spark-submit behind the builder's settings, and of an
+        option that is given twice the last one counts.
+        """
+        given = os.environ.get(_SUBMIT_ARGS)
+        if given is None:
+            yield
+            return
+        lists = {"--jars": self.value(JARS), "--packages": self.value(PACKAGES)}
+        added = [text for option, value in lists.items() if value for text in (option, value)]
+        options, application = _split(given)
+        os.environ[_SUBMIT_ARGS] = shlex.join([*options, *added, *application])
+        try:
+            yield
+        finally:
+            os.environ[_SUBMIT_ARGS] = given
+
     @cached_property
     def _below(self) -> dict[str, str]:
         if running_in_spark():
@@ -54,7 +96,7 @@ class Settings:
 
             SparkContext._ensure_initialized()
             return dict(SparkConf().getAll())
-        return _spark_defaults()
+        return {**_spark_defaults(), **_submitted()}
 
 
 def running_in_spark() -> bool:
@@ -71,12 +113,49 @@ def spark_has_jar(prefix: str) -> bool:
     return any(Path(_find_spark_home(), "jars").glob(f"{prefix}*.jar"))
 
 
+def _items(text: str | None) -> list[str]:
+    return [item.strip() for item in (text or "").split(",") if item.strip()]
+
+
+def _submitted() -> dict[str, str]:
+    """Return the settings that `PYSPARK_SUBMIT_ARGS` names."""
+    parser = argparse.ArgumentParser(add_help=False, allow_abbrev=False)
+    parser.add_argument("-c", "--conf", nargs="?", action="append", default=[])
+    parser.add_argument("--jars", nargs="?")
+    parser.add_argument("--packages", nargs="?")
+    options, _ = _split(os.environ.get(_SUBMIT_ARGS, ""))
+    named, _ = parser.parse_known_args(options)
+    found = dict(pair.split("=", 1) for pair in named.conf if pair and "=" in pair)
+    lists = {JARS: named.jars, PACKAGES: named.packages}
+    return {**found, **{key: value for key, value in lists.items() if value is not None}}
+
+
+def _split(arguments: str) -> tuple[list[str], list[str]]:
+    """Return spark-submit's own options, and the application with its arguments."""
+    words = shlex.split(arguments)
+    end = words.index(_APPLICATION) if _APPLICATION in words else len(words)
+    return words[:end], words[end:]
+
+
 def _spark_defaults() -> dict[str, str]:
     """Read `spark-defaults.conf` where Spark's launcher is going to read it."""
     from pyspark.find_spark_home import _find_spark_home
 
     folder = os.environ.get("SPARK_CONF_DIR") or Path(_find_spark_home(), "conf")
     path = Path(folder, "spark-defaults.conf")
-    lines = path.read_text(encoding="utf-8").splitlines() if path.is_file() else []
-    pairs = (re.split(r"\s*[=\s]\s*", line.strip(), maxsplit=1) for line in lines)
-    return {pair[0]: pair[1] for pair in pairs if len(pair) == 2 and not pair[0].startswith("#")}
+    text = path.read_text(encoding="utf-8") if path.is_file() else ""
+    return {_unescaped(key): _unescaped(value).strip() for key, value in _PROPERTY.findall(text)}
+
+
+def _unescaped(text: str) -> str:
+    """Return a key or value of Java properties without its escapes and line breaks."""
+    return _ESCAPE.sub(_character, text)
+
+
+def _character(found: re.Match[str]) -> str:
+    escape = found[1]
+    if escape.startswith("\n"):
+        return ""
+    if len(escape) > 1:
+        return chr(int(escape[1:], 16))
+    return {"t": "\t", "n": "\n", "r": "\r", "f": "\f"}.get(escape, escape)

@@ -30,6 +30,7 @@ def no_spark_yet(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setattr(interlock_session, "running_in_spark", lambda: False)
     monkeypatch.setattr(interlock_settings, "running_in_spark", lambda: False)
     monkeypatch.setenv("SPARK_CONF_DIR", str(tmp_path))
+    monkeypatch.delenv("PYSPARK_SUBMIT_ARGS", raising=False)
 
 
 def options(settings: dict[str, str] | None = None) -> dict[str, str]:
@@ -135,6 +136,47 @@ def test_spark_defaults_count_as_set_by_the_user(tmp_path: Path) -> None:
     found = options()
     assert found["spark.sql.extensions"] == f"z.Extension,{DELTA_EXTENSION},{EXTENSION}"
     assert found["spark.jars"] == f"/z.jar,{interlock.jar_path()}"
+
+
+def test_spark_defaults_are_read_as_java_properties(tmp_path: Path) -> None:
+    text = r"""
+        ! ours \
+        spark.sql.extensions: z.Extension,\
+            # no comment,\
+            a.Exte\u006esion
+        spark.jars \
+            = /with\ blank\:s\\.jar
+        spark.jars.pack\
+            ages:org.z:z:1
+    """
+    (tmp_path / "spark-defaults.conf").write_text(text, encoding="utf-8")
+    found = options()
+    expected = f"z.Extension,# no comment,a.Extension,{DELTA_EXTENSION},{EXTENSION}"
+    assert found["spark.sql.extensions"] == expected
+    assert found["spark.jars"] == f"/with blank:s\\.jar,{interlock.jar_path()}"
+    assert found["spark.jars.packages"] == f"org.z:z:1,{DELTA}"
+
+
+def test_what_pyspark_submit_args_names_counts_as_set_by_the_user(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """PySpark gives it to spark-submit behind the builder's settings."""
+    defaults = "spark.jars /default.jar\nspark.sql.extensions d.Extension\n"
+    (tmp_path / "spark-defaults.conf").write_text(defaults, encoding="utf-8")
+    arguments = (
+        "--name 'a name' --packages org.z:z:1 --jars=/z.jar -c spark.jars=/not.jar --conf "
+        "'spark.sql.extensions=z.Extension' --driver-memory 1g 'pyspark-shell' --jars /none.jar"
+    )
+    monkeypatch.setenv("PYSPARK_SUBMIT_ARGS", arguments)
+    found = options({"spark.jars.packages": "org.a:a:1"})
+    assert found["spark.jars.packages"] == f"org.a:a:1,org.z:z:1,{DELTA}"
+    assert found["spark.jars"] == f"/z.jar,{interlock.jar_path()}"
+    assert found["spark.sql.extensions"] == f"z.Extension,{DELTA_EXTENSION},{EXTENSION}"
+    assert options(found) == found
+    wrong = DELTA.replace("4.4.0", "4.1.0")
+    monkeypatch.setenv("PYSPARK_SUBMIT_ARGS", f"--packages {wrong} pyspark-shell")
+    with pytest.raises(interlock.VersionMismatchError, match=wrong):
+        options()
 
 
 def test_another_pyspark_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
