@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import count
 from typing import Any
 
 from pyspark.sql import SparkSession
@@ -10,6 +11,7 @@ from tests.kit.support import Table, latest_version, log_of
 
 # What Delta logs of each snapshot that it has looked for.
 _LOOKED = "Updated snapshot to"
+_NUMBERS = count()
 
 
 def delta_log(spark: SparkSession, table: Table) -> Any:
@@ -21,6 +23,14 @@ def log_at(spark: SparkSession, location: str) -> Any:
     """Return the same for a table's folder or URL."""
     jvm: Any = spark._jvm
     return jvm.org.apache.spark.sql.delta.DeltaLog.forTable(spark._jsparkSession, location)
+
+
+def log_apart(spark: SparkSession, table: Table) -> Any:
+    """Return another object for the log, which has just read it; nothing is forgotten for it."""
+    jvm: Any = spark._jvm
+    options = jvm.PythonUtils.toScalaMap({"fs.interlock.apart": str(next(_NUMBERS))})
+    path = jvm.org.apache.hadoop.fs.Path(str(table.path))
+    return jvm.org.apache.spark.sql.delta.DeltaLog.forTable(spark._jsparkSession, path, options)
 
 
 def queue_of(spark: SparkSession, table: Table) -> Any:
@@ -48,7 +58,10 @@ def begin(spark: SparkSession, log: Any) -> tuple[Any, bool]:
 
 def check_next_snapshot(spark: SparkSession, table: Table) -> None:
     """Check that a transaction now starts from what Delta reads anew from the log."""
-    check_anew(spark, table, delta_log(spark, table).startTransaction().snapshot())
+    found = told(delta_log(spark, table).startTransaction().snapshot())
+    anew = told(log_apart(spark, table).unsafeVolatileSnapshot())
+    assert found == anew, f"{found} is in memory, {anew} in the log"
+    assert found["version"] == latest_version(table)
 
 
 def check_anew(spark: SparkSession, table: Table, snapshot: Any) -> None:

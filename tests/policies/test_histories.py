@@ -25,6 +25,7 @@ from tests.kit.histories.report import shrunk, told
 from tests.kit.histories.run import Runner
 from tests.kit.histories.stock import observe_in_process
 from tests.kit.histories.templates import Templates
+from tests.kit.snapshots import check_next_snapshot
 from tests.kit.support import Table, deltalake_rows
 
 # Some histories on each of six templates: both policies, all kinds of deletion vectors, with and
@@ -40,6 +41,10 @@ QUICK += [15, 51, 87, 1239, 3867, 4803]  # by a number
 QUICK += [994, 4234, 5026, 6178, 8410]  # by a timestamp, with a nested column
 SEED = os.environ.get("INTERLOCK_HISTORY_SEED")
 HISTORIES = int(os.environ.get("INTERLOCK_HISTORIES", "2000"))
+# Every fifth history compares snapshots after each commit, the others only in the end: to do so in
+# all takes a fifth more time. Five has no factor in common with the number of templates, so in a
+# soak each of them has such histories.
+SNAPSHOTS_EVERY = 5
 KEPT = 3  # in the quick run; a soak keeps every 25th table
 
 
@@ -52,19 +57,25 @@ class Laboratory:
         self._runner = runner or Runner(spark)
         self.kept: list[tuple[Table, History, Replay]] = []
 
-    def run(self, wanted: History) -> tuple[Table, Replay]:
-        """Run a history and check what came of it."""
+    def run(self, wanted: History, *, each_commit: bool) -> tuple[Table, Replay]:
+        """Run a history and check what came of it, the snapshots after each commit if wanted."""
         table, start = self._tables.copy(wanted.template)
-        ends = self._runner.run(wanted.jobs, table)
+
+        def check_snapshot() -> None:
+            if each_commit:
+                check_next_snapshot(self._spark, table)
+
+        ends = self._runner.run(wanted.jobs, table, check_snapshot)
         return table, check(self._spark, wanted, table, start, ends)
 
     def run_seed(self, seed: int, *, keep: bool = False) -> None:
         """Run a seed's history; a failure is told with the smallest history that fails."""
         wanted = history(seed)
+        each_commit = seed % SNAPSHOTS_EVERY == 0
         try:
-            table, replay = self.run(wanted)
+            table, replay = self.run(wanted, each_commit=each_commit)
         except AssertionError as error:
-            smallest = shrunk(wanted, self._fails)
+            smallest = shrunk(wanted, lambda smaller: self._fails(smaller, each_commit=each_commit))
             raise AssertionError(
                 f"{error}\n\n{told(wanted)}\n\n-- The least that fails:\n{told(smallest)}"
             ) from error
@@ -73,9 +84,9 @@ class Laboratory:
         else:
             shutil.rmtree(table.path)
 
-    def _fails(self, smaller: History) -> bool:
+    def _fails(self, smaller: History, *, each_commit: bool) -> bool:
         try:
-            self.run(smaller)
+            self.run(smaller, each_commit=each_commit)
         except AssertionError:
             return True
         return False

@@ -54,8 +54,20 @@ class Runner:
         self._gate = gate
         self._sessions: dict[tuple[tuple[str, str], ...], SparkSession] = {(): spark}
 
-    def run(self, jobs: Sequence[Planned], table: Table) -> tuple[Ended, ...]:
-        """Return how each job ended, in the order of their commits."""
+    def run(
+        self,
+        jobs: Sequence[Planned],
+        table: Table,
+        after_commit: Callable[[], None] = lambda: None,
+    ) -> tuple[Ended, ...]:
+        """Return how each job ended, in the order of their commits.
+
+        Args:
+            jobs: the history
+            table: on which it happens
+            after_commit: called when a job has made a version, while others wait for their turn
+
+        """
         count = len(jobs)
         held: dict[int, _Held] = {}
         ends: list[Ended] = []
@@ -75,6 +87,8 @@ class Runner:
                     else:
                         by_hand(table)
                         ends.append(_ended_by_hand(latest, table))
+                    if ends[-1].version is not None:
+                        after_commit()
             finally:
                 for job in held.values():
                     job.gate.open()
