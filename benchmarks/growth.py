@@ -1,14 +1,14 @@
-"""What a small commit costs as a table, its log and the driver's tables grow.
+"""What a small commit costs as a table, its log, the driver's tables and what it missed grow.
 
-    python -m benchmarks.growth [--quick]
+    python -m benchmarks.growth [--quick] [--table missed]
 
     files     in the table, which one commit has added
     versions  in the log, of which the newest has a checkpoint
     tables    in the driver, each with a commit of its own before
+    missed    versions, which another process has made since the transaction began
 
 Each cell is the median of 30 commits of a file that is there already, in milliseconds, after 20
-others. `last/first` is the most against the least. `benchmarks.commits` has the cost of versions
-that a commit has missed, `benchmarks.rebase` that of winners.
+others. `last/first` is the most against the least. `benchmarks.rebase` has the cost of winners.
 """
 
 from __future__ import annotations
@@ -24,15 +24,37 @@ from pathlib import Path
 from pyspark.sql import SparkSession
 
 from benchmarks.rebase import SETTINGS, print_table
-from integration.writers import Writer, acknowledged, answers, commit_files, delta_log, make_files
+from integration.writers import (
+    Writer,
+    acknowledged,
+    answers,
+    begin,
+    commit_files,
+    delta_log,
+    end,
+    make_files,
+    run,
+)
+from tests.kit.driver_process import driver_processes
 from tests.kit.sessions import classic_session
 from tests.kit.support import Table, commit, commit_file, latest_version, make_table
 from tests.kit.tiny_files import of_tiny_files
 
 WARM_UP, MEASURED = 20, 30
 FIRST_ID = 10
-SIZES = {"files": (10, 1_000, 200_000), "versions": (10, 10_000, 100_000), "tables": (1, 1_000)}
-QUICK = {"files": (10, 1_000), "versions": (10, 1_000), "tables": (1, 20)}
+PATIENCE_SECONDS = 300
+SIZES = {
+    "files": (10, 1_000, 200_000),
+    "versions": (10, 10_000, 100_000),
+    "tables": (1, 1_000),
+    "missed": (1, 10, 100),
+}
+QUICK = {
+    "files": (10, 1_000),
+    "versions": (10, 1_000),
+    "tables": (1, 20),
+    "missed": (1, 10),
+}
 
 
 class Bench:
@@ -64,9 +86,26 @@ class Bench:
             self._commit(other, range(FIRST_ID, FIRST_ID + 1))
         return self._measured(made)
 
-    def _table(self) -> Table:
+    def missed(self, count: int) -> float:
+        """Measure commits after so many versions of another process."""
+        table = self._table("maxcompute_transactional")  # appends pass appends
+        told, seconds = self._folder / "told", self._folder / "seconds"
+        times = []
+        with driver_processes(self._folder, "interlock", settings=SETTINGS) as others:
+            for first in range(0, (WARM_UP + MEASURED) * (count + 1), count + 1):
+                make_files(table, range(first, first + count + 1))
+                begin(self._spark, table.location)
+                writer = Writer(table.location, first + 1, count, "commit", str(told))
+                told.unlink(missing_ok=True)
+                run(others, [writer], PATIENCE_SECONDS)
+                assert len(acknowledged(answers([writer]))) == count
+                end(self._spark, first, str(seconds))
+                times.append(float(seconds.read_text(encoding="utf-8")))
+        return statistics.median(times[WARM_UP:])
+
+    def _table(self, policy: str = "maxcompute_delta") -> Table:
         columns = "(id INT) USING delta"
-        return make_table(self._spark, self._new(), columns=columns, statements=())
+        return make_table(self._spark, self._new(), policy=policy, columns=columns, statements=())
 
     def _new(self) -> Path:
         self._made += 1
@@ -123,11 +162,13 @@ def line(name: str, sizes: Sequence[int], measure: Callable[[int], float]) -> li
 def main() -> None:
     """Measure and print."""
     parser = argparse.ArgumentParser(description="What a commit costs as tables grow.")
-    parser.add_argument("--quick", action="store_true", help="smaller tables, in two minutes")
-    sizes = QUICK if parser.parse_args().quick else SIZES
-    for name, of in sizes.items():
+    parser.add_argument("--quick", action="store_true", help="smaller tables, in four minutes")
+    parser.add_argument("--table", action="append", choices=SIZES, help="of the measurements")
+    arguments = parser.parse_args()
+    sizes = QUICK if arguments.quick else SIZES
+    for name in arguments.table or sizes:
         with tempfile.TemporaryDirectory() as folder, classic_session(**SETTINGS) as spark:
-            print_table(line(name, of, getattr(Bench(spark, Path(folder)), name)))
+            print_table(line(name, sizes[name], getattr(Bench(spark, Path(folder)), name)))
 
 
 if __name__ == "__main__":
