@@ -30,6 +30,7 @@ from interlock.demo.replay import Replay
 
 from integration.demo_process import PATIENCE_SECONDS, deltalake_totals, demo, jobs_of, run_demo
 from tests.kit import s3
+from tests.kit.spark_version import s3_without_database
 from tests.kit.tree import ROOT
 
 RUNS = ("stock", "row_level", "maxcompute_delta", "maxcompute_transactional")
@@ -72,6 +73,7 @@ def test_the_demo_tells_the_policies_apart(tmp_path: Path) -> None:
     assert told == [f"{deltalake_totals(kept / run).rows:,}" for run in RUNS]
 
 
+@s3_without_database
 def test_on_s3_the_same_jobs_succeed(tmp_path: Path) -> None:
     page = tmp_path / "page.html"
     done = run_demo(

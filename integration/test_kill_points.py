@@ -15,6 +15,7 @@ from integration.kill_cells import Fault, cell, cells
 from integration.kill_lab import labs
 from integration.kill_points import run, table
 from integration.stores import ALL_STORES, FILE_SYSTEM, ON_HDFS, ON_S3, STORES
+from tests.kit.spark_version import s3_without_database
 
 NEWEST = STORES[-1]
 ON_DISK_AND_S3 = (
@@ -32,8 +33,10 @@ ON_HDFS_ALONE = (
 
 @pytest.mark.parametrize(
     ("store", "some"),
-    [(NEWEST + ON_S3, ON_DISK_AND_S3), (FILE_SYSTEM.name + ON_HDFS, ON_HDFS_ALONE)],
-    ids=["disk and s3", "hdfs"],
+    [
+        pytest.param(NEWEST + ON_S3, ON_DISK_AND_S3, marks=s3_without_database, id="disk and s3"),
+        pytest.param(FILE_SYSTEM.name + ON_HDFS, ON_HDFS_ALONE, id="hdfs"),
+    ],
 )
 def test_some_pairs(store: str, some: Sequence[tuple[str, str, Fault]], tmp_path: Path) -> None:
     said: dict[str, str] = {}

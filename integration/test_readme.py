@@ -13,9 +13,10 @@ import pytest
 
 from tests.kit.doc_examples import examples, masked
 from tests.kit.sessions import submit_options
+from tests.kit.spark_version import of_this_spark
 from tests.kit.tree import ROOT
 
-README = (ROOT / "README.md").read_text(encoding="utf-8")
+README = of_this_spark((ROOT / "README.md").read_text(encoding="utf-8"))
 
 
 def run(folder: Path, *command: str) -> subprocess.CompletedProcess[str]:

@@ -20,6 +20,9 @@ from tests.kit import s3
 from tests.kit.driver_process import driver_processes
 from tests.kit.faulty_s3 import Fault, faulty
 from tests.kit.ports import HOST
+from tests.kit.spark_version import s3_without_database
+
+pytestmark = s3_without_database
 
 POLICY = {"interlock.policy": "maxcompute_transactional"}
 COORDINATOR_ONLY = {"interlock.coordinator": "filesystem"}

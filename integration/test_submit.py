@@ -14,11 +14,11 @@ from interlock._artifacts import POSTGRES_COORDINATES, delta_coordinates
 from interlock.lab.session import SMALL_SESSION
 
 from tests.kit.sessions import submit_options
+from tests.kit.spark_version import of_this_spark
 from tests.kit.support import Table, deltalake_rows, tags
 from tests.kit.tree import ROOT
 
 WAYS_IN = ROOT / "docs" / "ways-in.md"
-PAGES_PACKAGE = "io.delta:delta-spark_4.2_2.13:4.4.0"
 SCALA_PACKAGE = f"--packages {delta_coordinates()}"
 TABLE = """
 CREATE TABLE t (id INT, v STRING) USING delta
@@ -75,7 +75,7 @@ print(spark.conf.get("spark.jars"))
 @pytest.fixture
 def commands() -> dict[str, str]:
     """The page's first command of each program, with the line that sets JAR."""
-    page = WAYS_IN.read_text(encoding="utf-8").replace(PAGES_PACKAGE, delta_coordinates())
+    page = of_this_spark(WAYS_IN.read_text(encoding="utf-8"))
     blocks = re.findall(r"```sh\n(.*?)```", page, re.DOTALL)
     lines = "".join(blocks).replace("\\\n", " ").splitlines()
     jar = next(line for line in lines if line.startswith("JAR="))

@@ -16,8 +16,11 @@ from tests.kit.driver_process import Answer, DriverProcess, driver_processes
 from tests.kit.eventually import eventually
 from tests.kit.log_replay import check_log
 from tests.kit.postgres import VERSIONS
+from tests.kit.spark_version import s3_without_database
 from tests.kit.support import Table, deltalake_rows, latest_version, versions
 from tests.kit.tcp_proxy import Proxy
+
+pytestmark = s3_without_database
 
 DONE = Answer()
 

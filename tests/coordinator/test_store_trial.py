@@ -10,6 +10,9 @@ import pytest
 from tests.kit import hasty_s3, s3
 from tests.kit.command import doctor
 from tests.kit.driver_process import Answer, DriverProcess, driver_processes
+from tests.kit.spark_version import s3_without_database
+
+pytestmark = s3_without_database
 
 DONE = Answer()
 ONE_WINNER = "each of 100 races of 32 writers had one winner"

@@ -16,7 +16,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from tests.kit.java import fetched
+from tests.kit.java import fetched, hadoop_version
 from tests.kit.ports import HOST, free_port, running
 from tests.kit.programs import from_npm, node
 from tests.kit.remote import Storage
@@ -25,7 +25,7 @@ _ACCOUNT, _KEY = "tests", base64.b64encode(b"secret-of-tests").decode()
 # The name by which ABFS recognises an account; its requests go to `fs.azure.abfs.endpoint`.
 _HOST = f"{_ACCOUNT}.dfs.core.windows.net"
 _ABFS = [
-    "org.apache.hadoop:hadoop-azure:3.5.0",
+    f"org.apache.hadoop:hadoop-azure:{hadoop_version()}",
     "org.apache.hadoop.thirdparty:hadoop-shaded-guava:1.5.0",
     "org.hdrhistogram:HdrHistogram:2.1.12",
     "org.wildfly.openssl:wildfly-openssl:2.2.5.Final",

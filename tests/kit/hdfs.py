@@ -23,7 +23,7 @@ from typing import Any
 from xml.sax.saxutils import escape
 
 from tests.kit.eventually import eventually
-from tests.kit.java import JARS, fetched, java
+from tests.kit.java import JARS, fetched, hadoop_version, java
 from tests.kit.ports import free_ports
 
 _SERVERS = "org.apache.hadoop.hdfs.server"
@@ -146,12 +146,6 @@ def start(folder: Path) -> Iterator[Cluster]:
         yield cluster
     finally:
         cluster.stop()
-
-
-def hadoop_version() -> str:
-    """Return the version of the Hadoop that PySpark carries."""
-    (jar,) = JARS.glob("hadoop-client-api-*.jar")
-    return jar.stem.removeprefix("hadoop-client-api-")
 
 
 def _beans(port: int, name: str) -> list[dict[str, Any]]:

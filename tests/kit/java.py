@@ -16,6 +16,12 @@ JARS = Path(pyspark.__file__).parent / "jars"
 _FETCHED = ROOT / ".build" / "servers"
 
 
+def hadoop_version() -> str:
+    """Return the version of the Hadoop that PySpark carries."""
+    (jar,) = JARS.glob("hadoop-client-api-*.jar")
+    return jar.stem.removeprefix("hadoop-client-api-")
+
+
 def java(*options: str) -> list[str]:
     """Return the command that Spark itself starts."""
     home = os.environ.get("JAVA_HOME")

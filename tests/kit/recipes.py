@@ -19,6 +19,7 @@ import interlock
 from interlock.lab.session import SMALL_SESSION
 
 from tests.kit.sessions import submit_options
+from tests.kit.spark_version import of_this_spark
 from tests.kit.tree import ROOT
 
 PAGE = ROOT / "docs" / "recipes.md"
@@ -31,7 +32,7 @@ _SHARED = ("pyspark", "py4j", "delta-spark", "spark-interlock")
 
 def files() -> dict[str, str]:
     """Return the page's files by name."""
-    return dict(_FILE.findall(PAGE.read_text(encoding="utf-8")))
+    return dict(_FILE.findall(of_this_spark(PAGE.read_text(encoding="utf-8"))))
 
 
 def write(folder: Path, *names: str) -> None:

@@ -19,7 +19,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from tests.kit.java import fetched, java
+from tests.kit.java import fetched, hadoop_version, java
 from tests.kit.ports import HOST, free_port, running
 from tests.kit.remote import SeenTable, Storage
 
@@ -32,10 +32,10 @@ DELTALAKE_ENDPOINT = "spark.tests.deltalake.endpoint"
 
 KEY, SECRET = "key-of-tests", "secret-of-tests"
 
-# The version with which Hadoop 3.5.0 was built.
-_SDK = [
-    f"software.amazon.awssdk:{module}:2.35.4"
-    for module in (
+
+def _sdk(version: str, *newer: str) -> list[str]:
+    """Return the modules of the AWS SDK that S3A and S3Proxy need; the newer ones by name."""
+    modules = (
         "annotations",
         "apache-client",
         "arns",
@@ -58,29 +58,37 @@ _SDK = [
         "profiles",
         "protocol-core",
         "regions",
-        "retries",
-        "retries-spi",
         "s3",
         "s3-transfer-manager",
         "sdk-core",
         "third-party-jackson-core",
         "utils",
-        "utils-lite",
     )
-]
+    return [f"software.amazon.awssdk:{module}:{version}" for module in (*modules, *newer)]
+
+
+_NEWEST_SDK = _sdk("2.35.4", "retries", "retries-spi", "utils-lite")
+# With what each Hadoop was built.
+_SDK_OF_HADOOP = {
+    "3.4.1": _sdk("2.24.6"),
+    "3.4.2": _sdk("2.29.52", "retries", "retries-spi"),
+    "3.5.0": [
+        *_NEWEST_SDK,
+        "software.amazon.s3.analyticsaccelerator:analyticsaccelerator-s3:1.3.1",
+    ],
+}
 _S3A = [
-    *_SDK,
+    *_SDK_OF_HADOOP[hadoop_version()],
     "commons-logging:commons-logging:1.2",
-    "org.apache.hadoop:hadoop-aws:3.5.0",
+    f"org.apache.hadoop:hadoop-aws:{hadoop_version()}",
     "org.apache.httpcomponents:httpclient:4.5.13",
     "org.apache.httpcomponents:httpcore:4.4.16",
     "org.reactivestreams:reactive-streams:1.0.4",
     "software.amazon.eventstream:eventstream:1.0.1",
-    "software.amazon.s3.analyticsaccelerator:analyticsaccelerator-s3:1.3.1",
 ]
 # S3Proxy 4.0.0 leaves objects out of a listing while another is made.
 _SERVER = [
-    *_SDK,
+    *_NEWEST_SDK,
     "args4j:args4j:2.37",
     "ch.qos.logback:logback-classic:1.6.3",
     "ch.qos.logback:logback-core:1.6.3",
