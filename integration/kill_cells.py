@@ -146,8 +146,6 @@ def not_applicable(cell: Cell, *, database: bool, remote: bool) -> str | None:
         return "no database"
     if remote and fault is Fault.DISK_FULL:
         return "no disk of this machine is written"
-    if remote and fault is Fault.RESTORE:
-        return "the repair works for tables on disks"
     if fault is Fault.BEFORE and point.before is None:
         return "what is before this point is after another"
     if fault is Fault.AFTER and point.after is None:

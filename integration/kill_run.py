@@ -209,7 +209,7 @@ class Run:
             refused = self._processes.other.run(self._insertion(BESIDE))
             if RESTORED not in refused.message:
                 self._wrong.append(f"not {RESTORED}: {refused.error} {refused.message[:200]}")
-            options = {**self._database.admin(), "table": str(self._table.path)}
+            options = {**self._database.admin(), "table": self._table.location}
             order(self._processes.other, call("repair", options))
         if self._fault is Fault.KILL:
             self._insert(BESIDE)

@@ -6,9 +6,7 @@ committed, then everything else is copied. Writers are stopped before something 
 
 from __future__ import annotations
 
-import os
 import shutil
-import subprocess
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -17,9 +15,9 @@ from pathlib import Path
 import pytest
 
 from integration.database import NAME, Database, database
-from tests.kit.command import INTERLOCK
+from tests.kit import command
 from tests.kit.driver_process import DriverProcess, driver_processes
-from tests.kit.postgres import ADMIN, PASSWORDS, Dump
+from tests.kit.postgres import Dump
 from tests.kit.support import Table, commit_file, deltalake_rows, latest_version
 
 
@@ -82,13 +80,8 @@ def restore(table: Table, backup: Backup) -> None:
 
 
 def repair(behind: Database, table: Table) -> None:
-    user = behind.admin()
-    options = ["--url", user["url"], "--user", ADMIN, "--password-variable", "SECRET"]
-    subprocess.run(
-        [*INTERLOCK, "coordinator", "repair", *options, "--table", str(table.path)],
-        env={**os.environ, "SECRET": PASSWORDS[ADMIN]},
-        check=True,
-    )
+    done = command.repair(behind.admin(), table.location)
+    assert done.returncode == 0, done.stderr
 
 
 def test_both_go_on_with_the_version_that_the_database_has(

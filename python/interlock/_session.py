@@ -99,10 +99,15 @@ def _add_interlock(settings: Settings) -> None:
 
 
 def _add_postgres(settings: Settings) -> None:
-    """Ask for the driver of Postgres if a coordinator needs it, unless the user brings one."""
-    named = any(_COORDINATOR_URL.fullmatch(key) for key in settings.all_keys())
+    """Ask for the driver of Postgres if a coordinator needs it."""
+    if any(_COORDINATOR_URL.fullmatch(key) for key in settings.all_keys()):
+        add_postgres_driver(settings)
+
+
+def add_postgres_driver(settings: Settings) -> None:
+    """Ask for the driver of Postgres, unless the user brings one."""
     given = [item for key in (PACKAGES, JARS) for item in settings.items(key)]
-    if named and not any(_POSTGRES_JAR.search(item) for item in given):
+    if not any(_POSTGRES_JAR.search(item) for item in given):
         settings.append(PACKAGES, [_artifacts.POSTGRES_COORDINATES])
 
 

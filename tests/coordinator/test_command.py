@@ -18,7 +18,7 @@ import pytest
 from interlock import _cli
 from interlock._commands import coordinator
 
-from tests.kit import postgres
+from tests.kit import command, postgres
 from tests.kit.command import INTERLOCK
 from tests.kit.coordinator_jvm import (
     Refused,
@@ -96,7 +96,13 @@ def run(
     def shared(_: object) -> Iterator[Any]:
         yield jvm
 
+    def repaired_without_session(_: object, options: dict[str, str]) -> str:
+        conf = jvm.org.apache.hadoop.conf.Configuration()
+        text: str = jvm.io.interlock.coordinator.postgres.Admin.repair(options, conf, None)
+        return text
+
     monkeypatch.setattr(coordinator, "bare_jvm", shared)
+    monkeypatch.setattr(coordinator, "repair_text", repaired_without_session)
 
     def command(action: str, *more: str, user: str = postgres.ADMIN, url: str = "") -> Done:
         options = ["--url", url or server.jdbc_url, "--user", user]
@@ -223,6 +229,22 @@ def test_repair_says_what_it_did(
     unknown = run("repair", "--table", str(tmp_path))
     assert unknown.status == 1
     assert "there is no table" in unknown.err
+
+
+def test_repair_of_a_storage_without_its_client(server: postgres.Server) -> None:
+    file = password_file(server, postgres.ADMIN, postgres.PASSWORDS[postgres.ADMIN])
+    login = {"url": server.jdbc_url, "user": postgres.ADMIN, "passwordFile": str(file)}
+    done = command.repair(login, "s3a://bucket/t")
+    assert (done.returncode, done.stdout) == (1, "")
+    assert done.stderr == (
+        "interlock coordinator: [INTERLOCK_COORDINATOR_REPAIR] The repair of the table at "
+        "s3a://bucket/t did not end. The storage, or Hadoop's client for it, said: "
+        "java.lang.RuntimeException: java.lang.ClassNotFoundException: Class "
+        "org.apache.hadoop.fs.s3a.S3AFileSystem not found. What was repaired until then stays. "
+        "Give the command the settings with which the table's jobs reach the storage, by --conf or "
+        "spark-defaults.conf: the client in spark.jars.packages, address and credentials in "
+        "spark.hadoop.*. Then run it again.\n"
+    )
 
 
 @pytest.mark.parametrize("action", ["init", "status"])

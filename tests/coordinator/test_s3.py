@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 import shutil
 from collections.abc import Iterator
@@ -11,13 +12,14 @@ from pathlib import Path
 import pytest
 
 from integration.database import NAME, Database, database
-from tests.kit import s3
+from tests.kit import command, s3
 from tests.kit.driver_process import Answer, DriverProcess, driver_processes
 from tests.kit.eventually import eventually
 from tests.kit.log_replay import check_log
 from tests.kit.postgres import VERSIONS
+from tests.kit.remote import SeenTable
 from tests.kit.spark_version import s3_without_database
-from tests.kit.support import Table, deltalake_rows, latest_version, versions
+from tests.kit.support import Table, commit_file, deltalake_rows, latest_version, versions
 from tests.kit.tcp_proxy import Proxy
 
 pytestmark = s3_without_database
@@ -368,6 +370,57 @@ def test_without_conditional_create_a_policy_is_refused(
     assert "S3AFileSystem has no fs.option.create.conditional.overwrite" in refused.message
     assert "fs.s3a.create.conditional.enabled" in refused.message
     assert not list(Path(server.folder, "data", s3.UNCONDITIONAL).rglob("*.json"))
+
+
+@pytest.mark.parametrize("bucket", [s3.BUCKET, s3.UNCONDITIONAL])
+def test_a_repair(
+    server: s3.Server, postgres: Database, both: list[DriverProcess], bucket: str
+) -> None:
+    """Of a table in a bucket with conditional requests and in one without them."""
+    folder = server.folder / "data" / bucket
+    table = SeenTable(folder / "repaired", folder, f"s3a://{bucket}")
+    bound = f"'interlock.policy' = 'row_level', 'interlock.coordinator' = '{NAME}'"
+    create = f"CREATE TABLE {table} (id INT) USING delta TBLPROPERTIES ({bound})"
+    assert both[0].run(create) == DONE
+    assert both[0].run(insert(table, 1)) == DONE
+    dump = postgres.dump()
+    for row in (2, 3):
+        assert both[0].run(insert(table, row)) == DONE
+    postgres.server.restore(dump)
+    assert "[INTERLOCK_COORDINATOR_RESTORED]" in both[1].run(insert(table, 4)).message
+    assert repaired(server, postgres, table) == {
+        "head": 3,
+        "epoch": 1,
+        "newEpoch": True,
+        "adopted": 2,
+    }
+    assert both[1].run(insert(table, 5)) == DONE
+    assert both[0].run(insert(table, 6)) == DONE
+    assert rows_of(table) == ((1,), (2,), (3,), (5,), (6,))
+    assert latest_version(table) == 5
+
+    made = commit_file(table, 5).read_bytes()
+    commit_file(table, 5).unlink()
+    with postgres.server.superuser() as connection:
+        connection.execute("UPDATE interlock.tables SET published = 4")
+    assert repaired(server, postgres, table) == {"head": 5, "epoch": 1, "published": 1}
+    assert commit_file(table, 5).read_bytes() == made
+    assert both[1].run(insert(table, 7)) == DONE
+    assert rows_of(table) == ((1,), (2,), (3,), (5,), (6,), (7,))
+    assert latest_version(table) == 6
+
+
+def insert(table: Table, row: int) -> str:
+    return f"INSERT INTO {table} VALUES ({row})"
+
+
+def repaired(server: s3.Server, postgres: Database, table: Table) -> dict[str, object]:
+    """Repair a table, and return what was done."""
+    done = command.repair(postgres.admin(), table.location, server.settings())
+    assert done.returncode == 0, done.stderr
+    said = json.loads(done.stdout)
+    assert said.pop("table") == table.location
+    return {key: value for key, value in said.items() if value}
 
 
 def race(both: list[DriverProcess], table: Table, first: str, second: str) -> tuple[Answer, Answer]:

@@ -446,14 +446,22 @@ def test_an_overwritten_commit_of_this_process_stops_writes(
     assert stamp(log, 2)[1:] == (1, 0)
 
 
-def test_an_overwritten_commit_of_another_process_stops_writes(open_store: Open, log: Path) -> None:
+def test_an_overwritten_commit_of_another_process_stops_writes(
+    jvm: Any, open_store: Open, server: postgres.Server, log: Path
+) -> None:
     ended = open_store()
     ended.commit(log, 0, "a")
     ended.commit(log, 1, "b")
     ended.close()
     overwrite(log, 1)
+    store = open_store()
     with pytest.raises(Refused, match="INTERLOCK_COMMIT_OVERWRITTEN"):
-        open_store().commit(log, 2, "c")
+        store.commit(log, 2, "c")
+    store.java.forget(store.log(log))  # as CALL interlock.repair does, which is not enough
+    with pytest.raises(Refused, match="INTERLOCK_COMMIT_OVERWRITTEN"):
+        store.commit(log, 2, "c")
+    assert repair(jvm, server, log)["newEpoch"]
+    assert store.commit(log, 2, "c") == committed(2)
 
 
 def test_a_replay_of_an_overwritten_commit_fails_by_itself(open_store: Open, log: Path) -> None:

@@ -152,7 +152,12 @@ def admin(jvm: Any, command: str, options: Mapping[str, str], *, password: str) 
         given = jvm.java.util.HashMap()
         for key, value in {**options, "passwordFile": file.name}.items():
             given.put(key, value)
-        text: str = jvm.io.interlock.coordinator.postgres.Admin.run(command, given)
+        commands = jvm.io.interlock.coordinator.postgres.Admin
+        text: str = (
+            commands.repair(given, jvm.org.apache.hadoop.conf.Configuration(), None)
+            if command == "repair"
+            else commands.run(command, given)
+        )
     result: dict[str, Any] = json.loads(text)
     return result
 

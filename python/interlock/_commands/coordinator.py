@@ -6,11 +6,13 @@ import argparse
 import json
 import re
 import sys
+from collections.abc import Sequence
 from typing import Any
 
 from interlock import _artifacts
-from interlock._commands.sessions import bare_jvm
+from interlock._commands.sessions import add_conf, bare_jvm, complain, unlogged, user_session
 from interlock._tabular import grid
+from interlock.errors import UsageError
 
 _URL = "jdbc:postgresql://HOST:PORT/DATABASE"
 _ACTIONS = {
@@ -32,9 +34,11 @@ def add_to(commands: Any) -> None:
     actions = parser.add_subparsers(title="actions", metavar="ACTION", required=True, dest="action")
     for action, text in _ACTIONS.items():
         _add_options(actions.add_parser(action, help=text, description=f"{text.capitalize()}."))
-    actions.choices["repair"].add_argument(
-        "--table", required=True, metavar="FOLDER", help="where the table is"
+    repair = actions.choices["repair"]
+    repair.add_argument(
+        "--table", required=True, metavar="FOLDER|URL", help="where the table is, as s3a://bucket/t"
     )
+    add_conf(repair)
     parser.set_defaults(run=run)
 
 
@@ -56,6 +60,8 @@ def _add_options(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Run the action, print what it did, and return 1 if something is to be done."""
+    from pyspark.errors import PySparkException
+
     given = {
         "url": arguments.url,
         "user": arguments.user,
@@ -64,7 +70,10 @@ def run(arguments: argparse.Namespace) -> int:
         "credentialProvider": arguments.credential_provider,
         "table": getattr(arguments, "table", None),
     }
-    result = _ask(arguments.action, {key: value for key, value in given.items() if value})
+    try:
+        result = _ask(arguments, {key: value for key, value in given.items() if value})
+    except PySparkException as error:
+        return complain("coordinator", error)
     if "condition" in result:
         print(f"interlock coordinator: {_message(result)}", file=sys.stderr)
         return 1
@@ -75,14 +84,27 @@ def run(arguments: argparse.Namespace) -> int:
     return 1 if arguments.action == "status" and not _is_current(result) else 0
 
 
-def _ask(action: str, options: dict[str, str]) -> dict[str, Any]:
-    with bare_jvm({"spark.jars.packages": _artifacts.POSTGRES_COORDINATES}) as jvm:
-        settings = jvm.java.util.HashMap()
-        for key, value in options.items():
-            settings.put(key, value)
-        text: str = jvm.io.interlock.coordinator.postgres.Admin.run(action, settings)
+def _ask(arguments: argparse.Namespace, options: dict[str, str]) -> dict[str, Any]:
+    if arguments.action == "repair":
+        text = repair_text(arguments.conf, options)
+    else:
+        with bare_jvm({"spark.jars.packages": _artifacts.POSTGRES_COORDINATES}) as jvm:
+            admin = jvm.io.interlock.coordinator.postgres.Admin
+            text = admin.run(arguments.action, options)
     result: dict[str, Any] = json.loads(text)
     return result
+
+
+def repair_text(conf: Sequence[tuple[str, str]], options: dict[str, str]) -> str:
+    """Repair with a session, since only that knows how files are made on the table's storage."""
+    with user_session(conf, postgres=True) as spark, unlogged():
+        jvm: Any = getattr(spark, "_jvm", None)
+        if jvm is None:
+            raise UsageError("repair does not run over Spark Connect: run it without spark.remote")
+        classic: Any = spark
+        inspect = jvm.io.interlock.spark.Inspect
+        text: str = inspect.repairCoordinator(classic._jsparkSession, options)
+    return text
 
 
 def _message(error: dict[str, Any]) -> str:

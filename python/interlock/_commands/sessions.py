@@ -76,11 +76,19 @@ def _setting(text: str) -> tuple[str, str]:
 
 
 @contextmanager
-def user_session(conf: Sequence[tuple[str, str]]) -> Iterator[SparkSession]:
-    """Start a session with the user's settings, and settings for a small one as defaults."""
+def user_session(
+    conf: Sequence[tuple[str, str]], *, postgres: bool = False
+) -> Iterator[SparkSession]:
+    """Start a session with the user's settings, and settings for a small one as defaults.
+
+    Args:
+        conf: the user's settings
+        postgres: whether the session needs the driver of Postgres
+
+    """
     from pyspark.sql import SparkSession
 
-    from interlock._session import configure, is_remote_server
+    from interlock._session import add_postgres_driver, configure, is_remote_server
     from interlock._settings import Settings
 
     builder = SparkSession.builder.appName("interlock").config(map=dict(conf))
@@ -90,6 +98,8 @@ def user_session(conf: Sequence[tuple[str, str]]) -> Iterator[SparkSession]:
             for key, value in SMALL_SESSION.items():
                 if settings.value(key) is None:
                     settings.set(key, value)
+            if postgres:
+                add_postgres_driver(settings)
         spark = configure(builder).getOrCreate()
     try:
         if not is_remote_server(settings):

@@ -11,7 +11,9 @@ import io.interlock.spark.properties.{OtherCoordinator, TableProperties}
 import org.apache.hadoop.fs.Path
 import org.apache.spark.sql.SparkSession
 
-/** What Interlock knows about the machine, a storage and a table's coordinator: for the Python package. */
+/** What Interlock knows about the machine, a storage and a table's coordinator, and the repair of the
+  * latter: for the Python package.
+  */
 object Inspect {
 
   /** What is wrong with hard links in a folder of this machine; null if they work. */
@@ -42,6 +44,16 @@ object Inspect {
       untold => Array[Any](false, s"the storage does not tell: $untold"),
       _.map(trial => Array[Any](trial.passed, s"${trial.found} (${trial.at})")).orNull
     )
+
+  /** Makes the database of a coordinator agree with a table's log.
+    *
+    * @param options
+    *   of the database, and the table's folder, as `Admin.repair` has them
+    * @return
+    *   JSON, as that has it
+    */
+  def repairCoordinator(session: SparkSession, options: java.util.Map[String, String]): String =
+    Coordinators.repair(session, options)
 
   /** Why the coordinator of a table takes no commits of this session, null if it does. */
   def coordinatorFault(session: SparkSession, table: String): String = {

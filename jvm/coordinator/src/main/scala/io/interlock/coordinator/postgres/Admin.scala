@@ -1,7 +1,6 @@
 package io.interlock.coordinator.postgres
 
-import java.io.File
-import java.nio.file.Paths
+import java.io.{File, IOException}
 import java.sql.SQLException
 
 import scala.jdk.CollectionConverters._
@@ -19,19 +18,41 @@ object Admin {
   /** Runs one command.
     *
     * @param command
-    *   init, upgrade, status or repair
+    *   init, upgrade or status
     * @param options
-    *   the keys of [[PostgresSettings]]; for repair also `table`, a table's folder
+    *   the keys of [[PostgresSettings]]
     * @return
     *   a JSON object with the command's results, or with `condition` and `parameters` of an error
     */
-  def run(command: String, options: java.util.Map[String, String]): String = {
-    val all = options.asScala.toMap
+  def run(command: String, options: java.util.Map[String, String]): String =
+    asJson(options.asScala.toMap)(execute(command, _))
+
+  /** Makes the database agree with the log of a table, as [[Repair]] does.
+    *
+    * @param options
+    *   the keys of [[PostgresSettings]], and `table`, the table's folder
+    * @param conf
+    *   with the settings of the table's file system
+    * @param logStores
+    *   Delta's LogStore of a log that is not on a local disk
+    * @return
+    *   a JSON object as that of `run`
+    */
+  def repair(
+      options: java.util.Map[String, String],
+      conf: Configuration,
+      logStores: TableLog => LogStore
+  ): String = {
+    val (table, database) = options.asScala.toMap.partition(_._1 == "table")
+    asJson(database)(repair(_, table("table"), conf, logStores))
+  }
+
+  private def asJson(options: Map[String, String])(work: Target => Map[String, Any]): String = {
     val result: Map[String, Any] =
       try {
-        val settings = PostgresSettings.ofOptions(all - "table")
+        val settings = PostgresSettings.ofOptions(options)
         val pool = new ConnectionPool(settings)
-        try execute(command, all, new Target(settings, pool))
+        try work(new Target(settings, pool))
         catch { case e: SQLException => throw Refusals.of(settings, e) }
         finally pool.close()
       } catch {
@@ -45,12 +66,11 @@ object Admin {
     val database = new Database(pool)
   }
 
-  private def execute(command: String, options: Map[String, String], target: Target) =
+  private def execute(command: String, target: Target): Map[String, Any] =
     command match {
       case "init" => migrate(target)
       case "upgrade" => requireSchema(target); migrate(target)
       case "status" => status(target)
-      case "repair" => repair(target, options("table"))
     }
 
   private def migrate(target: Target): Map[String, Any] = {
@@ -98,34 +118,38 @@ object Admin {
     }
   }
 
-  private def repair(target: Target, table: String): Map[String, Any] = {
-    val log = TableLog(logPath(table), new Configuration())
-    val context = new StoreContext(target.settings, target.database, Publisher.ratified(localOnly))
-    val done = new Repair(context).run(log, OrphanFiles.LongestTransaction)
-    Map(
-      "table" -> log.path.getParent.toString,
-      "head" -> done.head,
-      "epoch" -> done.epoch,
-      "published" -> done.published,
-      "adopted" -> done.adopted,
-      "newEpoch" -> done.newEpoch,
-      "swept" -> done.swept.map(_.getName).asJava
-    )
-  }
-
-  /** The log's path as the stores use it; a local path has its symbolic links resolved. */
-  private def logPath(table: String): Path = {
-    val path = new Path(table, "_delta_log")
-    if (!QuickLocalFileSystem.isLocal(path)) path
-    else {
-      val folder = Paths.get(new Path(table).toUri.getPath).toFile.getCanonicalPath
-      new Path(new Path("file", null, folder), "_delta_log")
+  private def repair(
+      target: Target,
+      table: String,
+      conf: Configuration,
+      logStores: TableLog => LogStore
+  ): Map[String, Any] =
+    try {
+      val folder = new Path(table)
+      // The spelling that sessions use, which is the table's key in the database.
+      val log =
+        TableLog(new Path(folder.getFileSystem(conf).makeQualified(folder), "_delta_log"), conf)
+      val context =
+        new StoreContext(target.settings, target.database, Publisher.ratified(logStores))
+      val done = new Repair(context).run(log, OrphanFiles.LongestTransaction)
+      Map(
+        "table" -> log.path.getParent.toString,
+        "head" -> done.head,
+        "epoch" -> done.epoch,
+        "published" -> done.published,
+        "adopted" -> done.adopted,
+        "newEpoch" -> done.newEpoch,
+        "swept" -> done.swept.map(_.getName).asJava
+      )
+    } catch {
+      case told @ (_: CoordinatorException | _: SQLException) => throw told
+      case failed if Causes.of(failed).exists(isOfStorage) =>
+        throw Refusals.notRepaired(table, failed)
     }
-  }
 
-  /** Publishes on local disks only: which LogStore an object store needs is known only to a
-    * session, whose next commit publishes too.
-    */
-  private def localOnly: TableLog => LogStore = log =>
-    throw Refusals.badPath(log, "only a writer of the table can publish there: commit to it")
+  /** Also if the client of the file system is not on the class path, or not all of it. */
+  private def isOfStorage(failed: Throwable): Boolean = failed match {
+    case _: IOException | _: ClassNotFoundException | _: LinkageError => true
+    case _ => false
+  }
 }

@@ -81,6 +81,19 @@ private[postgres] object Refusals {
     Map("path" -> log.path.toString.replaceAll("\\p{Cntrl}", "?"), "problem" -> problem)
   )
 
+  /** The storage of a table gave an error during a repair, whose message may have the stack trace of
+    * a server in it.
+    */
+  def notRepaired(table: String, failed: Throwable): CoordinatorException =
+    new CoordinatorException(
+      "INTERLOCK_COORDINATOR_REPAIR",
+      Map(
+        "path" -> table,
+        "reason" -> failed.toString.linesIterator.takeWhile(!_.startsWith("\tat ")).mkString("\n")
+      ),
+      failed
+    )
+
   /** The database's state changed between all tries, by other writers or for another reason. */
   def unsettled(settings: PostgresSettings, status: String): CoordinatorException =
     new CoordinatorException(

@@ -6,7 +6,7 @@ import scala.util.Try
 
 import com.google.common.cache.CacheBuilder
 import io.interlock.coordinator._
-import io.interlock.coordinator.postgres.{PostgresSettings, PostgresStore}
+import io.interlock.coordinator.postgres.{Admin, PostgresSettings, PostgresStore}
 import io.interlock.spark.errors.{InterlockException, StorageFault}
 import io.interlock.spark.properties.{CoordinatorSettings, TableProperties}
 import org.apache.hadoop.fs.Path
@@ -83,6 +83,10 @@ object Coordinators {
       Try(if (StoreTrial.isNeeded(log.conf, folder)) StoreTrial.keep(trial, log.conf, folder))
     )
   }
+
+  /** See `Admin.repair`; the table's log is read and written as by the commits of `spark`. */
+  def repair(spark: SparkSession, options: java.util.Map[String, String]): String =
+    Admin.repair(options, spark.sessionState.newHadoopConf(), logStore)
 
   private def store(spark: SparkSession, name: String): CommitStore =
     stores.computeIfAbsent(CoordinatorSettings.of(spark, name), open)
