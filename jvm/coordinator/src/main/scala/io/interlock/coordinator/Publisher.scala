@@ -24,7 +24,8 @@ final case class Foreign(file: FileStatus) extends Publication
 final class PublishUnknown(file: Path, cause: Throwable)
     extends IOException(s"It is not known whether $file was written durably", cause)
 
-/** Creates `N.json` completely or not at all, and never replaces another file.
+/** Creates `N.json` completely or not at all, and replaces no other file but in the case that
+  * `ratified` describes.
   *
   * @param logStores
   *   Delta's LogStore of a log that is not on a local disk
@@ -121,7 +122,8 @@ object Publisher {
   def exclusive(logStores: TableLog => LogStore): Publisher = new Publisher(logStores, Exclusive)
 
   /** For commits that a database has ratified: if the storage cannot refuse to create a file a
-    * second time, the file is looked for before it is written.
+    * second time, the file is looked for before it is written. One that another writer creates
+    * between the two is replaced.
     */
   def ratified(logStores: TableLog => LogStore): Publisher = new Publisher(logStores, Ratified)
 

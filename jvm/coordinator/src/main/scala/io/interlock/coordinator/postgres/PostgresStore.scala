@@ -13,7 +13,8 @@ import org.apache.hadoop.fs.{FileStatus, Path}
   * batch, and then publishes them as `N.json`.
   *
   * If log and database differ, the log is right: a version is committed once its bytes are at
-  * `N.json`, and no such file is ever overwritten.
+  * `N.json`. Whether a foreign file there can be overwritten depends on the storage; see
+  * [[Publisher.ratified]].
   *
   * @param logStores
   *   Delta's LogStore of a log that is not on a local disk
