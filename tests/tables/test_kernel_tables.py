@@ -24,6 +24,7 @@ from tests.kit.support import (
     make_table,
     rows,
     sql_race,
+    tags,
 )
 
 STRICT = {"spark.databricks.delta.v2.enableMode": "STRICT"}
@@ -60,6 +61,28 @@ def test_statements_go_through_the_log(
     assert not any(version.foreign for version in interlock.table(spark, name).history())
     assert rows(spark, table) == deltalake_rows(table) == (*EXAMPLE, (4, "d"), (5, "E"))
     assert rows(spark, name, version=3) == (*EXAMPLE, (4, "d"))
+
+
+FIRST_POLICY = {
+    "ALTER TABLE": "ALTER TABLE {} SET TBLPROPERTIES ('interlock.policy' = 'row_level')",
+    "set_policy": "CALL interlock.set_policy('{}', 'row_level')",
+}
+
+
+@pytest.mark.parametrize("named", [True, False], ids=["by name", "by path"])
+@pytest.mark.parametrize("way", FIRST_POLICY)
+def test_a_table_gets_its_first_policy(
+    spark: SparkSession, tables: Tables, way: str, named: bool
+) -> None:
+    table = Table(tables.fresh(PLAIN, {"delta.enableDeletionVectors": "true"}))
+    name = f"kernel_{table.path.name}".replace("-", "_") if named else str(table)
+    if named:
+        spark.sql(f"CREATE TABLE {name} USING delta LOCATION '{table.path}'")
+    spark.sql(FIRST_POLICY[way].format(name))
+    assert interlock.table(spark, name).policy == "row_level"
+    spark.sql(f"UPDATE {name} SET v = 'A' WHERE id = 1")
+    assert tags(table, latest_version(table))["interlock.class"] == "MUTATE"
+    assert rows(spark, table) == deltalake_rows(table) == ((1, "A"), *EXAMPLE[1:])
 
 
 def test_the_policy_judges(spark: SparkSession, example: Table) -> None:

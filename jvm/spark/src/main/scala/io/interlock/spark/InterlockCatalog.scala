@@ -3,14 +3,14 @@ package io.interlock.spark
 import java.util
 
 import scala.jdk.CollectionConverters._
-import scala.jdk.OptionConverters._
-import scala.util.Try
+import scala.util.{DynamicVariable, Try}
 
 import io.delta.spark.internal.v2.catalog.DeltaV2Table
 import io.interlock.spark.errors.{InterlockException, StorageFault}
 import io.interlock.spark.properties.{
   Exclusive,
   Handshake,
+  KernelTable,
   PolicyDigest,
   TableProperties,
   WriterOptions
@@ -103,15 +103,18 @@ class InterlockCatalog extends DeltaCatalog {
   }
 
   /** With `spark.databricks.delta.v2.enableMode=STRICT` Delta loads tables whose writes are commits
-    * of Delta Kernel, which nobody judges. A table that Interlock orders is loaded as without it.
+    * of Delta Kernel, which nobody judges. A table that Interlock orders, or is told to order, is
+    * loaded as without it.
     */
   private def throughDeltaLog(ident: Identifier, loaded: Table): Table = loaded match {
     case kernel: DeltaV2Table
-        if TableProperties.coordinatorOf(kernel.properties().asScala.toMap).nonEmpty =>
-      val catalogTable = kernel.getCatalogTable.toScala
-      DeltaTableV2(spark, kernel.getTablePath, catalogTable, catalogTable.map(_ => ident.toString))
+        if setsOurs.value ||
+          TableProperties.coordinatorOf(kernel.properties().asScala.toMap).nonEmpty =>
+      KernelTable.throughDeltaLog(spark, ident, kernel)
     case other => other
   }
+
+  private val setsOurs = new DynamicVariable(false)
 
   /** @param micros
     *   since 1970 UTC; a time after the last commit means the latest version if the table has a
@@ -125,6 +128,14 @@ class InterlockCatalog extends DeltaCatalog {
 
   override def alterTable(ident: Identifier, changes: TableChange*): Table = {
     val sets = changes.collect { case set: SetProperty => set.property }
+    setsOurs.withValue(sets.exists(TableProperties.isOurs))(alterTable(ident, changes, sets))
+  }
+
+  private def alterTable(
+      ident: Identifier,
+      changes: Seq[TableChange],
+      sets: Seq[String]
+  ): Table = {
     val drops = changes.collect { case drop: DropFeature => drop.featureName }
     val setsPolicy = sets.contains(TableProperties.PolicyKey)
     val before =

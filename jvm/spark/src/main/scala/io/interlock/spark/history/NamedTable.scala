@@ -1,8 +1,9 @@
 package io.interlock.spark.history
 
+import io.delta.spark.internal.v2.catalog.DeltaV2Table
 import io.interlock.spark.errors.InterlockException
 import io.interlock.spark.predicates.PartitionScope
-import io.interlock.spark.properties.TableProperties
+import io.interlock.spark.properties.{KernelTable, TableProperties}
 import io.interlock.spark.text.SqlText
 import org.apache.spark.sql.SparkSession
 import org.apache.spark.sql.catalyst.analysis.{ResolvedTable, UnresolvedTable}
@@ -30,6 +31,8 @@ object NamedTable {
     val found = analyzer.ResolveRelations(UnresolvedTable(parts(name), statement))
     ResolveDeltaPathTable(session)(found) match {
       case ResolvedTable(_, _, table: DeltaTableV2, _) => table
+      case ResolvedTable(_, ident, kernel: DeltaV2Table, _) =>
+        KernelTable.throughDeltaLog(session, ident, kernel)
       case ResolvedTable(_, _, other, _) =>
         throw InterlockException.notADeltaTable(statement, other.name())
       case missing =>

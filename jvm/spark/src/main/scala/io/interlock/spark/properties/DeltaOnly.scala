@@ -4,7 +4,6 @@ import io.interlock.spark.errors.InterlockException
 import org.apache.spark.sql.catalyst.analysis.{ResolvedIdentifier, ResolvedTable}
 import org.apache.spark.sql.catalyst.catalog.CatalogTable
 import org.apache.spark.sql.catalyst.plans.logical._
-import org.apache.spark.sql.delta.catalog.DeltaTableV2
 import org.apache.spark.sql.delta.sources.DeltaSourceUtils.isDeltaDataSourceName
 import org.apache.spark.sql.execution.command._
 import org.apache.spark.sql.execution.datasources.InsertIntoHadoopFsRelationCommand
@@ -31,7 +30,7 @@ object DeltaOnly extends (LogicalPlan => Unit) {
     case AlterTableSetPropertiesCommand(table, properties, isView) =>
       refuse(table.unquotedString, if (isView) AView else NoDelta, properties)
     case SetTableProperties(ResolvedTable(_, name, table, _), properties)
-        if !table.isInstanceOf[DeltaTableV2] =>
+        if !KernelTable.isDelta(table) =>
       refuse(name.toString, NoDelta, properties)
     case view: CreateViewCommand => refuse(view.name.unquotedString, AView, view.properties)
     case create: CreateNamespace => refuse("a database", "no table", create.properties)
@@ -43,7 +42,7 @@ object DeltaOnly extends (LogicalPlan => Unit) {
 
   private def isDelta(provider: Option[String], source: LogicalPlan): Boolean =
     provider.fold(source match {
-      case ResolvedTable(_, _, table, _) => table.isInstanceOf[DeltaTableV2]
+      case ResolvedTable(_, _, table, _) => KernelTable.isDelta(table)
       case _ => false
     })(isDeltaDataSourceName)
 
