@@ -402,7 +402,8 @@ def test_a_repair(
     made = commit_file(table, 5).read_bytes()
     commit_file(table, 5).unlink()
     with postgres.server.superuser() as connection:
-        connection.execute("UPDATE interlock.tables SET published = 4")
+        mark = "UPDATE interlock.tables SET published = 4 WHERE log_path = %s"
+        connection.execute(mark, (f"{table.location}/_delta_log",))
     assert repaired(server, postgres, table) == {"head": 5, "epoch": 1, "published": 1}
     assert commit_file(table, 5).read_bytes() == made
     assert both[1].run(insert(table, 7)) == DONE
