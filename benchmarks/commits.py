@@ -3,17 +3,17 @@
     python -m benchmarks.commits [--quick] [--how insert] [--store stock --store filesystem]
     python -m benchmarks.commits --on-s3 --processes 1 --store stock --store filesystem --writers 16
     python -m benchmarks.commits --slow-database --processes 1 --store "postgres 18" --writers 16
+    python -m benchmarks.commits --store stock --store filesystem --writers 16 --tables 16
 
-    throughput   1, 4, 16 and 64 writers of one table, threads of at most four processes, after a
-                 minute in which the JVMs compile their code
-    missed       one commit that has missed 1, 10 and 100 versions of another process
-
-`commit` commits files that are there already: what the log costs, end to end through Delta and the
-coordinator, without the query. `insert` runs INSERT statements. A commit counts as kept if it was
-acknowledged and is in the log exactly once. "behind" is the largest number of versions between
-`_last_checkpoint` and the newest version, looked at ten times a second. With `--on-s3` the tables
-are on S3Proxy, and each request waits 30 ms; stock Delta orders the commits of one process there.
-With `--slow-database` each request to Postgres waits as long.
+1, 4, 16 and 64 writers of one table, and 16 writers of 16 tables, are threads of at most four
+processes, measured after a minute in which the JVMs compile their code. `commit` commits files that
+are there already: what the log costs, end to end through Delta and the coordinator, without the
+query. `insert` runs INSERT statements. A commit counts as kept if it was acknowledged and is in the
+log exactly once. "behind" is the largest number of versions between `_last_checkpoint` and the
+newest version, looked at ten times a second. "CPU" is the share of the machine's processors that
+was busy meanwhile, with this program and all else that ran. With `--on-s3` the tables are on
+S3Proxy, and each request waits 30 ms; stock Delta orders the commits of one process there. With
+`--slow-database` each request to Postgres waits as long.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ from interlock.lab.session import JVM_OPTIONS
 
 from integration.database import opened
 from integration.stores import ON_S3, STOCK, STOCK_SAME_PROPERTIES, STORES, Store
-from integration.writers import Writer, acknowledged, answers, make_files, order, run
+from integration.writers import Writer, acknowledged, answers, make_files, run
 from tests.kit import s3
 from tests.kit.driver_process import DriverProcess, driver_processes
 from tests.kit.faulty_s3 import DELAY_SECONDS, faulty
@@ -57,8 +57,6 @@ class Scale:
         warm_up: seconds of commits before the first measurement, in which code is compiled
         seconds: of one measurement
         tables: numbers of tables for 16 writers, beside one
-        missed: numbers of missed versions
-        missed_repetitions: of each of them
         repetitions: of each measurement of throughput, of which the medians are printed
         contenders: unless others are chosen
 
@@ -69,8 +67,6 @@ class Scale:
     warm_up: float = 60.0
     seconds: float = 20.0
     tables: tuple[int, ...] = (16,)
-    missed: tuple[int, ...] = (1, 10, 100)
-    missed_repetitions: int = 5
     repetitions: int = 1
     contenders: tuple[str, ...] = CONTENDERS
 
@@ -81,15 +77,13 @@ QUICK = Scale(
     warm_up=6,
     seconds=5,
     tables=(),
-    missed=(1, 10),
-    missed_repetitions=1,
     contenders=(STOCK.name, STORES[0], STORES[-1]),
 )
 
 
 @dataclass(frozen=True)
 class Row:
-    """One measurement of throughput, or the medians of several; times in seconds."""
+    """One measurement, or the medians of several; times in seconds, `cpu` a share of 1."""
 
     store: str
     writers: int
@@ -101,11 +95,12 @@ class Row:
     p99: float
     longest: float
     behind: int
+    cpu: float
 
 
 def medians(rows: Sequence[Row]) -> Row:
     """Return the median of each figure; `lost` and `refused` in sum, `behind` at its largest."""
-    measured = ("kept_per_second", "median", "p99", "longest")
+    measured = ("kept_per_second", "median", "p99", "longest", "cpu")
     return replace(
         rows[0],
         lost=sum(row.lost for row in rows),
@@ -143,7 +138,9 @@ class Bench:
             for n in range(writers)
         ]
         with watched(made) as behind:
+            busy_before, all_before = processor_times()
             took = run(self._drivers, planned, seconds + PATIENCE_SECONDS)
+            busy, all_times = processor_times()
         told = answers(planned)
         there = Counter(i for table in made for i in ids(table))
         for error in {answer.error for answer in told if answer.error}:
@@ -161,23 +158,8 @@ class Bench:
             p99=times[int(len(times) * 0.99)],
             longest=times[-1],
             behind=max(behind),
+            cpu=(busy - busy_before) / (all_times - all_before),
         )
-
-    def missed(self, versions_missed: int, repetitions: int) -> float:
-        """Return the median seconds of a commit after versions that another process made."""
-        one, other = self._drivers[:2]
-        times: list[float] = []
-        most = (versions_missed + 1) * (repetitions + 1)
-        table = self._table(range(most))
-        for repetition in range(repetitions + 1):
-            first = repetition * (versions_missed + 1)
-            result = self._lines(0)
-            order(one, f"from integration.writers import begin; begin(spark, {table.location!r})")
-            others = Writer(table.location, first + 1, versions_missed, "commit", self._lines(1))
-            run([other], [others], PATIENCE_SECONDS)
-            order(one, f"from integration.writers import end; end(spark, {first}, {result!r})")
-            times.append(float(Path(result).read_text(encoding="utf-8")))
-        return statistics.median(times[1:])
 
     def _table(self, identifiers: range) -> Table:
         self._made += 1
@@ -233,6 +215,14 @@ def last_checkpoint(table: Table) -> int:
         return 0
 
 
+def processor_times() -> tuple[int, int]:
+    """Return for how long the machine's processors were busy, and were there, since its start."""
+    first, *_ = Path("/proc/stat").read_text(encoding="utf-8").splitlines()
+    user, nice, system, idle, waiting, interrupts, soft, stolen = map(int, first.split()[1:9])
+    busy = user + nice + system + interrupts + soft + stolen
+    return busy, busy + idle + waiting
+
+
 @contextmanager
 def contender(name: str, folder: Path, *, on_s3: bool, slow_database: bool) -> Iterator[Store]:
     """Start what the sessions of a contender need."""
@@ -250,7 +240,7 @@ def contender(name: str, folder: Path, *, on_s3: bool, slow_database: bool) -> I
         yield store
 
 
-def measure(store: Store, folder: Path, scale: Scale, how: str) -> tuple[list[Row], list[str]]:
+def measure(store: Store, folder: Path, scale: Scale, how: str) -> list[Row]:
     """Run all measurements of one contender."""
     settings = {"spark.driver.extraJavaOptions": JVM_OPTIONS, **store.settings}
     kinds = [store.kind] * scale.processes
@@ -264,19 +254,17 @@ def measure(store: Store, folder: Path, scale: Scale, how: str) -> tuple[list[Ro
                 measured.append(bench.throughput(writers, tables, scale.seconds))
                 print(measured[-1], file=sys.stderr, flush=True)
             rows.append(medians(measured))
-        missed = [
-            f"{bench.missed(n, scale.missed_repetitions) * 1000:.0f} ms" for n in scale.missed
-        ]
-    return rows, [store.name, *missed]
+    return rows
 
 
 def main() -> None:
-    """Measure and print two tables."""
+    """Measure and print a table."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
     parser.add_argument("--quick", action="store_true", help="less of each, in three minutes")
     parser.add_argument("--how", choices=("commit", "insert"), default="commit")
     parser.add_argument("--store", action="append", choices=CONTENDERS)
     parser.add_argument("--writers", type=int, action="append", help="of one table")
+    parser.add_argument("--tables", type=int, action="append", help="of 16 writers, beside one")
     parser.add_argument("--seconds", type=float, help="of one measurement")
     parser.add_argument("--repetitions", type=int, help="of which the medians are printed")
     parser.add_argument("--processes", type=int, help="of the writers")
@@ -291,9 +279,10 @@ def main() -> None:
     if arguments.processes is not None:
         scale = replace(scale, processes=arguments.processes)
     if arguments.writers:
-        scale = replace(scale, writers=tuple(arguments.writers), tables=(), missed=())
+        scale = replace(scale, writers=tuple(arguments.writers), tables=())
+    if arguments.tables:
+        scale = replace(scale, tables=tuple(arguments.tables))
     rows: list[Row] = []
-    missed = [["missed versions", *(str(number) for number in scale.missed)]]
     for name in arguments.store or scale.contenders:
         with (
             tempfile.TemporaryDirectory(prefix="interlock-bench-") as folder,
@@ -304,17 +293,13 @@ def main() -> None:
                 slow_database=arguments.slow_database,
             ) as store,
         ):
-            more, line = measure(store, Path(folder), scale, arguments.how)
-        rows += more
-        missed.append(line)
+            rows += measure(store, Path(folder), scale, arguments.how)
     print_columns([HEADS, *(cells(row) for row in rows)])
-    print()
-    print_columns(missed)
 
 
 HEADS = [
     *("store", "writers", "tables", "kept/s", "lost", "refused"),
-    *("median", "p99", "longest wait", "behind"),
+    *("median", "p99", "longest wait", "behind", "CPU"),
 ]
 
 
@@ -325,6 +310,7 @@ def cells(row: Row) -> list[str]:
         *(row.store, *counts, f"{row.kept_per_second:.1f}", str(row.lost), str(row.refused)),
         *times,
         str(row.behind),
+        f"{row.cpu * 100:.0f} %",
     ]
 
 
