@@ -89,7 +89,7 @@ class Bench:
     def missed(self, count: int) -> float:
         """Measure commits after so many versions of another process."""
         table = self._table("maxcompute_transactional")  # appends pass appends
-        told, seconds = self._folder / "told", self._folder / "seconds"
+        told = self._folder / "told"
         times = []
         with driver_processes(self._folder, "interlock", settings=SETTINGS) as others:
             for first in range(0, (WARM_UP + MEASURED) * (count + 1), count + 1):
@@ -99,8 +99,7 @@ class Bench:
                 told.unlink(missing_ok=True)
                 run(others, [writer], PATIENCE_SECONDS)
                 assert len(acknowledged(answers([writer]))) == count
-                end(self._spark, first, str(seconds))
-                times.append(float(seconds.read_text(encoding="utf-8")))
+                times.append(end(self._spark, first))
         return statistics.median(times[WARM_UP:])
 
     def _table(self, policy: str = "maxcompute_delta") -> Table:

@@ -84,7 +84,7 @@ def test_a_commit_lists_the_versions_that_it_missed_again(
     large.write_text(f"{large.read_text().rstrip()}{' ' * 2**20}\n")
     commit_by_hand(table, "WRITE")
     gaps = hide(spark, table, 3)
-    end(spark, 9, str(tmp_path / "seconds"))
+    end(spark, 9)
     assert gaps.left() == 0
     assert latest_version(table) == 5
 

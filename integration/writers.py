@@ -204,10 +204,10 @@ def begin(spark: SparkSession, table: str) -> None:
     compiled(spark, "Appends").begin(delta_log(spark, table))
 
 
-def end(spark: SparkSession, identifier: int, result: str) -> None:
-    """Commit it, and write down the seconds that this took."""
-    seconds = compiled(spark, "Appends").end(identifier)
-    Path(result).write_text(str(seconds), encoding="utf-8")
+def end(spark: SparkSession, identifier: int) -> float:
+    """Commit it, and return the seconds that this took."""
+    seconds: float = compiled(spark, "Appends").end(identifier)
+    return seconds
 
 
 @contextmanager

@@ -66,8 +66,9 @@ class Settings:
 
     def add_submitted(self) -> None:
         """Append the jars and packages of `PYSPARK_SUBMIT_ARGS` to those of the builder."""
+        submitted = _submitted()
         for key in (JARS, PACKAGES):
-            self.append(key, _items(_submitted().get(key)))
+            self.append(key, _items(submitted.get(key)))
 
     @contextmanager
     def winning(self) -> Iterator[None]:

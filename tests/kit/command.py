@@ -14,13 +14,7 @@ INTERLOCK = [sys.executable, "-c", "from interlock._cli import main; exit(main()
 
 def doctor(settings: Mapping[str, str], target: str) -> dict[str, Any]:
     """Run `interlock doctor` with settings of Spark; return its checks by name."""
-    command = [*INTERLOCK, "doctor"]
-    done = subprocess.run(
-        [*command, target, "--json", *_conf(settings)],
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    done = _run(settings, "doctor", target)
     assert done.stdout, done.stderr
     checks = {check["name"]: check for check in json.loads(done.stdout)}
     assert done.returncode == (0 if all(check["ok"] for check in checks.values()) else 1)
@@ -40,11 +34,10 @@ def repair(
     """
     database = ["--url", login["url"], "--user", login["user"]]
     password = ["--password-file", login["passwordFile"]]
-    command = [*INTERLOCK, "coordinator", "repair", *database, *password, "--table", table]
-    return subprocess.run(
-        [*command, "--json", *_conf(settings)], capture_output=True, text=True, check=False
-    )
+    return _run(settings, "coordinator", "repair", *database, *password, "--table", table)
 
 
-def _conf(settings: Mapping[str, str]) -> list[str]:
-    return [f"--conf={key}={value}" for key, value in settings.items()]
+def _run(settings: Mapping[str, str], *arguments: str) -> subprocess.CompletedProcess[str]:
+    conf = [f"--conf={key}={value}" for key, value in settings.items()]
+    command = [*INTERLOCK, *arguments, "--json", *conf]
+    return subprocess.run(command, capture_output=True, text=True, check=False)
