@@ -83,11 +83,12 @@ final class CommitQueue private[coordinator] (
     while (meanwhile()) {}
     line.isFirst && {
       // A turn is of no use to a process that is behind.
-      if (readsOn()) {
-        if (behind == FarBehind) handOver.leaveLine()
-        isReady(meanwhile, isHeldBack, behind + 1)
+      val read = readOn()
+      if (read > 0) {
+        if (behind < FarBehind && behind + read >= FarBehind) handOver.leaveLine()
+        isReady(meanwhile, isHeldBack, behind + read)
       } else if (!hasProcessTurn(isHeldBack())) false
-      else if (readsOn()) isReady(meanwhile, isHeldBack, 0) // the turn before has ended since
+      else if (readOn() > 0) isReady(meanwhile, isHeldBack, 0) // the turn before has ended since
       else true
     }
   }
@@ -107,52 +108,47 @@ final class CommitQueue private[coordinator] (
       handOver.mayCommit()
     }
 
-  /** Looks for the next commit of another process, if processes take turns; returns whether there
-    * is one.
-    */
-  private def readsOn(): Boolean = handOver.isInForce && LogFolder.isLocal(log) && {
-    val known = synchronized(state.bodies.lastOption.map { case (last, _) =>
-      (state.generation, last)
-    })
-    known.exists { case (seen, last) => hasRead(last + 1, seen) }
-  }
+  /** Reads the next commits of other processes, if processes take turns; returns how many. */
+  private def readOn(): Int =
+    if (!handOver.isInForce || !LogFolder.isLocal(log)) 0
+    else
+      synchronized(state.bodies.lastOption.map { case (last, _) => (last + 1, state.generation) })
+        .fold(0) { case (next, seen) => readFrom(next, seen, FarBehind) }
 
   /** Reads the commits from version `from` on that other processes have made, so that a transaction
     * is judged against them before it tries to commit.
     */
   def catchUp(from: Long): Unit = {
-    @tailrec def read(most: Int, lastRead: Option[Long]): Unit = if (most > 0) {
-      val known = inMemory(from)
-      val next = from + known.commits.size
-      if (known.commits.forall(_.isThere) && hasRead(next, known.generation, lastRead))
-        read(most - 1, Some(next))
-    }
     catchingUp.lockInterruptibly()
-    try read(FileSystemStore.MostWinners, None)
-    finally catchingUp.unlock()
+    try {
+      val known = inMemory(from)
+      if (known.commits.forall(_.isThere))
+        readFrom(from + known.commits.size, known.generation, FileSystemStore.MostWinners): Unit
+    } finally catchingUp.unlock()
   }
 
-  /** Looks for a version; returns whether it is there.
+  /** Reads commits from a version on, but not those that are too large to keep; returns how many
+    * there were. None is read if the log has been put back since the version before was read.
     *
-    * @param lastRead
-    *   the version that was just read. Any other before this one may have been read long ago, and the
-    *   log have been put back since
+    * @param seen
+    *   the generation of the view that they complete
     */
-  private def hasRead(version: Long, seen: Long, lastRead: Option[Long] = None): Boolean = {
+  private def readFrom(version: Long, seen: Long, most: Int): Int = {
     val folder = LogFolder.of(log)
     def isPutBack = at(version - 1).filter(_.isThere).exists(known =>
       !folder.status(LogFolder.commitName(version - 1)).exists(SameFile(known.file, _))
     )
-    Try(folder.body(version).filter { body =>
-      if (!lastRead.contains(version - 1) && isPutBack) {
-        startOver()
-        false
-      } else {
-        learn(seen, Seq(body))
-        line.wake(MostAhead)
-        true
-      }
-    }).toOption.flatten.nonEmpty
+    val read = Iterator.range(0, most).map(n => Try(folder.body(version + n)).toOption.flatten)
+      .takeWhile(_.nonEmpty).flatten.toVector
+    if (read.isEmpty) 0
+    else if (isPutBack) {
+      startOver()
+      0
+    } else {
+      learn(seen, read)
+      line.wake(MostAhead)
+      read.size
+    }
   }
 
   /** Whether processes take turns, so that a loser does not need to pause. */
