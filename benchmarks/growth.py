@@ -1,14 +1,16 @@
 """What a small commit costs as a table, its log, the driver's tables and what it missed grow.
 
-    python -m benchmarks.growth [--quick] [--table missed]
+    python -m benchmarks.growth [--quick] [--table missed --table winners]
 
     files     in the table, which one commit has added
     versions  in the log, of which the newest has a checkpoint
     tables    in the driver, each with a commit of its own before
     missed    versions, which another process has made since the transaction began
+    winners   compactions of other partitions, over which a DELETE is rebased
 
 Each cell is the median of 30 commits of a file that is there already, in milliseconds, after 20
-others. `last/first` is the most against the least. `benchmarks.rebase` has the cost of winners.
+others. Under `winners` it is what the rebase adds to a commit, the difference of medians of 5.
+`last/first` is the most against the least.
 """
 
 from __future__ import annotations
@@ -23,6 +25,7 @@ from pathlib import Path
 
 from pyspark.sql import SparkSession
 
+from benchmarks import rebase
 from benchmarks.rebase import SETTINGS, print_table
 from integration.writers import (
     Writer,
@@ -41,6 +44,7 @@ from tests.kit.support import Table, commit, commit_file, latest_version, make_t
 from tests.kit.tiny_files import of_tiny_files
 
 WARM_UP, MEASURED = 20, 30
+REBASES = 5
 FIRST_ID = 10
 PATIENCE_SECONDS = 300
 SIZES = {
@@ -48,12 +52,14 @@ SIZES = {
     "versions": (10, 10_000, 100_000),
     "tables": (1, 1_000),
     "missed": (1, 10, 100),
+    "winners": (1, 10, 100),
 }
 QUICK = {
     "files": (10, 1_000),
     "versions": (10, 1_000),
     "tables": (1, 20),
     "missed": (1, 10),
+    "winners": (1, 10),
 }
 
 
@@ -101,6 +107,15 @@ class Bench:
                 assert len(acknowledged(answers([writer]))) == count
                 times.append(end(self._spark, first))
         return statistics.median(times[WARM_UP:])
+
+    def winners(self, count: int) -> float:
+        """Measure the rebase of a DELETE over so many compactions."""
+        bench = rebase.Bench(self._spark, self._new(), REBASES)
+        table = rebase.partitions(bench)
+        source = rebase.with_winners(bench, table, rebase.COMPACTION, count)
+        alone = bench.commit(table, rebase.DELETE, None)
+        rebased = rebase.past_winners(bench, table, rebase.DELETE, source, count)
+        return rebase.median_seconds(rebased) - rebase.median_seconds(alone)
 
     def _table(self, policy: str = "maxcompute_delta") -> Table:
         columns = "(id INT) USING delta"

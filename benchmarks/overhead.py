@@ -1,6 +1,6 @@
 """What Interlock costs where nobody else writes, against stock Delta, side by side.
 
-    python -m benchmarks.overhead [--repetitions 30] [--policy maxcompute_delta]
+    python -m benchmarks.overhead [--repetitions 30] [--policy maxcompute_delta] [--steps]
 
 Three sessions, each in a process of its own, run the same statements on tables of their own, in
 turn and with the first place going round, so that whatever slows the machine slows all of them:
@@ -9,8 +9,11 @@ turn and with the first place going round, so that whatever slows the machine sl
     properties   stock Delta, a table with the Delta properties that the policy requires
     interlock    Interlock, a table with the policy
 
-`overhead` is interlock against properties, `cost of properties` is properties against plain, each
-the median of the ratios of one round.
+With `--steps` three more sessions of stock Delta have one difference each from a plain table: row
+tracking, in-commit timestamps, or no statistics of columns.
+
+`beside plain` compares each with plain, `overhead` compares interlock with properties, each by the
+median of the ratios of one round.
 """
 
 from __future__ import annotations
@@ -39,6 +42,7 @@ SETTINGS = {
 }
 ROWS = 20_000
 STATEMENTS = {
+    "INSERT VALUES": "INSERT INTO delta.`{grows}` VALUES ({n}, 'round {n}')",
     "INSERT": "INSERT INTO delta.`{grows}` SELECT id, uuid() AS v FROM range(1000)",
     "UPDATE": "UPDATE delta.`{stays}` SET v = 'round {n}' WHERE id % 100 = {n} % 100",
     "MERGE": (
@@ -66,6 +70,14 @@ class Contender:
 
 PLAIN = Contender("plain", "stock", {"delta.enableDeletionVectors": "false"})
 PROPERTIES = Contender("properties", "stock", {**PLAIN.properties, **REQUIRED})
+STEPS = tuple(
+    Contender(name, "stock", {**PLAIN.properties, key: value})
+    for name, key, value in (
+        ("row tracking", "delta.enableRowTracking", "true"),
+        ("in-commit timestamps", "delta.enableInCommitTimestamps", "true"),
+        ("no statistics", "delta.dataSkippingNumIndexedCols", "0"),
+    )
+)
 
 
 class Runner:
@@ -112,9 +124,11 @@ def main() -> None:
     parser.add_argument("--repetitions", type=int, default=30, help="rounds that count")
     parser.add_argument("--warm-up", type=int, default=8, help="rounds before them")
     parser.add_argument("--policy", default="maxcompute_delta", help="of Interlock's tables")
+    parser.add_argument("--steps", action="store_true", help="each property by itself as well")
     arguments = parser.parse_args()
     with_policy = {**PLAIN.properties, "interlock.policy": arguments.policy}
-    contenders = (PLAIN, PROPERTIES, Contender("interlock", "interlock", with_policy))
+    steps = STEPS if arguments.steps else ()
+    contenders = (PLAIN, *steps, PROPERTIES, Contender("interlock", "interlock", with_policy))
     with tempfile.TemporaryDirectory() as folder:
         runners = measure(Path(folder), contenders, arguments.warm_up + arguments.repetitions)
     print_table(runners, skip=arguments.warm_up)
@@ -139,14 +153,14 @@ def measure(folder: Path, contenders: Sequence[Contender], rounds: int) -> dict[
 
 def print_table(runners: dict[str, Runner], *, skip: int) -> None:
     """Print the medians in milliseconds and the ratios."""
-    heads = ["statement", *runners, "overhead", "cost of properties"]
+    heads = ["statement", *runners, "overhead"]
     rows = [heads]
     for name in STATEMENTS:
         times = {key: runner.seconds(name, skip=skip) for key, runner in runners.items()}
         medians = [f"{statistics.median(seconds) * 1000:.0f} ms" for seconds in times.values()]
+        beside = [ratio(seconds, times[PLAIN.name]) for seconds in times.values()]
         overhead = ratio(times["interlock"], times[PROPERTIES.name])
-        cost = ratio(times[PROPERTIES.name], times[PLAIN.name])
-        rows.append([name, *medians, overhead, cost])
+        rows += [[name, *medians, overhead], ["beside plain", *beside, ""]]
     widths = [max(len(row[column]) for row in rows) for column in range(len(heads))]
     for row in rows:
         print("  ".join(cell.rjust(width) for cell, width in zip(row, widths, strict=True)))

@@ -47,6 +47,9 @@ SETTINGS: dict[str, str] = {
 DEAD_ROWS = (10**3, 10**5, 10**6)
 ROWS = 2 * 10**6
 WINNERS = (1, 10, 100)
+DELETE = "DELETE FROM {t} WHERE id % 200 < 100"
+MINOR = "ALTER TABLE {t} COMPACT MINOR"
+COMPACTION = "ALTER TABLE {t} PARTITION (p = {p}) COMPACT MINOR"
 FILES, ROWS_PER_FILE = 200, 20_000
 
 
@@ -162,31 +165,42 @@ def dead_rows(bench: Bench) -> list[list[str]]:
 
 def winners(bench: Bench) -> list[list[str]]:
     """Rebase over many winners, which are made once and laid before each attempt."""
-    files = bench.make(
-        "partitions",
-        POLICY,
-        "PARTITIONED BY (p)",
-        f"SELECT id, id % {max(WINNERS)} AS p FROM range(0, {max(WINNERS) * 200}, 1, 2)",
-    )
-    first = latest_version(files)
-    compacted, grown = bench.copy(files), bench.copy(files)
-    for p in range(max(WINNERS)):
-        bench.spark.sql(f"ALTER TABLE {compacted} PARTITION (p = {p}) COMPACT MINOR")
-        bench.spark.sql(f"INSERT INTO {grown} VALUES ({p}, {p})")
+    table = partitions(bench)
     lines = [_heads("winners")]
-    for name, source, statement in (
-        ("COMPACT MINOR, then DELETE", compacted, "DELETE FROM {t} WHERE id % 200 < 100"),
-        ("INSERT, then COMPACT MINOR", grown, "ALTER TABLE {t} COMPACT MINOR"),
+    for name, winner, statement in (
+        ("COMPACT MINOR, then DELETE", COMPACTION, DELETE),
+        ("INSERT, then COMPACT MINOR", "INSERT INTO {t} VALUES ({p}, {p})", MINOR),
     ):
-        alone = bench.commit(files, statement, None)
+        source = with_winners(bench, table, winner, max(WINNERS))
+        alone = bench.commit(table, statement, None)
         for count in WINNERS:
-
-            def lay(raced: Table, source: Table = source, count: int = count) -> None:
-                _lay_before(raced, source, range(first + 1, first + 1 + count))
-
-            rebased = bench.commit(files, statement, lay)
+            rebased = past_winners(bench, table, statement, source, count)
             lines.append(_line(f"{count} x {name}", alone, rebased))
     return lines
+
+
+def partitions(bench: Bench) -> Table:
+    """Create a table of as many partitions as there are winners at most, of two files each."""
+    count = max(WINNERS)
+    rows = f"SELECT id, id % {count} AS p FROM range(0, {count * 200}, 1, 2)"
+    return bench.make("partitions", POLICY, "PARTITIONED BY (p)", rows)
+
+
+def with_winners(bench: Bench, of: Table, winner: str, count: int) -> Table:
+    """Copy a table and run a statement there once for each of so many partitions."""
+    copy = bench.copy(of)
+    for p in range(count):
+        bench.spark.sql(winner.format(t=copy, p=p))
+    return copy
+
+
+def past_winners(
+    bench: Bench, of: Table, statement: str, source: Table, count: int
+) -> list[Measured]:
+    """Measure a statement that commits after the first winners of `source`."""
+    first = latest_version(of) + 1
+    versions = range(first, first + count)
+    return bench.commit(of, statement, lambda raced: _lay_before(raced, source, versions))
 
 
 def _lay_before(table: Table, source: Table, versions: range) -> None:
@@ -235,8 +249,12 @@ def _heads(first: str) -> list[str]:
     ]
 
 
+def median_seconds(found: Sequence[Measured]) -> float:
+    return statistics.median(measured.seconds for measured in found)
+
+
 def _line(name: str, alone: Sequence[Measured], rebased: Sequence[Measured]) -> list[str]:
-    before, after = (statistics.median(m.seconds for m in found) for found in (alone, rebased))
+    before, after = median_seconds(alone), median_seconds(rebased)
     rules = rebased[0].rules.split(",")
     return [
         name,
