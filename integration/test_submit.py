@@ -60,12 +60,18 @@ print("started")
 """
 CONFIGURED_JOB = """
 import os
+import sys
 
 import interlock
 from pyspark.sql import SparkSession
 
-given = os.environ["PYSPARK_SUBMIT_ARGS"]
-spark = interlock.configure(SparkSession.builder).getOrCreate()
+given = os.environ.pop("PYSPARK_SUBMIT_ARGS")
+if "later" in sys.argv:
+    builder = interlock.configure(SparkSession.builder)
+os.environ["PYSPARK_SUBMIT_ARGS"] = given
+if "later" not in sys.argv:
+    builder = interlock.configure(SparkSession.builder)
+spark = builder.getOrCreate()
 assert os.environ["PYSPARK_SUBMIT_ARGS"] == given
 spark.sql("CREATE TABLE t (id INT) USING delta TBLPROPERTIES ('interlock.policy' = 'row_level')")
 print(spark.conf.get("spark.jars"))
@@ -155,12 +161,14 @@ def test_spark_sql_with_the_plugin(tmp_path: Path, commands: dict[str, str]) -> 
     check_table(tmp_path)
 
 
-def test_configure_beside_pyspark_submit_args(tmp_path: Path) -> None:
+@pytest.mark.parametrize("when", ["before", "later"])
+def test_configure_beside_pyspark_submit_args(tmp_path: Path, when: str) -> None:
+    """The variable is set before `configure`, or between it and the start."""
     (tmp_path / "job.py").write_text(CONFIGURED_JOB, encoding="utf-8")
     with ZipFile(tmp_path / "ours.jar", "w") as jar:
         jar.writestr("ours.txt", "")
     arguments = f"--packages {POSTGRES_COORDINATES} --jars ours.jar pyspark-shell"
-    done = run(tmp_path, f"PYSPARK_SUBMIT_ARGS='{arguments}' python job.py")
+    done = run(tmp_path, f"PYSPARK_SUBMIT_ARGS='{arguments}' python job.py {when}")
     assert done.returncode == 0, done.stderr
     for name in ("ours", "postgresql", "delta-spark", "interlock-spark"):
         assert re.search(rf"/[^/,]*{name}[^/,]*\.jar\b", done.stdout), name

@@ -138,6 +138,8 @@ def _ship_packages(builder: SparkSession.Builder) -> None:
         from pyspark import SparkConf, SparkContext
 
         settings = Settings(builder)
+        if not running_in_spark():
+            settings.add_submitted()
         with settings.winning():
             if not running_in_spark() and not _is_connect(settings):
                 options: dict[str, Any] = builder._options

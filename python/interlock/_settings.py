@@ -22,6 +22,8 @@ PACKAGES = "spark.jars.packages"
 
 _SUBMIT_ARGS = "PYSPARK_SUBMIT_ARGS"
 _APPLICATION = "pyspark-shell"
+# spark-submit's options without a value.
+_FLAGS = ("-v", "--verbose", "--supervise", "--version", "-h", "--help", "--usage-error")
 # A file of Java properties: `\` at the end continues a line, a key ends at `=`, `:` or a blank.
 _CONTINUED = r"\\\n[ \t\f]*"
 _BLANKS = rf"(?:[ \t\f]|{_CONTINUED})*"
@@ -97,7 +99,7 @@ class Settings:
 
             SparkContext._ensure_initialized()
             return dict(SparkConf().getAll())
-        return {**_spark_defaults(), **_submitted()}
+        return {**_defaults(), **_submitted()}
 
 
 def running_in_spark() -> bool:
@@ -118,14 +120,18 @@ def _items(text: str | None) -> list[str]:
     return [item.strip() for item in (text or "").split(",") if item.strip()]
 
 
-def _submitted() -> dict[str, str]:
-    """Return the settings that `PYSPARK_SUBMIT_ARGS` names."""
+def _submit_options() -> argparse.Namespace:
     parser = argparse.ArgumentParser(add_help=False, allow_abbrev=False)
     parser.add_argument("-c", "--conf", nargs="?", action="append", default=[])
-    parser.add_argument("--jars", nargs="?")
-    parser.add_argument("--packages", nargs="?")
+    for option in ("--jars", "--packages", "--properties-file"):
+        parser.add_argument(option, nargs="?")
     options, _ = _split(os.environ.get(_SUBMIT_ARGS, ""))
-    named, _ = parser.parse_known_args(options)
+    return parser.parse_known_args(options)[0]
+
+
+def _submitted() -> dict[str, str]:
+    """Return the settings that `PYSPARK_SUBMIT_ARGS` names."""
+    named = _submit_options()
     found = dict(pair.split("=", 1) for pair in named.conf if pair and "=" in pair)
     lists = {JARS: named.jars, PACKAGES: named.packages}
     return {**found, **{key: value for key, value in lists.items() if value is not None}}
@@ -134,16 +140,22 @@ def _submitted() -> dict[str, str]:
 def _split(arguments: str) -> tuple[list[str], list[str]]:
     """Return spark-submit's own options, and the application with its arguments."""
     words = shlex.split(arguments)
-    end = words.index(_APPLICATION) if _APPLICATION in words else len(words)
+    found = (n for n, word in enumerate(words) if word == _APPLICATION)
+    end = next((n for n in found if not _takes_value(words[:n][-1:])), len(words))
     return words[:end], words[end:]
 
 
-def _spark_defaults() -> dict[str, str]:
-    """Read `spark-defaults.conf` where Spark's launcher is going to read it."""
+def _takes_value(before: list[str]) -> bool:
+    """Tell whether the word before another one is an option that has it as its value."""
+    return any(o.startswith("-") and "=" not in o and o not in _FLAGS for o in before)
+
+
+def _defaults() -> dict[str, str]:
+    """Read `spark-defaults.conf`, or the file that takes its place, as Spark's launcher will."""
     from pyspark.find_spark_home import _find_spark_home
 
     folder = os.environ.get("SPARK_CONF_DIR") or Path(_find_spark_home(), "conf")
-    path = Path(folder, "spark-defaults.conf")
+    path = Path(_submit_options().properties_file or Path(folder, "spark-defaults.conf"))
     text = path.read_text(encoding="utf-8") if path.is_file() else ""
     return {_unescaped(key): _unescaped(value).strip() for key, value in _PROPERTY.findall(text)}
 

@@ -179,6 +179,30 @@ def test_what_pyspark_submit_args_names_counts_as_set_by_the_user(
         options()
 
 
+@pytest.mark.parametrize("option", ["--name pyspark-shell", "--verbose", "--name=-"])
+def test_the_application_in_pyspark_submit_args(
+    option: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    arguments = f"{option} --jars /z.jar pyspark-shell --jars /none.jar"
+    monkeypatch.setenv("PYSPARK_SUBMIT_ARGS", arguments)
+    assert options()["spark.jars"] == f"/z.jar,{interlock.jar_path()}"
+    flag = f"{option} pyspark-shell --jars /none.jar"
+    monkeypatch.setenv("PYSPARK_SUBMIT_ARGS", flag)
+    assert options()["spark.jars"] == str(interlock.jar_path())
+
+
+def test_a_properties_file_takes_the_place_of_the_defaults(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    (tmp_path / "spark-defaults.conf").write_text("spark.jars /default.jar\n", encoding="utf-8")
+    given = tmp_path / "given.conf"
+    given.write_text("spark.sql.extensions g.Extension\n", encoding="utf-8")
+    monkeypatch.setenv("PYSPARK_SUBMIT_ARGS", f"--properties-file {given} pyspark-shell")
+    found = options()
+    assert found["spark.jars"] == str(interlock.jar_path())
+    assert found["spark.sql.extensions"] == f"g.Extension,{DELTA_EXTENSION},{EXTENSION}"
+
+
 def test_another_pyspark_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("pyspark.__version__", "4.3.0")
     with pytest.raises(interlock.VersionMismatchError) as caught:

@@ -10,8 +10,9 @@ from pathlib import Path
 
 import interlock
 import pytest
-from interlock.errors import ConcurrentAppendError
+from interlock.errors import ConcurrentAppendError, InterlockError
 from interlock.lab.example import PLAIN, Tables
+from pyspark.errors import AnalysisException
 from pyspark.sql import SparkSession
 
 from tests.kit.entry_points import set_for_now
@@ -83,6 +84,35 @@ def test_a_table_gets_its_first_policy(
     spark.sql(f"UPDATE {name} SET v = 'A' WHERE id = 1")
     assert tags(table, latest_version(table))["interlock.class"] == "MUTATE"
     assert rows(spark, table) == deltalake_rows(table) == ((1, "A"), *EXAMPLE[1:])
+
+
+def test_another_catalog_changes_no_property_beside_the_log(
+    spark: SparkSession, table_path: Path
+) -> None:
+    table = make_table(spark, table_path, policy=None)
+    last = latest_version(table)
+    other = spark.newSession()
+    stock = {"spark.sql.catalog.spark_catalog": "org.apache.spark.sql.delta.catalog.DeltaCatalog"}
+    with set_for_now(other, {**STRICT, **stock}):
+        for statement in (
+            f"ALTER TABLE {table} SET TBLPROPERTIES ('interlock.policy' = 'row_level')",
+            f"ALTER TABLE {table} UNSET TBLPROPERTIES ('interlock.policy')",
+            f"CALL interlock.set_policy('{table}', 'row_level')",
+        ):
+            with pytest.raises(InterlockError) as caught:
+                other.sql(statement)
+            assert caught.value.getCondition() == "INTERLOCK_PROPERTY_NEEDS_CATALOG"
+    assert latest_version(table) == last
+    assert interlock.table(spark, str(table)).policy is None
+
+
+def test_a_version_in_the_path(spark: SparkSession, example: Table) -> None:
+    last = latest_version(example)
+    spark.sql(f"INSERT INTO {example} VALUES (4, 'd')")
+    assert rows(spark, f"delta.`{example.path}@v{last}`") == EXAMPLE
+    with pytest.raises(AnalysisException):
+        spark.sql(f"INSERT INTO delta.`{example.path}@v{last}` VALUES (5, 'e')")
+    assert rows(spark, example) == deltalake_rows(example) == (*EXAMPLE, (4, "d"))
 
 
 def test_the_policy_judges(spark: SparkSession, example: Table) -> None:

@@ -134,10 +134,11 @@ def bare_jvm(conf: Mapping[str, str]) -> Iterator[Any]:
     from pyspark.sql import SparkSession
 
     from interlock._session import configure
+    from interlock._settings import Settings
 
     builder: Any = SparkSession.builder.config(map={**SMALL_SESSION, **conf})
-    with quiet_start():
-        options = configure(builder)._options
+    with quiet_start(), Settings(configure(builder)).winning():
+        options = builder._options
         SparkContext._ensure_initialized(conf=SparkConf().setAll(list(options.items())))
     jvm: Any = SparkContext._jvm
     logging = jvm.org.apache.logging.log4j

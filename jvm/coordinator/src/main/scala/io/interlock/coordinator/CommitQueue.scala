@@ -5,7 +5,6 @@ import java.util.concurrent.locks.ReentrantLock
 
 import scala.annotation.tailrec
 import scala.concurrent.duration._
-import scala.util.Try
 import scala.util.control.NonFatal
 
 import org.apache.hadoop.fs.FileStatus
@@ -135,21 +134,30 @@ final class CommitQueue private[coordinator] (
     */
   private def readFrom(version: Long, seen: Long, most: Int): Int = {
     val folder = LogFolder.of(log)
-    def isPutBack = at(version - 1).filter(_.isThere).exists(known =>
-      !folder.status(LogFolder.commitName(version - 1)).exists(SameFile(known.file, _))
+    def isFollowed = at(version - 1).filter(_.isThere).fold(Option(true))(known =>
+      found(Some(folder.status(LogFolder.commitName(version - 1)).exists(SameFile(known.file, _))))
     )
-    val read = Iterator.range(0, most).map(n => Try(folder.body(version + n)).toOption.flatten)
+    val read = Iterator.range(0, most)
+      .map(n => found(folder.body(version + n).filter(_.isThere)))
       .takeWhile(_.nonEmpty).flatten.toVector
     if (read.isEmpty) 0
-    else if (isPutBack) {
-      startOver()
-      0
-    } else {
-      learn(seen, read)
-      line.wake(MostAhead)
-      read.size
-    }
+    else
+      isFollowed match {
+        case Some(true) =>
+          learn(seen, read)
+          line.wake(MostAhead)
+          read.size
+        case Some(false) =>
+          startOver()
+          0
+        case None => 0
+      }
   }
+
+  /** What is found in the log; nothing if that fails, since the commit will meet the fault itself. */
+  private def found[A](look: => Option[A]): Option[A] =
+    try look
+    catch { case NonFatal(failed) if !Causes.areInterrupt(failed) => None }
 
   /** Whether processes take turns, so that a loser does not need to pause. */
   def isTakingTurns: Boolean = handOver.isInForce

@@ -173,7 +173,10 @@ class CommitQueueSuite extends Tables {
     foreign(0)
     own.takeTurn()
     assert(own.submit(request(0), own.view(0).generation).exists(_.isInstanceOf[Taken]))
-    val more = Iterator(() => (1 to 20).foreach(foreign))
+    val more = Iterator { () =>
+      (1 to 20).foreach(foreign)
+      Files.createFile(log.file(21)): Unit // as a power failure leaves it
+    }
     own.takeTurn(() => {
       if (known.nonEmpty) more.nextOption().foreach(_.apply())
       false

@@ -13,6 +13,7 @@ import io.interlock.spark.properties.{
   KernelTable,
   PolicyDigest,
   TableProperties,
+  ThroughDeltaLog,
   WriterOptions
 }
 import io.interlock.spark.ranges.AfterLastCommit
@@ -32,7 +33,7 @@ import org.apache.spark.sql.util.CaseInsensitiveStringMap
   * The transaction checks them again at every change of a table's metadata. With the check here a
   * statement fails before it writes anything.
   */
-class InterlockCatalog extends DeltaCatalog {
+class InterlockCatalog extends DeltaCatalog with ThroughDeltaLog {
   import InterlockCatalog._
 
   override def initialize(name: String, options: CaseInsensitiveStringMap): Unit = {

@@ -8,9 +8,9 @@ import scala.annotation.tailrec
 import scala.concurrent.duration._
 import scala.util.control.NonFatal
 
-import io.interlock.coordinator.{Leases, QuickLocalFileSystem, TableLog}
+import io.interlock.coordinator.{Causes, Leases, QuickLocalFileSystem, TableLog}
 import io.interlock.rules.{ClaimScope, Policy}
-import io.interlock.spark.errors.{InterlockException, StorageFault}
+import io.interlock.spark.errors.InterlockException
 import org.apache.spark.internal.Logging
 import org.apache.spark.sql.SparkSession
 
@@ -60,7 +60,7 @@ final class Claims(log: TableLog, tableId: String, table: String) extends Loggin
     val others =
       try leases.others()
       catch {
-        case failed: IOException if !StorageFault.isInterrupt(failed) =>
+        case failed: IOException if !Causes.areInterrupt(failed) =>
           logWarning(s"The claims on $table cannot be read.", failed)
           Nil
       }

@@ -107,6 +107,13 @@ object InterlockException {
     "found" -> found
   )
 
+  def propertyNeedsCatalog(key: String, table: String, catalog: String): InterlockException = of(
+    "INTERLOCK_PROPERTY_NEEDS_CATALOG",
+    "property" -> key,
+    "table" -> table,
+    "catalog" -> catalog
+  )
+
   /** @param found
     *   the contrary value, "unset" or "dropped"
     */

@@ -1,7 +1,6 @@
 package io.interlock.spark.errors
 
-import java.io.{IOException, InterruptedIOException}
-import java.nio.channels.ClosedByInterruptException
+import java.io.IOException
 
 import scala.util.control.NonFatal
 
@@ -26,7 +25,7 @@ object StorageFault {
   def innermost(failed: Throwable): Option[String] = {
     val chain = Causes.of(failed)
     chain.collect { case fault: IOException => fault }.lastOption
-      .filterNot(_ => !NonFatal(failed) || isInterrupt(failed))
+      .filterNot(_ => !NonFatal(failed) || Causes.areInterrupt(failed))
       .map(described)
   }
 
@@ -47,18 +46,5 @@ object StorageFault {
   def described(fault: Throwable): String = {
     val message = Option(fault.getMessage).map(_.linesIterator.takeWhile(!_.startsWith("\tat ")))
     s"${fault.getClass.getSimpleName}: ${message.fold("no message")(_.mkString("\n"))}"
-  }
-
-  /** Whether a thread was interrupted. Timeouts of connections are of the same class and no
-    * interrupts, whatever client raises them.
-    */
-  def isInterrupt(failed: Throwable): Boolean = {
-    val chain = Causes.of(failed)
-    val isTimeout = chain.exists(_.getClass.getSimpleName.endsWith("TimeoutException"))
-    chain.exists {
-      case _: InterruptedException | _: ClosedByInterruptException => true
-      case _: InterruptedIOException => !isTimeout
-      case _ => false
-    }
   }
 }

@@ -1,9 +1,11 @@
 package io.interlock.spark.properties
 
+import io.delta.spark.internal.v2.catalog.DeltaV2Table
 import io.interlock.spark.errors.InterlockException
 import org.apache.spark.sql.catalyst.analysis.{ResolvedIdentifier, ResolvedTable}
 import org.apache.spark.sql.catalyst.catalog.CatalogTable
 import org.apache.spark.sql.catalyst.plans.logical._
+import org.apache.spark.sql.connector.catalog.{Table, TableCatalog}
 import org.apache.spark.sql.delta.sources.DeltaSourceUtils.isDeltaDataSourceName
 import org.apache.spark.sql.execution.command._
 import org.apache.spark.sql.execution.datasources.InsertIntoHadoopFsRelationCommand
@@ -32,11 +34,29 @@ object DeltaOnly extends (LogicalPlan => Unit) {
     case SetTableProperties(ResolvedTable(_, name, table, _), properties)
         if !KernelTable.isDelta(table) =>
       refuse(name.toString, NoDelta, properties)
+    case SetTableProperties(ResolvedTable(catalog, name, table, _), properties) =>
+      refuseUnseen(catalog, name.toString, table, properties.keys)
+    case UnsetTableProperties(ResolvedTable(catalog, name, table, _), keys, _) =>
+      refuseUnseen(catalog, name.toString, table, keys)
     case view: CreateViewCommand => refuse(view.name.unquotedString, AView, view.properties)
     case create: CreateNamespace => refuse("a database", "no table", create.properties)
     case set: SetNamespaceProperties => refuse("a database", "no table", set.properties)
     case write: InsertIntoHadoopFsRelationCommand if write.catalogTable.isEmpty =>
       WriterOptions.refuse(write.options.keys)
+    case _ =>
+  }
+
+  /** Without Interlock's catalog Spark changes such a table's properties beside its log. */
+  private def refuseUnseen(
+      catalog: TableCatalog,
+      name: String,
+      table: Table,
+      keys: Iterable[String]
+  ): Unit = table match {
+    case _: DeltaV2Table if !catalog.isInstanceOf[ThroughDeltaLog] =>
+      keys.toSeq.sorted.find(TableProperties.isOurs).foreach(key =>
+        throw InterlockException.propertyNeedsCatalog(key, name, catalog.name)
+      )
     case _ =>
   }
 

@@ -3,9 +3,15 @@ package io.interlock.spark.properties
 import scala.jdk.OptionConverters._
 
 import io.delta.spark.internal.v2.catalog.DeltaV2Table
+import org.apache.hadoop.fs.Path
 import org.apache.spark.sql.SparkSession
-import org.apache.spark.sql.connector.catalog.{Identifier, Table}
+import org.apache.spark.sql.connector.catalog.{Identifier, Table, TableCatalog}
 import org.apache.spark.sql.delta.catalog.DeltaTableV2
+
+/** A catalog that loads these tables through Delta's log where a statement sets a property of
+  * Interlock.
+  */
+trait ThroughDeltaLog extends TableCatalog
 
 /** Delta tables as `spark.databricks.delta.v2.enableMode=STRICT` loads them, by Delta Kernel. */
 object KernelTable {
@@ -16,8 +22,10 @@ object KernelTable {
       ident: Identifier,
       kernel: DeltaV2Table
   ): DeltaTableV2 = {
-    val catalogTable = kernel.getCatalogTable.toScala
-    DeltaTableV2(session, kernel.getTablePath, catalogTable, catalogTable.map(_ => ident.toString))
+    // A path may end in the version that is read, which the kernel's table does not tell.
+    kernel.getCatalogTable.toScala.fold(DeltaTableV2(session, new Path(ident.name())))(table =>
+      DeltaTableV2(session, new Path(table.location), Some(table), Some(ident.toString))
+    )
   }
 
   /** Whether a table is one of Delta's, in whichever mode it was loaded. */

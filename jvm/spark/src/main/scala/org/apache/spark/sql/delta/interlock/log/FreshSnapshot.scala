@@ -2,8 +2,7 @@ package org.apache.spark.sql.delta.interlock.log
 
 import scala.util.control.NonFatal
 
-import io.interlock.coordinator.SameFile
-import io.interlock.spark.errors.StorageFault
+import io.interlock.coordinator.{Causes, SameFile}
 import io.interlock.spark.properties.{OtherCoordinator, TableProperties}
 import org.apache.hadoop.fs.FileStatus
 import org.apache.spark.internal.Logging
@@ -118,7 +117,7 @@ object FreshSnapshot extends Logging {
   private def tried[A](log: DeltaLog)(find: => A): Option[A] =
     try Some(find)
     catch {
-      case NonFatal(failed) if !StorageFault.isInterrupt(failed) =>
+      case NonFatal(failed) if !Causes.areInterrupt(failed) =>
         logWarning(s"The end of the log at ${log.logPath} cannot be read: $failed")
         None
     }

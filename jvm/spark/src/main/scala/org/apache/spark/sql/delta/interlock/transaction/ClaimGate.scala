@@ -6,11 +6,11 @@ import scala.annotation.tailrec
 import scala.concurrent.duration._
 import scala.util.control.NonFatal
 
-import io.interlock.coordinator.{CommitQueue, TableLog}
+import io.interlock.coordinator.{Causes, CommitQueue, TableLog}
 import io.interlock.rules.OperationClass
 import io.interlock.spark.claims._
 import io.interlock.spark.commits.Operations
-import io.interlock.spark.errors.{InterlockException, StorageFault}
+import io.interlock.spark.errors.InterlockException
 import org.apache.spark.internal.Logging
 import org.apache.spark.sql.delta.interlock.judging.GovernedCommit
 import org.apache.spark.sql.delta.interlock.log.Committer
@@ -133,7 +133,7 @@ final private[transaction] class ClaimGate(
       claims.put(taken, LongestTurn)
       turn = Some(taken)
     } catch {
-      case NonFatal(failed) if !StorageFault.isInterrupt(failed) =>
+      case NonFatal(failed) if !Causes.areInterrupt(failed) =>
         logWarning(s"${table.name} cannot be held for a commit.", failed)
     }
 

@@ -87,7 +87,7 @@ final private[transaction] class CommitFailures(
     */
   private def behindCommit(op: Operation, failed: Throwable): Throwable = failed match {
     case told: InterlockException => told
-    case NonFatal(_) if !StorageFault.isInterrupt(failed) && !JudgingJob.isCancelled(failed) =>
+    case NonFatal(_) if !Causes.areInterrupt(failed) && !JudgingJob.isCancelled(failed) =>
       def innermost = StorageFault.described(Causes.of(failed).last)
       InterlockException.failedAfterCommit(
         table.name,

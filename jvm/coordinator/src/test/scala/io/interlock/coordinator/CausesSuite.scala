@@ -1,10 +1,10 @@
-package io.interlock.spark.errors
+package io.interlock.coordinator
 
 import java.io.{IOException, InterruptedIOException}
 import java.net.SocketTimeoutException
 import java.nio.channels.ClosedByInterruptException
 
-class StorageFaultSuite extends munit.FunSuite {
+class CausesSuite extends munit.FunSuite {
 
   /** As the class of that name in Apache's HTTP client, which S3A has as a cause. */
   private class ConnectTimeoutException extends InterruptedIOException
@@ -16,13 +16,13 @@ class StorageFaultSuite extends munit.FunSuite {
       new ClosedByInterruptException,
       new RuntimeException(new IOException(new InterruptedIOException))
     )
-    interrupts.foreach(failed => assert(StorageFault.isInterrupt(failed), failed))
+    interrupts.foreach(failed => assert(Causes.areInterrupt(failed), failed))
     val others = Seq(
       new IOException("down"),
       new SocketTimeoutException("connect timed out"),
       new SocketTimeoutException("connect timed out").initCause(new ConnectTimeoutException),
       new ConnectTimeoutException
     )
-    others.foreach(failed => assert(!StorageFault.isInterrupt(failed), failed))
+    others.foreach(failed => assert(!Causes.areInterrupt(failed), failed))
   }
 }
