@@ -17,7 +17,6 @@ from tests.kit.driver_process import Answer, DriverProcess, driver_processes
 from tests.kit.eventually import eventually
 from tests.kit.log_replay import check_log
 from tests.kit.postgres import VERSIONS
-from tests.kit.remote import SeenTable
 from tests.kit.spark_version import s3_without_database
 from tests.kit.support import Table, commit_file, deltalake_rows, latest_version, versions
 from tests.kit.tcp_proxy import Proxy
@@ -82,13 +81,26 @@ def rows_of(table: Table) -> tuple[tuple[object, ...], ...]:
 @pytest.fixture
 def table(server: s3.Server, both: list[DriverProcess], request: pytest.FixtureRequest) -> Table:
     """A table with the rows 1a and 2b in one file, at version 1."""
-    table = server.table(re.sub(r"\W+", "-", request.node.name))
+    return make_table(both[0], server.table(re.sub(r"\W+", "-", request.node.name)))
+
+
+def make_table(driver: DriverProcess, table: Table) -> Table:
     properties = "'interlock.policy' = 'row_level', 'delta.enableDeletionVectors' = 'true'"
     columns = "(id INT, v STRING)"
     create = f"CREATE TABLE {table} {columns} USING delta TBLPROPERTIES ({properties})"
-    assert both[0].run(create) == DONE
-    assert both[0].run(f"INSERT INTO {table} VALUES (1, 'a'), (2, 'b')") == DONE
+    assert driver.run(create) == DONE
+    assert driver.run(f"INSERT INTO {table} VALUES (1, 'a'), (2, 'b')") == DONE
     return table
+
+
+@pytest.fixture
+def impatient_table(
+    server: s3.Server, both: list[DriverProcess], request: pytest.FixtureRequest
+) -> Table:
+    """The same in the bucket in which S3A does not wait long for an answer."""
+    assert both[0].run(s3.ALLOW_IMPATIENCE) == DONE
+    name = re.sub(r"\W+", "-", request.node.name)
+    return make_table(both[0], server.table(name, s3.IMPATIENT))
 
 
 def test_statements(both: list[DriverProcess], table: Table) -> None:
@@ -337,6 +349,34 @@ def test_a_commit_to_which_the_server_answers_with_an_error_is_sent_again(
     assert rows_of(table) == ((1, "a"), (2, "b"), (3, "c"))
 
 
+@pytest.mark.parametrize("has_arrived", [True, False], ids=["arrived", "lost"])
+def test_a_commit_to_which_the_server_stays_silent_is_made_once(
+    both: list[DriverProcess], proxy: Proxy, impatient_table: Table, has_arrived: bool
+) -> None:
+    """S3A waits for an answer until its own timeout, and sends the request again."""
+    with proxy.silent(STAMP, times=1, has_arrived=has_arrived):
+        assert both[0].run(f"INSERT INTO {impatient_table} VALUES (3, 'c')") == DONE
+        assert [pair.has_replied.is_set() for pair in proxy.unanswered] == [has_arrived]
+    assert rows_of(impatient_table) == ((1, "a"), (2, "b"), (3, "c"))
+    assert latest_version(impatient_table) == 2
+
+
+def test_a_commit_that_never_gets_an_answer_is_of_unknown_outcome(
+    both: list[DriverProcess], proxy: Proxy, impatient_table: Table
+) -> None:
+    """Its request can arrive after the statement has failed, so it leaves its files."""
+    with proxy.silent(STAMP, times=10**6, has_arrived=False):
+        failed = both[0].run(f"INSERT INTO {impatient_table} VALUES (3, 'c')")
+        assert failed.error == "CommitStateUnknown"
+        assert len(proxy.unanswered) == 8, "four tries, in each of which S3A sends it twice"
+        assert latest_version(impatient_table) == 1
+        proxy.unanswered[-1].arrive()
+    assert rows_of(impatient_table) == ((1, "a"), (2, "b"), (3, "c"))
+    assert both[0].run(f"INSERT INTO {impatient_table} VALUES (4, 'd')") == DONE
+    assert rows_of(impatient_table) == ((1, "a"), (2, "b"), (3, "c"), (4, "d"))
+    assert latest_version(impatient_table) == 3
+
+
 @pytest.mark.parametrize("coordinator", ["filesystem", NAME])
 def test_a_commit_that_a_stock_writer_has_replaced_is_noticed(
     both: list[DriverProcess], table: Table, coordinator: str
@@ -377,8 +417,7 @@ def test_a_repair(
     server: s3.Server, postgres: Database, both: list[DriverProcess], bucket: str
 ) -> None:
     """Of a table in a bucket with conditional requests and in one without them."""
-    folder = server.folder / "data" / bucket
-    table = SeenTable(folder / "repaired", folder, f"s3a://{bucket}")
+    table = server.table("repaired", bucket)
     bound = f"'interlock.policy' = 'row_level', 'interlock.coordinator' = '{NAME}'"
     create = f"CREATE TABLE {table} (id INT) USING delta TBLPROPERTIES ({bound})"
     assert both[0].run(create) == DONE

@@ -19,13 +19,12 @@ from collections import Counter
 from collections.abc import Collection, Iterator
 from contextlib import contextmanager
 
-from tests.kit.tcp_proxy import CHUNK, Pair, Proxy
+from tests.kit.tcp_proxy import CHUNK, INTERIM_REPLY, Pair, Proxy
 
 DELAY_SECONDS = 0.03
 _SHARE_OF_COMMITS, _SHARE_OF_OTHERS = 0.1, 0.01
 _REQUEST = re.compile(rb"(?:GET|HEAD|PUT|POST|DELETE) \S+ HTTP/1\.1\r\n")
 _MAKES_A_VERSION = re.compile(rb"PUT \S+/_delta_log/\d{20}\.json ")
-_INTERIM_REPLY = b"HTTP/1.1 100"
 
 
 class Fault(enum.Enum):
@@ -76,7 +75,7 @@ class FaultyServer(Proxy):
     def _replies(self, pair: Pair) -> None:
         with pair.closing():
             while data := pair.server.recv(CHUNK):
-                if pair.is_reply_lost and not data.startswith(_INTERIM_REPLY):
+                if pair.is_reply_lost and not data.startswith(INTERIM_REPLY):
                     return
                 pair.client.sendall(data)
 

@@ -27,6 +27,23 @@ BUCKET = "bucket"
 UNCONDITIONAL = "unconditional"
 """A bucket for which S3A is told that its server knows no conditions."""
 
+IMPATIENT = "impatient"
+"""A bucket for which S3A gives a request up that has no answer after two seconds, and sends it at
+most twice. It does so in a process that has run `ALLOW_IMPATIENCE` first.
+"""
+
+ALLOW_IMPATIENCE = """spark.conf
+jvm = spark._jvm
+loader = jvm.java.lang.Thread.currentThread().getContextClassLoader()
+config = loader.loadClass("org.apache.hadoop.fs.s3a.impl.AWSClientConfig")
+least = config.getDeclaredField("minimumOperationDuration")
+least.setAccessible(True)
+least.set(None, jvm.java.time.Duration.ofSeconds(1))
+"""
+"""S3A raises shorter timeouts to 15 seconds. Its method to change this is not found by Py4J, as the
+class has others whose types are in modules that the tests do without.
+"""
+
 DELTALAKE_ENDPOINT = "spark.tests.deltalake.endpoint"
 """A setting of sessions in whose process `deltalake` writes to the server as well."""
 
@@ -134,8 +151,9 @@ class Server:
     def bucket(self) -> Path:
         return self.folder / "data" / BUCKET
 
-    def table(self, name: str) -> SeenTable:
-        return SeenTable(self.bucket / name, self.bucket, self.url)
+    def table(self, name: str, bucket: str = BUCKET) -> SeenTable:
+        folder = self.folder / "data" / bucket
+        return SeenTable(folder / name, folder, f"s3a://{bucket}")
 
     def storage(self, *, port: int = 0) -> Storage:
         """Return the bucket, reached through a port that is not the server's if one is given."""
@@ -164,6 +182,8 @@ def settings(port: int) -> dict[str, str]:
         "access.key": KEY,
         "secret.key": SECRET,
         f"bucket.{UNCONDITIONAL}.create.conditional.enabled": "false",
+        f"bucket.{IMPATIENT}.connection.request.timeout": "2s",
+        f"bucket.{IMPATIENT}.retry.limit": "1",
     }
     jars = ",".join(str(jar) for jar in fetched(_S3A))
     return {
@@ -188,8 +208,8 @@ def deltalake_options(endpoint: str) -> dict[str, str]:
 def start(folder: Path) -> Iterator[Server]:
     """Start a server with an empty bucket in `folder`, and end it."""
     server = Server(folder, free_port())
-    server.bucket.mkdir(parents=True)
-    (folder / "data" / UNCONDITIONAL).mkdir()
+    for bucket in (BUCKET, UNCONDITIONAL, IMPATIENT):
+        (folder / "data" / bucket).mkdir(parents=True)
     properties = {
         "s3proxy.endpoint": f"http://{HOST}:{server.port}",
         "s3proxy.authorization": "aws-v2-or-v4",

@@ -1,4 +1,4 @@
-"""A TCP proxy in front of a server that drops or delays requests or replies when it is told to."""
+"""A TCP proxy in front of a server that drops, delays or keeps requests or replies when told to."""
 
 from __future__ import annotations
 
@@ -9,6 +9,8 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 
 CHUNK = 1 << 16
+INTERIM_REPLY = b"HTTP/1.1 100"
+PATIENCE_SECONDS = 60
 
 
 class Proxy:
@@ -17,6 +19,7 @@ class Proxy:
     Attributes:
         port: where it listens
         delay: seconds that each request waits before it is passed on
+        unanswered: the connections of requests to which it stayed silent
 
     """
 
@@ -30,6 +33,8 @@ class Proxy:
         self._request_is_lost = False
         self._is_cut_behind = False
         self._answer = b""
+        self._silence: Silence | None = None
+        self.unanswered: list[Pair] = []
         self._refusing = False
         self._before: tuple[bytes, Callable[[], None]] | None = None
         self.has_cut = threading.Event()
@@ -59,6 +64,25 @@ class Proxy:
         """
         self.has_cut.clear()
         self._markers, self._answer = markers, reply
+
+    @contextmanager
+    def silent(self, marker: bytes, *, times: int, has_arrived: bool) -> Iterator[None]:
+        """Answer nothing to so many connections that send `marker`, and leave them open.
+
+        Args:
+            marker: of the requests
+            times: how many of them
+            has_arrived: whether the server has them; else they can `arrive` later
+
+        """
+        self.unanswered = []
+        self._silence = Silence(marker, times, has_arrived)
+        try:
+            yield
+        finally:
+            self._silence = None
+            for pair in self.unanswered:
+                pair.close()
 
     @contextmanager
     def before_each(self, marker: bytes, call: Callable[[], None]) -> Iterator[None]:
@@ -103,6 +127,9 @@ class Proxy:
                 time.sleep(self.delay)
                 if self._before and self._before[0] in data:
                     self._before[1]()
+                if self._silence and self._silence.is_due(data):
+                    self._stay_silent(pair, data, has_arrived=self._silence.has_arrived)
+                    return
                 if any(marker in data for marker in self._markers):
                     self._markers = ()
                     if self._answer:
@@ -122,9 +149,23 @@ class Proxy:
                     pair.on_reply, self._reply_is_lost = self._reply_is_lost, None
                 pair.server.sendall(data)
 
+    def _stay_silent(self, pair: Pair, data: bytes, *, has_arrived: bool) -> None:
+        """Receive the rest of a request until the client closes the connection."""
+        pair.is_silent = True
+        self.unanswered.append(pair)
+        while data:
+            pair.kept += data
+            if has_arrived:
+                pair.arrive(wait=False)
+            data = pair.client.recv(CHUNK)
+
     def _replies(self, pair: Pair) -> None:
         with pair.closing():
             while data := pair.server.recv(CHUNK):
+                if pair.is_silent:
+                    if not data.startswith(INTERIM_REPLY):
+                        pair.has_replied.set()
+                    continue
                 if pair.on_reply is not None:
                     pair.on_reply()
                     self.has_cut.set()
@@ -132,8 +173,29 @@ class Proxy:
                 pair.client.sendall(data)
 
 
+class Silence:
+    """To which requests no answer comes."""
+
+    def __init__(self, marker: bytes, times: int, has_arrived: bool) -> None:
+        self.has_arrived = has_arrived
+        self._marker, self._left = marker, times
+
+    def is_due(self, data: bytes) -> bool:
+        if not self._left or self._marker not in data:
+            return False
+        self._left -= 1
+        return True
+
+
 class Pair:
-    """A client's connection and the one to the server that belongs to it."""
+    """A client's connection and the one to the server that belongs to it.
+
+    Attributes:
+        is_silent: whether the client gets no answer; then the server's end stays open
+        has_replied: to a request that the client has no answer to
+        kept: what the server does not have yet
+
+    """
 
     def __init__(self, client: socket.socket, server: socket.socket) -> None:
         self.client, self.server = client, server
@@ -141,6 +203,15 @@ class Pair:
             end.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         self.is_reply_lost = False
         self.on_reply: Callable[[], None] | None = None
+        self.is_silent = False
+        self.has_replied = threading.Event()
+        self.kept = b""
+
+    def arrive(self, *, wait: bool = True) -> None:
+        """Let the server have what was kept, and wait until it has replied."""
+        self.server.sendall(self.kept)
+        self.kept = b""
+        assert not wait or self.has_replied.wait(PATIENCE_SECONDS)
 
     @contextmanager
     def closing(self) -> Iterator[None]:
@@ -148,7 +219,11 @@ class Pair:
             with suppress(OSError):
                 yield
         finally:
-            for end in (self.client, self.server):
-                with suppress(OSError):
-                    end.shutdown(socket.SHUT_RDWR)
-                end.close()
+            if not self.is_silent:
+                self.close()
+
+    def close(self) -> None:
+        for end in (self.client, self.server):
+            with suppress(OSError):
+                end.shutdown(socket.SHUT_RDWR)
+            end.close()
