@@ -6,10 +6,12 @@ HDFS.
 
 from __future__ import annotations
 
+import re
 import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
 import pytest
 from interlock.errors import ConflictError, InterlockError
@@ -21,6 +23,7 @@ from tests.kit import hdfs
 from tests.kit.driver_process import Answer, DriverProcess, driver_processes
 from tests.kit.eventually import eventually
 from tests.kit.gates import end_behind, phase_gate
+from tests.kit.large_commits import SIZE, large_append
 from tests.kit.remote import RemoteTable
 from tests.kit.sessions import classic_session
 from tests.kit.snapshots import begin, log_at
@@ -29,6 +32,7 @@ from tests.kit.support import (
     Table,
     await_none_running,
     await_running,
+    commit_file,
     deltalake_rows,
     make_table,
     race,
@@ -142,6 +146,55 @@ def test_a_log_without_room_for_a_commit(
     assert "\tat org.apache" not in str(refused.value)
     fs.setQuota(log, -1, keep)
     check(spark, table, tmp_path / "copy", *START)
+
+
+def test_a_commit_that_is_staged_in_a_file(
+    spark: SparkSession,
+    cluster: hdfs.Cluster,
+    drivers: list[DriverProcess],
+    table: RemoteTable,
+    tmp_path: Path,
+) -> None:
+    """Alone, after a commit that took its version, and before one whose version it took."""
+    happened = events(spark, cluster)
+    small = f"INSERT INTO {table} VALUES (%d, 's')"
+    assert drivers[0].run(large_append(table.url, 4)) == Answer()
+    for first, second in (
+        (small % 5, large_append(table.url, 6)),
+        (large_append(table.url, 7), small % 8),
+    ):
+        drivers[0].hold(first)
+        drivers[1].hold(second)
+        assert [driver.open() for driver in drivers] == [Answer(), Answer()]
+
+    new = ((4, "large"), (5, "s"), (6, "large"), (7, "large"), (8, "s"))
+    copy = check(spark, table, tmp_path / "copy", *START, *new)
+    sizes = {version: commit_file(copy, version).stat().st_size for version in range(2, 7)}
+    assert [version for version in sizes if sizes[version] > SIZE] == [2, 4, 5]
+    staged = re.compile(rf"{urlsplit(table.url).path}/_delta_log/\.0*(\d+)\.[^.]+\.tmp")
+    found = [(what, staged.fullmatch(path)) for what, path in happened()]
+    steps = [(what, int(file[1])) for what, file in found if file]
+    assert steps == [(what, version) for version in range(2, 6) for what in ("CREATE", "UNLINK")]
+    log, fs = hadoop(spark, f"{table.url}/_delta_log")
+    names = [status.getPath().getName() for status in fs.listStatus(log)]
+    assert [name for name in names if name.startswith(".")] == []
+
+
+def events(spark: SparkSession, cluster: hdfs.Cluster) -> Callable[[], Iterator[tuple[str, str]]]:
+    """Return a way to read what happens to the files of HDFS from now on, and to which."""
+    jvm: Any = spark._jvm
+    conf = spark._jsc.hadoopConfiguration()
+    admin = jvm.org.apache.hadoop.hdfs.client.HdfsAdmin(jvm.java.net.URI(cluster.url), conf)
+    stream = admin.getInotifyEventStream()
+
+    def happened() -> Iterator[tuple[str, str]]:
+        while batch := stream.poll():
+            for event in batch.getEvents():
+                kind = event.getEventType().toString()
+                if kind in ("CREATE", "UNLINK"):
+                    yield kind, event.getPath()
+
+    return happened
 
 
 @pytest.mark.parametrize("row", [1, 2], ids=["same row", "another row"])

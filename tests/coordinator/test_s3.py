@@ -15,6 +15,7 @@ from integration.database import NAME, Database, database
 from tests.kit import command, s3
 from tests.kit.driver_process import Answer, DriverProcess, driver_processes
 from tests.kit.eventually import eventually
+from tests.kit.large_commits import SIZE, large_append
 from tests.kit.log_replay import check_log
 from tests.kit.postgres import VERSIONS
 from tests.kit.spark_version import s3_without_database
@@ -377,12 +378,56 @@ def test_a_commit_that_never_gets_an_answer_is_of_unknown_outcome(
     assert latest_version(impatient_table) == 3
 
 
+@pytest.mark.parametrize(
+    ("coordinator", "bucket", "size"),
+    [
+        ("filesystem", s3.BUCKET, SIZE),
+        ("filesystem", s3.IN_PARTS, 6_000_000),
+        (NAME, s3.BUCKET, SIZE),
+    ],
+    ids=["filesystem", "in parts", "postgres"],
+)
+def test_a_commit_that_is_staged_in_a_file(
+    server: s3.Server, both: list[DriverProcess], coordinator: str, bucket: str, size: int
+) -> None:
+    """Alone, after a commit that took its version, and before one whose version it took."""
+    table = make_table(both[0], server.table(f"large-{coordinator}", bucket))
+    bind(both[0], table, coordinator)
+    before = len(requests(server))
+    assert both[1].run(large_append(table.location, 3, size)) == DONE
+    small = "INSERT INTO {t} VALUES (%d, 's')"
+    assert race(both, table, small % 4, large_append(table.location, 5, size)) == (DONE, DONE)
+    assert race(both, table, large_append(table.location, 6, size), small % 7) == (DONE, DONE)
+    new = ((3, "large"), (4, "s"), (5, "large"), (6, "large"), (7, "s"))
+    assert rows_of(table) == ((1, "a"), (2, "b"), *new)
+    sizes = {version: commit_file(table, version).stat().st_size for version in range(3, 8)}
+    assert [version for version in sizes if sizes[version] > size] == [3, 5, 6]
+    assert list(table.path.glob("_delta_log/.*")) == []
+
+    made = requests(server)[before:]
+    if bucket == s3.BUCKET:
+        of_first = [method for method, path in made if f".{3:020}." in path]
+        assert of_first[:7] == ["HEAD", "GET", "PUT", "HEAD", "GET", "HEAD", "DELETE"]
+    staged = re.compile(r"_delta_log/\.0*(\d+)\.[^/]+\.(?:tmp|staged)(\?\w+|$)")
+    found = [(method, staged.search(path)) for method, path in made]
+    steps = [(method, at[1], at[2]) for method, at in found if at and method not in ("HEAD", "GET")]
+    in_parts = [("POST", "?uploads"), *[("PUT", "?partNumber")] * 2, ("POST", "?uploadId")]
+    write = in_parts if bucket == s3.IN_PARTS else [("PUT", "")]
+    assert steps == [
+        (method, version, end) for version in "3456" for method, end in (*write, ("DELETE", ""))
+    ]
+
+
+def bind(driver: DriverProcess, table: Table, coordinator: str) -> None:
+    properties = f"'interlock.coordinator' = '{coordinator}'"
+    assert driver.run(f"ALTER TABLE {table} SET TBLPROPERTIES ({properties})") == DONE
+
+
 @pytest.mark.parametrize("coordinator", ["filesystem", NAME])
 def test_a_commit_that_a_stock_writer_has_replaced_is_noticed(
     both: list[DriverProcess], table: Table, coordinator: str
 ) -> None:
-    bind = f"ALTER TABLE {table} SET TBLPROPERTIES ('interlock.coordinator' = '{coordinator}')"
-    assert both[0].run(bind) == DONE
+    bind(both[0], table, coordinator)
     assert both[0].run(f"INSERT INTO {table} VALUES (3, 'c')") == DONE
     last = latest_version(table)
     stock = f"""spark.conf

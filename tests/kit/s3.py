@@ -32,6 +32,9 @@ IMPATIENT = "impatient"
 most twice. It does so in a process that has run `ALLOW_IMPATIENCE` first.
 """
 
+IN_PARTS = "in-parts"
+"""A bucket to which S3A sends what is above 5 MiB, the least that it permits, in parts."""
+
 ALLOW_IMPATIENCE = """spark.conf
 jvm = spark._jvm
 loader = jvm.java.lang.Thread.currentThread().getContextClassLoader()
@@ -184,6 +187,7 @@ def settings(port: int) -> dict[str, str]:
         f"bucket.{UNCONDITIONAL}.create.conditional.enabled": "false",
         f"bucket.{IMPATIENT}.connection.request.timeout": "2s",
         f"bucket.{IMPATIENT}.retry.limit": "1",
+        f"bucket.{IN_PARTS}.multipart.size": "5M",
     }
     jars = ",".join(str(jar) for jar in fetched(_S3A))
     return {
@@ -208,7 +212,7 @@ def deltalake_options(endpoint: str) -> dict[str, str]:
 def start(folder: Path) -> Iterator[Server]:
     """Start a server with an empty bucket in `folder`, and end it."""
     server = Server(folder, free_port())
-    for bucket in (BUCKET, UNCONDITIONAL, IMPATIENT):
+    for bucket in (BUCKET, UNCONDITIONAL, IMPATIENT, IN_PARTS):
         (folder / "data" / bucket).mkdir(parents=True)
     properties = {
         "s3proxy.endpoint": f"http://{HOST}:{server.port}",
