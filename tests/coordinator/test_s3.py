@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 import shutil
+from collections import Counter
 from collections.abc import Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
@@ -421,6 +422,32 @@ def test_a_commit_that_is_staged_in_a_file(
 def bind(driver: DriverProcess, table: Table, coordinator: str) -> None:
     properties = f"'interlock.coordinator' = '{coordinator}'"
     assert driver.run(f"ALTER TABLE {table} SET TBLPROPERTIES ({properties})") == DONE
+
+
+@pytest.mark.parametrize(("coordinator", "heads"), [("filesystem", 14), (NAME, 13)])
+def test_requests_of_a_whole_insert(
+    server: s3.Server, both: list[DriverProcess], table: Table, coordinator: str, heads: int
+) -> None:
+    bind(both[0], table, coordinator)
+    assert both[0].run(f"INSERT INTO {table} VALUES (3, 'x')") == DONE
+    before = len(requests(server))
+    assert both[0].run(f"INSERT INTO {table} VALUES (4, 'x')") == DONE
+    # Claims of other tables may be renewed meanwhile.
+    made = [(how, path) for how, path in requests(server)[before:] if table.path.name in path]
+    assert Counter(method for method, _ in made) == {"HEAD": heads, "GET": 3, "PUT": 3}
+
+    data, *log = (path for method, path in made if method == "PUT")
+    assert data.endswith(".parquet")
+    names = [f"{4:020}.json", f"{4:020}.crc"]
+    assert log == [f"/{s3.BUCKET}/{table.path.name}/_delta_log/{name}" for name in names]
+    assert [method for method, path in made if Path(data).name in path] == [
+        *("HEAD", "GET"),  # Spark's writer: no such file, no such folder
+        "PUT",
+        *("HEAD", "HEAD"),  # how large it is, for Spark and for Delta
+    ]
+    listed = [path.partition("&prefix=")[2] for method, path in made if method == "GET"]
+    claims = f"{table.path.name}%2F_delta_log%2F_interlock%2Fclaims%2F"
+    assert listed == [f"{table.path.name}%2F{Path(data).name}%2F", claims, claims]
 
 
 @pytest.mark.parametrize("coordinator", ["filesystem", NAME])
