@@ -9,8 +9,8 @@
     winners   compactions of other partitions, over which a DELETE is rebased
 
 Each cell is the median of 30 commits of a file that is there already, in milliseconds, after 20
-others. Under `winners` it is what the rebase adds to a commit, the difference of medians of 5.
-`last/first` is the most against the least.
+others, which under `missed` have missed 100 versions each. Under `winners` it is what the rebase
+adds to a commit, the difference of medians of 5. `last/first` is the most against the least.
 """
 
 from __future__ import annotations
@@ -97,15 +97,17 @@ class Bench:
         table = self._table("maxcompute_transactional")  # appends pass appends
         told = self._folder / "told"
         times = []
+        first = 0
         with driver_processes(self._folder, "interlock", settings=SETTINGS) as others:
-            for first in range(0, (WARM_UP + MEASURED) * (count + 1), count + 1):
-                make_files(table, range(first, first + count + 1))
+            for missed in [max(SIZES["missed"])] * WARM_UP + [count] * MEASURED:
+                make_files(table, range(first, first + missed + 1))
                 begin(self._spark, table.location)
-                writer = Writer(table.location, first + 1, count, "commit", str(told))
+                writer = Writer(table.location, first + 1, missed, "commit", str(told))
                 told.unlink(missing_ok=True)
                 run(others, [writer], PATIENCE_SECONDS)
-                assert len(acknowledged(answers([writer]))) == count
+                assert len(acknowledged(answers([writer]))) == missed
                 times.append(end(self._spark, first))
+                first += missed + 1
         return statistics.median(times[WARM_UP:])
 
     def winners(self, count: int) -> float:
