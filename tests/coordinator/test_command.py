@@ -16,6 +16,7 @@ from urllib.parse import quote
 
 import pytest
 from interlock import _cli
+from interlock._artifacts import delta_coordinates
 from interlock._commands import coordinator
 
 from tests.kit import command, postgres
@@ -129,9 +130,14 @@ def test_init_from_the_command_line_makes_the_schema_once(
         without = run(action)
         assert without.status == 1
         assert "interlock coordinator init" in without.out + without.err
+    submitted = f"--packages {delta_coordinates()} pyspark-shell"  # as a notebook may set it
     shell = subprocess.run(
         [*SHELL, "init", "--url", server.jdbc_url, "--user", postgres.ADMIN, *VARIABLE],
-        env={**os.environ, "SECRET": postgres.PASSWORDS[postgres.ADMIN]},
+        env={
+            **os.environ,
+            "SECRET": postgres.PASSWORDS[postgres.ADMIN],
+            "PYSPARK_SUBMIT_ARGS": submitted,
+        },
         capture_output=True,
         text=True,
         check=False,
