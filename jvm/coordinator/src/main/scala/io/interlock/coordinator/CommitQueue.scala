@@ -84,7 +84,7 @@ final class CommitQueue private[coordinator] (
       // A turn is of no use to a process that is behind.
       val read = readOn()
       if (read > 0) {
-        if (behind < FarBehind && behind + read >= FarBehind) handOver.leaveLine()
+        if (behind + read >= FarBehind) handOver.leaveLine()
         isReady(meanwhile, isHeldBack, behind + read)
       } else if (!hasProcessTurn(isHeldBack())) false
       else if (readOn() > 0) isReady(meanwhile, isHeldBack, 0) // the turn before has ended since
