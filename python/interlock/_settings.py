@@ -7,7 +7,6 @@ a Spark process that runs already (under `spark-submit`), the environment variab
 
 from __future__ import annotations
 
-import argparse
 import os
 import re
 import shlex
@@ -15,15 +14,18 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 JARS = "spark.jars"
 PACKAGES = "spark.jars.packages"
 
 _SUBMIT_ARGS = "PYSPARK_SUBMIT_ARGS"
-_APPLICATION = "pyspark-shell"
 # spark-submit's options without a value.
-_FLAGS = ("-v", "--verbose", "--supervise", "--version", "-h", "--help", "--usage-error")
+_LOAD_DEFAULTS = "--load-spark-defaults"
+_FLAGS = (
+    *("-h", "--help", "-v", "--verbose", "--version"),
+    *("--supervise", "--usage-error", _LOAD_DEFAULTS),
+)
 # A file of Java properties: `\` at the end continues a line, a key ends at `=`, `:` or a blank.
 _CONTINUED = r"\\\n[ \t\f]*"
 _BLANKS = rf"(?:[ \t\f]|{_CONTINUED})*"
@@ -85,8 +87,8 @@ class Settings:
             return
         lists = {"--jars": self.value(JARS), "--packages": self.value(PACKAGES)}
         added = [text for option, value in lists.items() if value for text in (option, value)]
-        options, application = _split(given)
-        os.environ[_SUBMIT_ARGS] = shlex.join([*options, *added, *application])
+        submit = _Submit.of(given)
+        os.environ[_SUBMIT_ARGS] = shlex.join([*submit.words, *added, *submit.application])
         try:
             yield
         finally:
@@ -120,42 +122,74 @@ def _items(text: str | None) -> list[str]:
     return [item.strip() for item in (text or "").split(",") if item.strip()]
 
 
-def _submit_options() -> argparse.Namespace:
-    parser = argparse.ArgumentParser(add_help=False, allow_abbrev=False)
-    parser.add_argument("-c", "--conf", nargs="?", action="append", default=[])
-    for option in ("--jars", "--packages", "--properties-file"):
-        parser.add_argument(option, nargs="?")
-    options, _ = _split(os.environ.get(_SUBMIT_ARGS, ""))
-    return parser.parse_known_args(options)[0]
+class _Submit(NamedTuple):
+    """Arguments for spark-submit.
+
+    Attributes:
+        options: its own options in order, each with its value; None for one that has none
+        words: the same as they were given
+        application: what runs, with its arguments
+
+    """
+
+    options: list[tuple[str, str | None]]
+    words: list[str]
+    application: list[str]
+
+    @classmethod
+    def of(cls, arguments: str) -> _Submit:
+        """Split the text of an environment variable as spark-submit does."""
+        words = shlex.split(arguments)
+        options: list[tuple[str, str | None]] = []
+        n = 0
+        while n < len(words) and words[n].startswith("-"):
+            option, is_joined, value = words[n].partition("=")
+            n += 1
+            if is_joined:
+                options.append((option, value))
+            elif option in _FLAGS or n == len(words):
+                options.append((option, None))
+            else:
+                options.append((option, words[n]))
+                n += 1
+        return cls(options, words[:n], words[n:])
+
+    @classmethod
+    def given(cls) -> _Submit:
+        """Return what `PYSPARK_SUBMIT_ARGS` says."""
+        return cls.of(os.environ.get(_SUBMIT_ARGS, ""))
+
+    def values(self, *names: str) -> list[str]:
+        """Return the values of an option, which may have several names."""
+        return [value for name, value in self.options if name in names and value is not None]
 
 
 def _submitted() -> dict[str, str]:
     """Return the settings that `PYSPARK_SUBMIT_ARGS` names."""
-    named = _submit_options()
-    found = dict(pair.split("=", 1) for pair in named.conf if pair and "=" in pair)
-    lists = {JARS: named.jars, PACKAGES: named.packages}
-    return {**found, **{key: value for key, value in lists.items() if value is not None}}
-
-
-def _split(arguments: str) -> tuple[list[str], list[str]]:
-    """Return spark-submit's own options, and the application with its arguments."""
-    words = shlex.split(arguments)
-    found = (n for n, word in enumerate(words) if word == _APPLICATION)
-    end = next((n for n in found if not _takes_value(words[:n][-1:])), len(words))
-    return words[:end], words[end:]
-
-
-def _takes_value(before: list[str]) -> bool:
-    """Tell whether the word before another one is an option that has it as its value."""
-    return any(o.startswith("-") and "=" not in o and o not in _FLAGS for o in before)
+    submit = _Submit.given()
+    found = dict(pair.split("=", 1) for pair in submit.values("-c", "--conf") if "=" in pair)
+    for key, option in ((JARS, "--jars"), (PACKAGES, "--packages")):
+        for value in submit.values(option):
+            found[key] = value
+    return found
 
 
 def _defaults() -> dict[str, str]:
-    """Read `spark-defaults.conf`, or the file that takes its place, as Spark's launcher will."""
+    """Return what Spark's launcher reads from files: `spark-defaults.conf` or others."""
     from pyspark.find_spark_home import _find_spark_home
 
-    folder = os.environ.get("SPARK_CONF_DIR") or Path(_find_spark_home(), "conf")
-    path = Path(_submit_options().properties_file or Path(folder, "spark-defaults.conf"))
+    submit = _Submit.given()
+    named = submit.values("--properties-file")[-1:]
+    found: dict[str, str] = {}
+    if not named or (_LOAD_DEFAULTS, None) in submit.options:
+        folder = os.environ.get("SPARK_CONF_DIR") or Path(_find_spark_home(), "conf")
+        found |= _properties(Path(folder, "spark-defaults.conf"))
+    for file in (*named, *submit.values("--extra-properties-file")):
+        found |= _properties(Path(file))
+    return found
+
+
+def _properties(path: Path) -> dict[str, str]:
     text = path.read_text(encoding="utf-8") if path.is_file() else ""
     return {_unescaped(key): _unescaped(value).strip() for key, value in _PROPERTY.findall(text)}
 

@@ -179,7 +179,17 @@ def test_what_pyspark_submit_args_names_counts_as_set_by_the_user(
         options()
 
 
-@pytest.mark.parametrize("option", ["--name pyspark-shell", "--verbose", "--name=-"])
+@pytest.mark.parametrize(
+    "option",
+    [
+        "--name pyspark-shell",
+        "--verbose",
+        "--load-spark-defaults",
+        "--name=-",
+        "--driver-java-options '-Xss4m -client'",
+        "--driver-java-options -cp",
+    ],
+)
 def test_the_application_in_pyspark_submit_args(
     option: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -191,16 +201,34 @@ def test_the_application_in_pyspark_submit_args(
     assert options()["spark.jars"] == str(interlock.jar_path())
 
 
-def test_a_properties_file_takes_the_place_of_the_defaults(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+@pytest.mark.parametrize(
+    ("arguments", "jars", "extension"),
+    [
+        ("--properties-file {given}", "", "g.Extension"),
+        ("--load-spark-defaults --properties-file {given}", "/d.jar,", "g.Extension"),
+        ("--extra-properties-file {more}", "/m.jar,", "d.Extension"),
+        ("--extra-properties-file={more} --properties-file {given}", "/m.jar,", "g.Extension"),
+        (
+            "--extra-properties-file {more} --extra-properties-file {given}",
+            "/m.jar,",
+            "g.Extension",
+        ),
+    ],
+)
+def test_properties_files_beside_the_defaults_and_in_their_place(
+    arguments: str, jars: str, extension: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    (tmp_path / "spark-defaults.conf").write_text("spark.jars /default.jar\n", encoding="utf-8")
-    given = tmp_path / "given.conf"
-    given.write_text("spark.sql.extensions g.Extension\n", encoding="utf-8")
-    monkeypatch.setenv("PYSPARK_SUBMIT_ARGS", f"--properties-file {given} pyspark-shell")
+    for name, text in {
+        "spark-defaults": "spark.jars /d.jar\nspark.sql.extensions d.Extension",
+        "given": "spark.sql.extensions g.Extension",
+        "more": "spark.jars /m.jar",
+    }.items():
+        (tmp_path / f"{name}.conf").write_text(text, encoding="utf-8")
+    files = {name: tmp_path / f"{name}.conf" for name in ("given", "more")}
+    monkeypatch.setenv("PYSPARK_SUBMIT_ARGS", f"{arguments.format(**files)} pyspark-shell")
     found = options()
-    assert found["spark.jars"] == str(interlock.jar_path())
-    assert found["spark.sql.extensions"] == f"g.Extension,{DELTA_EXTENSION},{EXTENSION}"
+    assert found["spark.jars"] == f"{jars}{interlock.jar_path()}"
+    assert found["spark.sql.extensions"] == f"{extension},{DELTA_EXTENSION},{EXTENSION}"
 
 
 def test_another_pyspark_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:

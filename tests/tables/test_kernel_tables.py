@@ -86,24 +86,77 @@ def test_a_table_gets_its_first_policy(
     assert rows(spark, table) == deltalake_rows(table) == ((1, "A"), *EXAMPLE[1:])
 
 
+STOCK_CATALOG = {
+    "spark.sql.catalog.spark_catalog": "org.apache.spark.sql.delta.catalog.DeltaCatalog"
+}
+
+
+@pytest.mark.parametrize("named", [True, False], ids=["by name", "by path"])
 def test_another_catalog_changes_no_property_beside_the_log(
-    spark: SparkSession, table_path: Path
+    spark: SparkSession, tables: Tables, named: bool
 ) -> None:
-    table = make_table(spark, table_path, policy=None)
+    table = Table(tables.fresh(PLAIN, {**POLICY, "interlock.exclusive": "true"}))
+    name = f"kernel_{table.path.name}".replace("-", "_") if named else str(table)
+    if named:
+        spark.sql(f"CREATE TABLE {name} USING delta LOCATION '{table.path}'")
     last = latest_version(table)
     other = spark.newSession()
-    stock = {"spark.sql.catalog.spark_catalog": "org.apache.spark.sql.delta.catalog.DeltaCatalog"}
-    with set_for_now(other, {**STRICT, **stock}):
+    policy = "maxcompute_transactional"
+    with set_for_now(other, {**STRICT, **STOCK_CATALOG}):
         for statement in (
-            f"ALTER TABLE {table} SET TBLPROPERTIES ('interlock.policy' = 'row_level')",
-            f"ALTER TABLE {table} UNSET TBLPROPERTIES ('interlock.policy')",
-            f"CALL interlock.set_policy('{table}', 'row_level')",
+            f"ALTER TABLE {name} SET TBLPROPERTIES ('interlock.policy' = '{policy}')",
+            f"ALTER TABLE {name} UNSET TBLPROPERTIES ('interlock.policy')",
+            f"ALTER TABLE {name} DROP FEATURE interlock",
+            f"CALL interlock.set_policy('{name}', '{policy}')",
         ):
             with pytest.raises(InterlockError) as caught:
                 other.sql(statement)
             assert caught.value.getCondition() == "INTERLOCK_PROPERTY_NEEDS_CATALOG"
-    assert latest_version(table) == last
-    assert interlock.table(spark, str(table)).policy is None
+        assert latest_version(table) == last
+        other.sql(f"CALL interlock.remove_policy('{name}')")
+    assert interlock.table(spark, name).policy is None
+
+
+def test_properties_that_a_policy_has_left_are_unset_in_the_log(
+    spark: SparkSession, tables: Tables
+) -> None:
+    table = Table(tables.fresh(PLAIN, {**POLICY, "interlock.rerun.maxRuns": "3"}))
+    spark.sql(f"ALTER TABLE {table} UNSET TBLPROPERTIES ('interlock.policy')")
+    last = latest_version(table)
+    spark.sql(f"ALTER TABLE {table} UNSET TBLPROPERTIES ('interlock.rerun.maxRuns')")
+    assert operations(table, since=last + 1) == ["UNSET TBLPROPERTIES"]
+    with pytest.raises(InterlockError) as caught:
+        spark.sql(f"ALTER TABLE {table} UNSET TBLPROPERTIES ('interlock.nonsense')")
+    assert caught.value.getCondition() == "INTERLOCK_UNKNOWN_PROPERTY"
+
+
+def test_statements_of_interlock_on_a_table_without_a_policy(
+    spark: SparkSession, table_path: Path
+) -> None:
+    table = make_table(spark, table_path, policy=None)
+    history = spark.sql(f"SHOW HISTORY FOR TABLE {table}").collect()
+    assert [row.version for row in history] == list(range(latest_version(table), -1, -1))
+    for statement, condition in {
+        f"ALTER TABLE {table} COMPACT MINOR": "INTERLOCK_POLICY_REQUIRED",
+        f"SELECT * FROM {table} VERSION BETWEEN 1 AND 1": "INTERLOCK_ROW_TRACKING_REQUIRED",
+    }.items():
+        with pytest.raises(InterlockError) as caught:
+            spark.sql(statement)
+        assert caught.value.getCondition() == condition
+
+
+def test_statements_of_interlock_in_another_catalog(spark: SparkSession, example: Table) -> None:
+    other = spark.newSession()
+    with set_for_now(other, {**STRICT, **STOCK_CATALOG}):
+        last = latest_version(example)
+        changed = rows(other, f"{example} VERSION BETWEEN {last} AND {last}")
+        assert changed == rows(spark, f"{example} VERSION BETWEEN {last} AND {last}")
+        other.sql(f"ALTER TABLE {example} COMPACT MAJOR")
+        assert tags(example, latest_version(example))["interlock.class"] == "COMPACT_MAJOR"
+        assert rows(other, example) == deltalake_rows(example) == EXAMPLE
+        other.sql(f"TRUNCATE TABLE {example}")
+    assert tags(example, latest_version(example))["interlock.class"] == "OVERWRITE"
+    assert rows(spark, example) == deltalake_rows(example) == ()
 
 
 def test_a_version_in_the_path(spark: SparkSession, example: Table) -> None:

@@ -63,9 +63,7 @@ final private[coordinator] class LocalFolder(log: TableLog) extends LogFolder {
     try Using.resource(FileChannel.open(path, READ))(_.force(true))
     catch {
       case _: ClosedByInterruptException =>
-        Thread.interrupted()
-        try sync()
-        finally Thread.currentThread().interrupt()
+        Interrupt.setAside(sync())
     }
 
   private def file(name: String): LocalPath = path.resolve(name)

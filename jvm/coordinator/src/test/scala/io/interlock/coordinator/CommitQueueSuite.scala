@@ -185,6 +185,16 @@ class CommitQueueSuite extends Tables {
     own.passTurn()
   }
 
+  table.test("what cannot be read ahead is left to the commit") { log =>
+    val own = queue(log)
+    (0L to 2L).foreach(version =>
+      Files.writeString(log.file(version), """{"commitInfo":{"txnId":"foreign"}}""")
+    )
+    Files.createDirectory(log.file(3))
+    own.catchUp(0)
+    assertEquals(own.view(0).commits.map(_.version), Seq(0L, 1L, 2L))
+  }
+
   table.test("a commit judged against a view that has failed since is withdrawn") { log =>
     val own = queue(log)
     val seen = own.view(0).generation

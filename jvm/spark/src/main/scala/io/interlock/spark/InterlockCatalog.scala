@@ -17,12 +17,11 @@ import io.interlock.spark.properties.{
   WriterOptions
 }
 import io.interlock.spark.ranges.AfterLastCommit
-import org.apache.spark.sql.connector.catalog.TableChange.SetProperty
+import org.apache.spark.sql.connector.catalog.TableChange.{RemoveProperty, SetProperty}
 import org.apache.spark.sql.connector.catalog.{Identifier, StagedTable, Table, TableChange}
 import org.apache.spark.sql.connector.expressions.Transform
 import org.apache.spark.sql.delta.catalog.{DeltaCatalog, DeltaTableV2}
 import org.apache.spark.sql.delta.interlock.log.{FreshSnapshot, LogListing}
-import org.apache.spark.sql.delta.interlock.transaction.ExclusiveFeature
 import org.apache.spark.sql.delta.sources.DeltaSourceUtils
 import org.apache.spark.sql.delta.tablefeatures.DropFeature
 import org.apache.spark.sql.types.StructType
@@ -92,7 +91,7 @@ class InterlockCatalog extends DeltaCatalog with ThroughDeltaLog {
 
   /** The snapshot is read here, as Delta would list the log only once for it. */
   override def loadTable(ident: Identifier): Table = {
-    val loaded = throughDeltaLog(ident, super.loadTable(ident))
+    val loaded = throughDeltaLog(super.loadTable(ident))
     loaded match {
       // If it cannot be read, those who need it are told so.
       case table: DeltaTableV2 => Try(LogListing.complete {
@@ -104,18 +103,18 @@ class InterlockCatalog extends DeltaCatalog with ThroughDeltaLog {
   }
 
   /** With `spark.databricks.delta.v2.enableMode=STRICT` Delta loads tables whose writes are commits
-    * of Delta Kernel, which nobody judges. A table that Interlock orders, or is told to order, is
-    * loaded as without it.
+    * of Delta Kernel, which nobody judges. A table that Interlock orders, or whose properties
+    * for Interlock a statement changes, is loaded as without it.
     */
-  private def throughDeltaLog(ident: Identifier, loaded: Table): Table = loaded match {
+  private def throughDeltaLog(loaded: Table): Table = loaded match {
     case kernel: DeltaV2Table
-        if setsOurs.value ||
+        if changesOurs.value ||
           TableProperties.coordinatorOf(kernel.properties().asScala.toMap).nonEmpty =>
-      KernelTable.throughDeltaLog(spark, ident, kernel)
+      KernelTable.throughDeltaLog(spark, kernel)
     case other => other
   }
 
-  private val setsOurs = new DynamicVariable(false)
+  private val changesOurs = new DynamicVariable(false)
 
   /** @param micros
     *   since 1970 UTC; a time after the last commit means the latest version if the table has a
@@ -129,7 +128,10 @@ class InterlockCatalog extends DeltaCatalog with ThroughDeltaLog {
 
   override def alterTable(ident: Identifier, changes: TableChange*): Table = {
     val sets = changes.collect { case set: SetProperty => set.property }
-    setsOurs.withValue(sets.exists(TableProperties.isOurs))(alterTable(ident, changes, sets))
+    val unsets = changes.collect { case unset: RemoveProperty => unset.property }
+    changesOurs.withValue((sets ++ unsets).exists(TableProperties.isOurs)) {
+      alterTable(ident, changes, sets)
+    }
   }
 
   private def alterTable(
@@ -164,7 +166,7 @@ private object InterlockCatalog {
 
   /** DROP FEATURE of the one that Delta does not know, which a property of the table brings. */
   def inProperties(change: TableChange): TableChange = change match {
-    case drop: DropFeature if drop.featureName.equalsIgnoreCase(ExclusiveFeature.Name) =>
+    case drop: DropFeature if drop.featureName.equalsIgnoreCase(Exclusive.Feature) =>
       TableChange.removeProperty(Exclusive.Key)
     case other => other
   }

@@ -1,9 +1,8 @@
 package io.interlock.spark.history
 
-import io.delta.spark.internal.v2.catalog.DeltaV2Table
 import io.interlock.spark.errors.InterlockException
 import io.interlock.spark.predicates.PartitionScope
-import io.interlock.spark.properties.{KernelTable, TableProperties}
+import io.interlock.spark.properties.{AnyDeltaTable, TableProperties}
 import io.interlock.spark.text.SqlText
 import org.apache.spark.sql.SparkSession
 import org.apache.spark.sql.catalyst.analysis.{ResolvedTable, UnresolvedTable}
@@ -30,9 +29,7 @@ object NamedTable {
     // Inside a view this looks where the view does, unlike an analysis of its own.
     val found = analyzer.ResolveRelations(UnresolvedTable(parts(name), statement))
     ResolveDeltaPathTable(session)(found) match {
-      case ResolvedTable(_, _, table: DeltaTableV2, _) => table
-      case ResolvedTable(_, ident, kernel: DeltaV2Table, _) =>
-        KernelTable.throughDeltaLog(session, ident, kernel)
+      case ResolvedTable(_, _, AnyDeltaTable(table), _) => table
       case ResolvedTable(_, _, other, _) =>
         throw InterlockException.notADeltaTable(statement, other.name())
       case missing =>

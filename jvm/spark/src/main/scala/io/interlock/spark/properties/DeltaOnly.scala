@@ -38,6 +38,9 @@ object DeltaOnly extends (LogicalPlan => Unit) {
       refuseUnseen(catalog, name.toString, table, properties.keys)
     case UnsetTableProperties(ResolvedTable(catalog, name, table, _), keys, _) =>
       refuseUnseen(catalog, name.toString, table, keys)
+    case AlterTableDropFeature(ResolvedTable(catalog, name, table, _), feature, _)
+        if feature.equalsIgnoreCase(Exclusive.Feature) =>
+      refuseUnseen(catalog, name.toString, table, Seq(Exclusive.Key))
     case view: CreateViewCommand => refuse(view.name.unquotedString, AView, view.properties)
     case create: CreateNamespace => refuse("a database", "no table", create.properties)
     case set: SetNamespaceProperties => refuse("a database", "no table", set.properties)

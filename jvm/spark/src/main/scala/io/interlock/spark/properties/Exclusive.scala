@@ -9,6 +9,9 @@ object Exclusive {
   val Key = "interlock.exclusive"
   val Conf = "spark.interlock.exclusive"
 
+  /** The feature of the table's protocol that keeps them out. */
+  val Feature = "interlock"
+
   /** Whether a table with these properties does so: only one with a policy can, whoever has set the
     * property.
     */

@@ -5,11 +5,11 @@ import scala.jdk.OptionConverters._
 import io.delta.spark.internal.v2.catalog.DeltaV2Table
 import org.apache.hadoop.fs.Path
 import org.apache.spark.sql.SparkSession
-import org.apache.spark.sql.connector.catalog.{Identifier, Table, TableCatalog}
+import org.apache.spark.sql.connector.catalog.{Table, TableCatalog}
 import org.apache.spark.sql.delta.catalog.DeltaTableV2
 
-/** A catalog that loads these tables through Delta's log where a statement sets a property of
-  * Interlock.
+/** A catalog that loads these tables through Delta's log where a statement sets or unsets a
+  * property of Interlock.
   */
 trait ThroughDeltaLog extends TableCatalog
 
@@ -17,11 +17,8 @@ trait ThroughDeltaLog extends TableCatalog
 object KernelTable {
 
   /** The table as it is loaded without this mode. */
-  def throughDeltaLog(
-      session: SparkSession,
-      ident: Identifier,
-      kernel: DeltaV2Table
-  ): DeltaTableV2 = {
+  def throughDeltaLog(session: SparkSession, kernel: DeltaV2Table): DeltaTableV2 = {
+    val ident = kernel.getIdentifier
     // A path may end in the version that is read, which the kernel's table does not tell.
     kernel.getCatalogTable.toScala.fold(DeltaTableV2(session, new Path(ident.name())))(table =>
       DeltaTableV2(session, new Path(table.location), Some(table), Some(ident.toString))
@@ -32,5 +29,14 @@ object KernelTable {
   def isDelta(table: Table): Boolean = table match {
     case _: DeltaTableV2 | _: DeltaV2Table => true
     case _ => false
+  }
+}
+
+/** Matches a table of Delta's in whichever mode it was loaded, and gives it as without STRICT. */
+object AnyDeltaTable {
+  def unapply(table: Table): Option[DeltaTableV2] = table match {
+    case table: DeltaTableV2 => Some(table)
+    case kernel: DeltaV2Table => Some(KernelTable.throughDeltaLog(SparkSession.active, kernel))
+    case _ => None
   }
 }

@@ -1,6 +1,7 @@
 package io.interlock.spark.statements
 
 import io.interlock.spark.errors.InterlockException
+import io.interlock.spark.properties.AnyDeltaTable
 import io.interlock.spark.ranges.{TableFunction, TableRange}
 import org.apache.spark.sql.SparkSession
 import org.apache.spark.sql.catalyst.analysis.EliminateSubqueryAliases
@@ -15,7 +16,6 @@ import org.apache.spark.sql.catalyst.plans.logical.{
 import org.apache.spark.sql.catalyst.rules.Rule
 import org.apache.spark.sql.catalyst.types.DataTypeUtils.toAttributes
 import org.apache.spark.sql.delta.RowCommitVersion
-import org.apache.spark.sql.delta.catalog.DeltaTableV2
 import org.apache.spark.sql.delta.files.TahoeLogFileIndex
 import org.apache.spark.sql.delta.interlock.ranges.{RangeFileIndex, RangeReader}
 import org.apache.spark.sql.execution.datasources.v2.DataSourceV2Relation
@@ -87,7 +87,7 @@ private object ResolveTableRange {
 private object WholeTable {
   def unapply(plan: LogicalPlan): Option[(LogicalRelation, TahoeLogFileIndex)] = plan match {
     case relation: DataSourceV2Relation =>
-      Some(relation.table).collect { case table: DeltaTableV2 => table.toLogicalRelation }
+      Some(relation.table).collect { case AnyDeltaTable(table) => table.toLogicalRelation }
         .flatMap(unapply)
     case relation: LogicalRelation =>
       Some(relation.relation).collect {

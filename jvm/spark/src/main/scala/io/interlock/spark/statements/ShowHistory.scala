@@ -1,6 +1,7 @@
 package io.interlock.spark.statements
 
 import io.interlock.spark.errors.InterlockException
+import io.interlock.spark.properties.AnyDeltaTable
 import io.interlock.spark.statements.StatementTokens.words
 import org.antlr.v4.runtime.Token
 import org.apache.spark.sql.catalyst.analysis.ResolvedTable
@@ -8,7 +9,6 @@ import org.apache.spark.sql.catalyst.catalog.CatalogTypes.TablePartitionSpec
 import org.apache.spark.sql.catalyst.parser.{ParserInterface, SqlTokens}
 import org.apache.spark.sql.catalyst.plans.logical._
 import org.apache.spark.sql.catalyst.rules.Rule
-import org.apache.spark.sql.delta.catalog.DeltaTableV2
 
 /** `SHOW HISTORY FOR TABLE t [PARTITION (column = value, ...)] [LIMIT n]`, with its table not
   * resolved yet.
@@ -61,7 +61,7 @@ private[spark] object ShowHistory {
 /** Resolves the statement's table, which may be any Delta table. */
 object ResolveShowHistory extends Rule[LogicalPlan] {
   override def apply(plan: LogicalPlan): LogicalPlan = plan match {
-    case ShowHistoryStatement(ResolvedTable(_, _, table: DeltaTableV2, _), partition, limit) =>
+    case ShowHistoryStatement(ResolvedTable(_, _, AnyDeltaTable(table), _), partition, limit) =>
       ShowHistoryCommand(table, partition.map { case (k, v) => k -> Option(v) }, limit)
     case ShowHistoryStatement(resolved: ResolvedTable, _, _) =>
       throw InterlockException.notADeltaTable(ShowHistory.Name, resolved.table.name())

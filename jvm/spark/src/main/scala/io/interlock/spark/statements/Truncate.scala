@@ -2,12 +2,11 @@ package io.interlock.spark.statements
 
 import scala.jdk.CollectionConverters._
 
-import io.interlock.spark.properties.TableProperties
+import io.interlock.spark.properties.{AnyDeltaTable, TableProperties}
 import org.apache.spark.sql.catalyst.analysis.{ResolvedTable, UnresolvedPartitionSpec}
 import org.apache.spark.sql.catalyst.catalog.CatalogTypes.TablePartitionSpec
 import org.apache.spark.sql.catalyst.plans.logical._
 import org.apache.spark.sql.catalyst.rules.Rule
-import org.apache.spark.sql.delta.catalog.DeltaTableV2
 
 /** A TRUNCATE whose table is not resolved yet. Delta's rules must not see it first, since they
   * refuse the form with a partition.
@@ -37,7 +36,7 @@ object MarkTruncate extends Rule[LogicalPlan] {
 /** Leaves the statement to Spark and Delta unless its table has a policy. */
 object ResolveTruncate extends Rule[LogicalPlan] {
   override def apply(plan: LogicalPlan): LogicalPlan = plan match {
-    case TruncateStatement(ResolvedTable(_, _, table: DeltaTableV2, _), partition)
+    case TruncateStatement(ResolvedTable(_, _, AnyDeltaTable(table), _), partition)
         if TableProperties.named(table.properties().asScala.toMap).nonEmpty =>
       TruncateCommand(table, partition.getOrElse(Map.empty).map { case (k, v) => k -> Option(v) })
     case statement: TruncateStatement if statement.child.resolved => statement.original

@@ -2,6 +2,7 @@ package org.apache.spark.sql.delta.interlock.transaction
 
 import scala.util.Try
 
+import io.interlock.spark.properties.Exclusive.Feature
 import org.apache.spark.sql.delta.actions.{Action, Protocol}
 
 /** The table feature of an exclusive table.
@@ -10,7 +11,6 @@ import org.apache.spark.sql.delta.actions.{Action, Protocol}
   * the writer does not know. Readers do not look at them.
   */
 object ExclusiveFeature {
-  val Name = "interlock"
 
   /** Lets the Delta of this JVM write tables with the feature; further calls do nothing. All
     * transactions of the JVM are Interlock's, see [[TransactionHook]].
@@ -28,11 +28,11 @@ object ExclusiveFeature {
     Try {
       val features = classOf[Protocol].getDeclaredField("writerFeatures")
       features.setAccessible(true)
-      features.set(supported, Some(supported.writerFeatureNames + Name))
+      features.set(supported, Some(supported.writerFeatureNames + Feature))
     }
-    if (!Protocol(1, 7).withWriterFeatures(Seq(Name)).supportedForWrite())
+    if (!Protocol(1, 7).withWriterFeatures(Seq(Feature)).supportedForWrite())
       throw new IllegalStateException(
-        s"Interlock cannot add the table feature $Name to this Delta release. " +
+        s"Interlock cannot add the table feature $Feature to this Delta release. " +
           "Use delta-spark 4.4.0."
       )
   }
@@ -41,7 +41,7 @@ object ExclusiveFeature {
     * table has a policy, hence row tracking, and so its protocol lists writer features.
     */
   def of(protocol: Protocol, isExclusive: Boolean): Protocol =
-    if (protocol.writerFeatureNames.contains(Name) == isExclusive) protocol
-    else if (isExclusive) protocol.withWriterFeatures(Seq(Name))
-    else protocol.copy(writerFeatures = protocol.writerFeatures.map(_ - Name))
+    if (protocol.writerFeatureNames.contains(Feature) == isExclusive) protocol
+    else if (isExclusive) protocol.withWriterFeatures(Seq(Feature))
+    else protocol.copy(writerFeatures = protocol.writerFeatures.map(_ - Feature))
 }

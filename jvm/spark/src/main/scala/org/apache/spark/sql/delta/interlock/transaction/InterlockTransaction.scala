@@ -1,6 +1,7 @@
 package org.apache.spark.sql.delta.interlock.transaction
 
 import io.delta.storage.commit.Commit
+import io.interlock.coordinator.Interrupt
 import io.interlock.rules.OperationClass
 import io.interlock.spark.commits.{Coordinators, ForeignWriters}
 import io.interlock.spark.compaction.Lineage
@@ -96,7 +97,8 @@ class InterlockTransaction(log: DeltaLog, catalogTable: Option[CatalogTable], sn
       newMetadata.foreach(rules.refuseTwoCoordinators(_, protocol))
       commit
     } catch {
-      case failed: Throwable if rules.isCoordinated(metadata) => throw raised(failed)
+      case failed: Throwable if rules.isCoordinated(metadata) =>
+        throw Interrupt.setAside(raised(failed))
     } finally RunningTransactions.end(this)
 
   /** A commit without actions makes a version if it overwrites; others are only judged. */

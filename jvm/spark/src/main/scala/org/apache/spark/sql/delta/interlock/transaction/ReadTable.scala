@@ -4,7 +4,7 @@ import java.io.FileNotFoundException
 
 import scala.util.Try
 
-import io.interlock.coordinator.{CommitLines, QuickLocalFileSystem, SameFile}
+import io.interlock.coordinator.{CommitLines, Interrupt, QuickLocalFileSystem, SameFile}
 import io.interlock.spark.commits.Coordinators
 import io.interlock.spark.errors.GoneTable
 import org.apache.hadoop.conf.Configuration
@@ -98,11 +98,9 @@ final private[transaction] class ReadTable(
   /** The id of the transaction that made a version, "" if its commit has none; None if the version
     * does not exist. Also called in an interrupted thread.
     */
-  def committerOf(version: Long): Try[Option[String]] = {
-    val interrupted = Thread.interrupted()
-    try Try(firstLine(version).map(CommitLines.txnIdOf(_).getOrElse("")))
-    finally if (interrupted) Thread.currentThread().interrupt()
-  }
+  def committerOf(version: Long): Try[Option[String]] = Interrupt.setAside(
+    Try(firstLine(version).map(CommitLines.txnIdOf(_).getOrElse("")))
+  )
 
   private def firstLine(version: Long): Option[String] =
     try {
