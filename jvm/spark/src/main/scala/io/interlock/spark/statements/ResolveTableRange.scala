@@ -31,9 +31,7 @@ final class ResolveTableRange(session: SparkSession) extends Rule[LogicalPlan] {
     case TableFunction(relation) => relation
     case range: TableRange if range.child.resolved =>
       EliminateSubqueryAliases(range.child) match {
-        case leaf @ WholeTable(relation, index) =>
-          val found = rows(range, relation, index)
-          range.child.resolveOperatorsUp { case `leaf` => found }
+        case leaf @ WholeTable(relation, index) => changed(range, leaf, relation, index)
         case _: View => throw InterlockException.rangeNeedsTable(name(range.child), "a view")
         case _ => throw InterlockException.rangeNeedsTable(name(range.child), NotWhole)
       }
@@ -49,8 +47,9 @@ final class ResolveTableRange(session: SparkSession) extends Rule[LogicalPlan] {
       }.getOrElse(other.nodeName)
   }
 
-  private def rows(
+  private def changed(
       range: TableRange,
+      leaf: LogicalPlan,
       relation: LogicalRelation,
       index: TahoeLogFileIndex
   ): LogicalPlan = {
@@ -65,15 +64,20 @@ final class ResolveTableRange(session: SparkSession) extends Rule[LogicalPlan] {
       isStreaming = false,
       stream = None
     )
-    Project(scan.output, Filter(changedBehind(ends.after, scan), scan.withMetadataColumns()))
+    val named = range.child.resolveOperatorsUp { case `leaf` => scan.withMetadataColumns() }
+    val (metadata, columns) = named.output.partition {
+      case MetadataAttributeWithLogicalName(_, FileFormat.METADATA_NAME) => true
+      case _ => false
+    }
+    val rows = Project(columns, Filter(changedBehind(ends.after, metadata.head), named))
+    // Before 4.2 Spark looks for metadata columns in the table of an alias, but not below a filter.
+    rows.setTagValue(Project.hiddenOutputTag, metadata)
+    rows
   }
 
-  private def changedBehind(version: Long, scan: LogicalRelation): Expression = {
-    val metadata = scan.metadataOutput.collectFirst {
-      case MetadataAttributeWithLogicalName(column, FileFormat.METADATA_NAME) => column
-    }
+  private def changedBehind(version: Long, metadata: Attribute): Expression = {
     val field = Literal(RowCommitVersion.METADATA_STRUCT_FIELD_NAME)
-    GreaterThan(ExtractValue(metadata.get, field, conf.resolver), Literal(version))
+    GreaterThan(ExtractValue(metadata, field, conf.resolver), Literal(version))
   }
 }
 
