@@ -13,6 +13,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from tests.kit.doc_examples import checked, examples
+from tests.kit.spark_version import since_4_2
 from tests.kit.tree import ROOT
 
 DOCS = ROOT / "docs"
@@ -28,7 +29,10 @@ def database(spark: SparkSession) -> Iterator[SparkSession]:
         spark.sql(f"DROP TABLE {table['tableName']}")
 
 
-@pytest.mark.parametrize("name", PAGES)
+@pytest.mark.parametrize(
+    "name",
+    [pytest.param(p, marks=since_4_2) if p == "time-travel.md" else p for p in PAGES],
+)
 def test_examples_give_what_the_page_says(database: SparkSession, name: str) -> None:
     page = DOCS / name
     found = checked(page, database)

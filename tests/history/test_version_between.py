@@ -11,6 +11,7 @@ from pyspark.errors import AnalysisException, ParseException
 from pyspark.sql import SparkSession
 
 from tests.kit.ranges import KINDS, LIVE, changed, files_read, found, make_history
+from tests.kit.spark_version import since_4_2
 from tests.kit.support import Table, make_table
 
 
@@ -228,6 +229,7 @@ class TestWhereItMayStand:
         (plan,) = spark.sql(f"EXPLAIN {since}").collect()
         assert "RangeFileIndex" in plan[0]
 
+    @since_4_2
     def test_a_view_keeps_it(self, spark: SparkSession, named: str) -> None:
         """The bounds are evaluated each time; the view's own database resolves the name."""
         spark.sql("USE ranges")

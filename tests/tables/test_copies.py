@@ -9,6 +9,7 @@ from interlock.errors import ConcurrentWriteError
 from pyspark.sql import SparkSession
 
 from tests.kit.properties import check_policy, latest, operations
+from tests.kit.spark_version import since_4_2
 from tests.kit.support import (
     Table,
     deltalake_rows,
@@ -32,9 +33,9 @@ CTAS = "CREATE TABLE {new} USING delta"
 @pytest.mark.parametrize(
     ("statement", "of", "sets", "policy"),
     [
-        (LIKE, POLICY, None, POLICY),
-        pytest.param(LIKE, POLICY, OTHER, OTHER, marks=pytest.mark.soak),
-        (LIKE, None, POLICY, POLICY),
+        pytest.param(LIKE, POLICY, None, POLICY, marks=since_4_2),
+        pytest.param(LIKE, POLICY, OTHER, OTHER, marks=[since_4_2, pytest.mark.soak]),
+        pytest.param(LIKE, None, POLICY, POLICY, marks=since_4_2),
         (CLONE, POLICY, None, POLICY),
         (CLONE, POLICY, OTHER, OTHER),
         (CLONE, None, POLICY, POLICY),

@@ -11,6 +11,7 @@ from pyspark.sql import SparkSession
 
 from tests.kit.entry_points import set_for_now
 from tests.kit.properties import check_policy, latest
+from tests.kit.spark_version import since_4_2
 from tests.kit.support import Table, make_table, tags, versions
 
 POLICY = "maxcompute_transactional"
@@ -24,7 +25,6 @@ NEW = (
     "spark.sql(f'CREATE OR REPLACE TABLE {t} (id BIGINT) USING delta LOCATION \"{path}\"')",
     "spark.sql(f'CREATE TABLE delta.`{path}` (id BIGINT) USING delta')",
     "spark.sql(f'CREATE TABLE delta.`{path}` SHALLOW CLONE {old}')",
-    "spark.sql(f'CREATE TABLE {t} LIKE {old} LOCATION \"{path}\"')",
     "df.write.format('delta').option('path', path).saveAsTable(t)",
     "df.write.format('delta').save(path)",
     "df.writeTo(t).using('delta').tableProperty('location', path).create()",
@@ -34,6 +34,7 @@ NEW = (
     ".start(path).awaitTermination()",
     "df.write.parquet(path), spark.sql(f'CONVERT TO DELTA parquet.`{path}`')",
 )
+LIKE = "spark.sql(f'CREATE TABLE {t} LIKE {old} LOCATION \"{path}\"')"
 EXISTING = (
     "spark.sql(f'INSERT INTO {old} VALUES (5)')",
     "spark.sql(f'CREATE OR REPLACE TABLE {old} (id BIGINT) USING delta')",
@@ -78,7 +79,7 @@ def old(spark: SparkSession, tmp_path: Path) -> Table:
     )
 
 
-@pytest.mark.parametrize("code", NEW)
+@pytest.mark.parametrize("code", [*NEW, pytest.param(LIKE, marks=since_4_2)])
 def test_new_tables_get_it(spark: SparkSession, table_path: Path, old: Table, code: str) -> None:
     run(spark, code, table_path, old)
     table = Table(table_path)

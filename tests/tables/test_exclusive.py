@@ -28,6 +28,7 @@ from tests.kit.entry_points import set_for_now
 from tests.kit.foreign import vacuum
 from tests.kit.log_replay import check_log
 from tests.kit.properties import definitions, latest, operations
+from tests.kit.spark_version import since_4_2
 from tests.kit.support import (
     Table,
     await_checkpoints,
@@ -322,7 +323,7 @@ def test_an_unset_of_a_misspelt_property_is_refused(
     "copy",
     [
         "CREATE TABLE {new} SHALLOW CLONE {old}",
-        "CREATE TABLE {name} LIKE {old} LOCATION '{new.path}'",
+        pytest.param("CREATE TABLE {name} LIKE {old} LOCATION '{new.path}'", marks=since_4_2),
     ],
 )
 def test_a_copy_has_it_too(

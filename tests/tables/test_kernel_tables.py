@@ -17,6 +17,7 @@ from pyspark.sql import SparkSession
 
 from tests.kit.entry_points import set_for_now
 from tests.kit.properties import operations
+from tests.kit.spark_version import SPARK
 from tests.kit.support import (
     Table,
     commit_info,
@@ -102,12 +103,14 @@ def test_another_catalog_changes_no_property_beside_the_log(
     last = latest_version(table)
     other = spark.newSession()
     policy = "maxcompute_transactional"
+    set_policy = f"CALL interlock.set_policy('{name}', '{policy}')"
     with set_for_now(other, {**STRICT, **STOCK_CATALOG}):
         for statement in (
             f"ALTER TABLE {name} SET TBLPROPERTIES ('interlock.policy' = '{policy}')",
             f"ALTER TABLE {name} UNSET TBLPROPERTIES ('interlock.policy')",
             f"ALTER TABLE {name} DROP FEATURE interlock",
-            f"CALL interlock.set_policy('{name}', '{policy}')",
+            # Before 4.2 Spark finds no table by its path in the procedure.
+            *([set_policy] if named or SPARK >= (4, 2) else []),
         ):
             with pytest.raises(InterlockError) as caught:
                 other.sql(statement)

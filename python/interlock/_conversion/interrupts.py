@@ -4,11 +4,14 @@ PySpark's handler of SIGINT tries to cancel all jobs, but on the connection that
 statement's answer, so nothing is cancelled; a notebook's handler does not try. In both cases
 `KeyboardInterrupt` is raised in the thread that waits for the JVM, and there the
 jobs are cancelled. Spark Connect's client interrupts its operation by itself.
+
+Before 4.2 PySpark's handler raises what becomes of its try, and not `KeyboardInterrupt`.
 """
 
 from __future__ import annotations
 
-from contextlib import suppress
+import sys
+from contextlib import nullcontext, suppress
 from threading import Thread
 from typing import TYPE_CHECKING, Any
 
@@ -22,21 +25,29 @@ _LISTING_MILLIS = 2_000
 def install() -> None:
     """Install the cancellation in this Python process; calling it again changes nothing."""
     from py4j.clientserver import JavaClient
+    from py4j.protocol import Py4JError
+    from pyspark import SparkContext
 
-    previous = JavaClient.send_command
-    if getattr(previous, "is_interlock", False):
+    send, cancel_all = JavaClient.send_command, SparkContext.cancelAllJobs
+    if getattr(send, "is_interlock", False):
         return
 
     def send_command(self: Any, *args: Any, **kwargs: Any) -> Any:
         try:
-            return previous(self, *args, **kwargs)
+            return send(self, *args, **kwargs)
         except KeyboardInterrupt:
             _close(self.get_thread_connection())
             _cancel()
             raise
 
+    def cancel_all_jobs(self: Any) -> None:
+        in_handler = sys._getframe(1).f_code.co_name == "signal_handler"
+        with suppress(Py4JError) if in_handler else nullcontext():
+            cancel_all(self)
+
     send_command.is_interlock = True  # type: ignore[attr-defined]
     JavaClient.send_command = send_command
+    SparkContext.cancelAllJobs = cancel_all_jobs  # type: ignore[method-assign]
 
 
 def _close(connection: Any) -> None:
