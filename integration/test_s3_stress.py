@@ -110,6 +110,6 @@ def test_sixteen_writers(processes: int, tmp_path: Path) -> None:
 
 @pytest.mark.soak
 def test_beside_deltalake(tmp_path: Path) -> None:
-    hows = ["deltalake", "commit", "commit", "commit"]
+    hows = ["deltalake", *["commit"] * 15]
     faults = stress(tmp_path, hows, processes=4, commits=200, properties=COORDINATOR_ONLY)
     assert faults.keys() == set(Fault)
