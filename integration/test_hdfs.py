@@ -9,7 +9,6 @@ from __future__ import annotations
 import re
 import threading
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
@@ -323,36 +322,6 @@ def test_a_statement_that_does_not_wait_for_the_namenode(
     assert deltalake_rows(copy) == START
     assert versions(copy) == [0, 1]
     assert len(unknown_files(copy)) == 1
-
-
-def test_an_interrupted_statement_deletes_its_files(
-    spark: SparkSession, cluster: hdfs.Cluster, table: RemoteTable, tmp_path: Path
-) -> None:
-    """HDFS's client leaves the thread interrupted, and would refuse its next requests."""
-    jvm: Any = spark._jvm
-    running: list[Any] = []
-    silence = ExitStack()
-
-    def update() -> None:
-        running.append(jvm.java.lang.Thread.currentThread())
-        spark.sql(f"UPDATE {table} SET v = 'x' WHERE id = 1")
-
-    def interrupt() -> None:
-        (thread,) = running
-        eventually(lambda: any("ipc.Client" in str(at) for at in thread.getStackTrace()))
-        thread.interrupt()
-        silence.close()
-
-    interrupting = threading.Thread(target=interrupt)
-
-    def be_silent() -> None:
-        silence.enter_context(cluster.silent_namenode())
-        interrupting.start()
-
-    error = end_behind(spark, update, be_silent, phase_gate)
-    interrupting.join()
-    assert "Interrupt" in str(error)
-    check(spark, table, tmp_path / "copy", *START)
 
 
 def test_a_statement_waits_for_the_end_of_safe_mode(
