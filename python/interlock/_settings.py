@@ -23,8 +23,14 @@ _SUBMIT_ARGS = "PYSPARK_SUBMIT_ARGS"
 # spark-submit's options without a value.
 _LOAD_DEFAULTS = "--load-spark-defaults"
 _FLAGS = (
-    *("-h", "--help", "-v", "--verbose", "--version"),
-    *("--supervise", "--usage-error", _LOAD_DEFAULTS),
+    "-h",
+    "--help",
+    "-v",
+    "--verbose",
+    "--version",
+    "--supervise",
+    "--usage-error",
+    _LOAD_DEFAULTS,
 )
 # A file of Java properties: `\` at the end continues a line, a key ends at `=`, `:` or a blank.
 _CONTINUED = r"\\\n[ \t\f]*"

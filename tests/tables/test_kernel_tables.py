@@ -10,6 +10,7 @@ from pathlib import Path
 
 import interlock
 import pytest
+from interlock._session import DELTA_CATALOG
 from interlock.errors import ConcurrentAppendError, InterlockError
 from interlock.lab.example import PLAIN, Tables
 from pyspark.errors import AnalysisException
@@ -43,6 +44,13 @@ POLICY = {"interlock.policy": "row_level"}
 COORDINATOR = {"interlock.coordinator": "filesystem"}
 
 
+def name_of(spark: SparkSession, table: Table) -> str:
+    """Give a table a name in the catalog."""
+    name = f"kernel_{table.path.name}".replace("-", "_")
+    spark.sql(f"CREATE TABLE {name} USING delta LOCATION '{table.path}'")
+    return name
+
+
 @pytest.mark.parametrize(
     ("properties", "named"),
     [(POLICY, True), (POLICY, False), (COORDINATOR, False)],
@@ -52,9 +60,7 @@ def test_statements_go_through_the_log(
     spark: SparkSession, tables: Tables, properties: dict[str, str], named: bool
 ) -> None:
     table = Table(tables.fresh(PLAIN, properties))
-    name = f"kernel_{table.path.name}".replace("-", "_") if named else str(table)
-    if named:
-        spark.sql(f"CREATE TABLE {name} USING delta LOCATION '{table.path}'")
+    name = name_of(spark, table) if named else str(table)
     spark.sql(f"INSERT INTO {name} VALUES (4, 'd')")
     spark.createDataFrame([(5, "e")], "id INT, v STRING").writeTo(name).append()
     spark.sql(f"UPDATE {name} SET v = 'E' WHERE id = 5")
@@ -77,9 +83,7 @@ def test_a_table_gets_its_first_policy(
     spark: SparkSession, tables: Tables, way: str, named: bool
 ) -> None:
     table = Table(tables.fresh(PLAIN, {"delta.enableDeletionVectors": "true"}))
-    name = f"kernel_{table.path.name}".replace("-", "_") if named else str(table)
-    if named:
-        spark.sql(f"CREATE TABLE {name} USING delta LOCATION '{table.path}'")
+    name = name_of(spark, table) if named else str(table)
     spark.sql(FIRST_POLICY[way].format(name))
     assert interlock.table(spark, name).policy == "row_level"
     spark.sql(f"UPDATE {name} SET v = 'A' WHERE id = 1")
@@ -87,9 +91,7 @@ def test_a_table_gets_its_first_policy(
     assert rows(spark, table) == deltalake_rows(table) == ((1, "A"), *EXAMPLE[1:])
 
 
-STOCK_CATALOG = {
-    "spark.sql.catalog.spark_catalog": "org.apache.spark.sql.delta.catalog.DeltaCatalog"
-}
+STOCK_CATALOG = {"spark.sql.catalog.spark_catalog": DELTA_CATALOG}
 
 
 @pytest.mark.parametrize("named", [True, False], ids=["by name", "by path"])
@@ -97,9 +99,7 @@ def test_another_catalog_changes_no_property_beside_the_log(
     spark: SparkSession, tables: Tables, named: bool
 ) -> None:
     table = Table(tables.fresh(PLAIN, {**POLICY, "interlock.exclusive": "true"}))
-    name = f"kernel_{table.path.name}".replace("-", "_") if named else str(table)
-    if named:
-        spark.sql(f"CREATE TABLE {name} USING delta LOCATION '{table.path}'")
+    name = name_of(spark, table) if named else str(table)
     last = latest_version(table)
     other = spark.newSession()
     policy = "maxcompute_transactional"
