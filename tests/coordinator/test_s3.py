@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 import shutil
+import threading
 from collections import Counter
 from collections.abc import Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -20,7 +21,14 @@ from tests.kit.large_commits import SIZE, large_append
 from tests.kit.log_replay import check_log
 from tests.kit.postgres import VERSIONS
 from tests.kit.spark_version import s3_without_database
-from tests.kit.support import Table, commit_file, deltalake_rows, latest_version, versions
+from tests.kit.support import (
+    Table,
+    commit_file,
+    deltalake_rows,
+    latest_version,
+    unknown_files,
+    versions,
+)
 from tests.kit.tcp_proxy import Proxy
 
 pytestmark = s3_without_database
@@ -377,6 +385,44 @@ def test_a_commit_that_never_gets_an_answer_is_of_unknown_outcome(
     assert both[0].run(f"INSERT INTO {impatient_table} VALUES (4, 'd')") == DONE
     assert rows_of(impatient_table) == ((1, "a"), (2, "b"), (3, "c"), (4, "d"))
     assert latest_version(impatient_table) == 3
+
+
+def test_a_statement_that_is_interrupted_before_its_commit_leaves_no_files(
+    both: list[DriverProcess], proxy: Proxy, table: Table
+) -> None:
+    """The client ends its request and sets the interrupt again, which ends every later request."""
+    looks_for_claims = f"HEAD /{s3.BUCKET}/{table.path.name}/_delta_log/_interlock/claims"
+    failed = interrupted_at(looks_for_claims.encode(), both[0], proxy, table)
+    assert "AbortedException" in failed.message
+    assert unknown_files(table) == []
+    assert rows_of(table) == ((1, "a"), (2, "b"))
+    assert latest_version(table) == 1
+
+
+def test_a_statement_that_is_interrupted_while_it_commits_keeps_its_files(
+    both: list[DriverProcess], proxy: Proxy, table: Table
+) -> None:
+    failed = interrupted_at(STAMP, both[0], proxy, table)
+    assert "InterruptedException" in failed.message
+    assert rows_of(table) == ((1, "x"), (2, "b"))
+    assert latest_version(table) == 2
+
+
+def interrupted_at(request: bytes, driver: DriverProcess, proxy: Proxy, table: Table) -> Answer:
+    """Interrupt an UPDATE that has written its files, before the server has the request."""
+    driver.hold(f"UPDATE {table} SET v = 'x' WHERE id = 1")
+    assert unknown_files(table)
+    interrupted = threading.Event()
+
+    def interrupt() -> None:
+        if not interrupted.is_set():
+            driver.interrupt()
+            interrupted.set()
+
+    with proxy.before_each(request, interrupt):
+        driver.let_go()
+        assert interrupted.wait(60)
+        return driver.end()
 
 
 @pytest.mark.parametrize(

@@ -2,7 +2,7 @@
 
 The test writes one JSON line per order and reads one per answer, so the two can interleave their
 work in any order without a clock: `hold` answers when its statement is stopped before its commit,
-`open` lets it go on and answers when it has ended.
+`let_go` lets it go on, and `end` answers when it has ended.
 
     python -m tests.kit.driver_process interlock|stock SETTINGS_AS_JSON
 """
@@ -73,7 +73,20 @@ class DriverProcess:
 
     def open(self) -> Answer:
         """Let the held statement go on, to its end."""
-        return Answer(**self._ask("open", ""))
+        self.let_go()
+        return self.end()
+
+    def let_go(self) -> None:
+        """Let the held statement go on."""
+        self._ask("let_go", "")
+
+    def interrupt(self) -> None:
+        """Interrupt the thread of the statement that was held."""
+        self._ask("interrupt", "")
+
+    def end(self) -> Answer:
+        """Wait for the end of the statement that was held."""
+        return Answer(**self._ask("end", ""))
 
     def stop(self) -> None:
         """End the process."""
@@ -149,7 +162,8 @@ def serve(kind: str, settings: dict[str, Any], orders: IO[str], answers: IO[str]
             _write(answers, held.await_arrival())
         else:
             assert held is not None
-            _write(answers, held.end())
+            orders_of_held = {"let_go": held.let_go, "interrupt": held.interrupt, "end": held.end}
+            _write(answers, orders_of_held[order]())
     spark.stop()
 
 
@@ -168,12 +182,20 @@ class _Held:
                 return self._end
         return {}
 
-    def end(self) -> dict[str, Any]:
+    def let_go(self) -> dict[str, Any]:
         self._gate.open()
+        return {}
+
+    def interrupt(self) -> dict[str, Any]:
+        self._java_thread.interrupt()
+        return {}
+
+    def end(self) -> dict[str, Any]:
         self._thread.join()
         return self._end
 
     def _work(self, spark: Any, code: str) -> None:
+        self._java_thread = spark._jvm.java.lang.Thread.currentThread()
         self._gate.install()
         try:
             self._end = _run(spark, code)
