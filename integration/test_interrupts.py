@@ -11,9 +11,12 @@ import sys
 from concurrent.futures import ThreadPoolExecutor, wait
 from contextlib import ExitStack
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 from interlock._conversion import interrupts
+from pyspark import SparkContext
 from pyspark.sql.types import StringType
 
 from integration.compiled import compiled
@@ -86,6 +89,19 @@ def test_a_job_that_is_not_listed_yet_is_cancelled(tmp_path: Path) -> None:
         os.close(job)
         cancelling.result()
         assert "cancelled" in str(statement.exception())
+
+
+def test_pysparks_handler_goes_on_if_it_cannot_cancel() -> None:
+    """Before 4.2 it would raise this and not KeyboardInterrupt, also when its session has ended."""
+    interrupts.install()
+    stopped: Any = SimpleNamespace(_jsc=None)
+
+    def signal_handler() -> None:
+        SparkContext.cancelAllJobs(stopped)
+
+    signal_handler()
+    with pytest.raises(AttributeError):
+        SparkContext.cancelAllJobs(stopped)
 
 
 @pytest.mark.soak

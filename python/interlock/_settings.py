@@ -187,7 +187,7 @@ def _defaults() -> dict[str, str]:
     submit = _Submit.given()
     named = submit.values("--properties-file")[-1:]
     found: dict[str, str] = {}
-    if not named or (_LOAD_DEFAULTS, None) in submit.options:
+    if not named or any(name == _LOAD_DEFAULTS for name, _ in submit.options):
         folder = os.environ.get("SPARK_CONF_DIR") or Path(_find_spark_home(), "conf")
         found |= _properties(Path(folder, "spark-defaults.conf"))
     for file in (*named, *submit.values("--extra-properties-file")):

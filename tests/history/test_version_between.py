@@ -9,6 +9,7 @@ import pytest
 from interlock.errors import InterlockError
 from pyspark.errors import AnalysisException, ParseException
 from pyspark.sql import SparkSession
+from pyspark.sql.functions import expr
 
 from tests.kit.ranges import KINDS, LIVE, changed, files_read, found, make_history
 from tests.kit.spark_version import since_4_2
@@ -248,6 +249,13 @@ class TestWhereItMayStand:
         assert data.columns == ["id", "v", "row_commit_version"]
         assert found(data) == [(1, "z", 3)]
         assert data.where("_metadata.file_name IS NOT NULL").count() == 1
+
+    @since_4_2
+    def test_metadata_of_both_sides_of_a_join(self, spark: SparkSession, named: str) -> None:
+        changed = spark.read.option("afterVersion", 2).table(named)
+        joined = changed.alias("a").join(changed.alias("b"), expr("a.id = b.id"))
+        sides = joined.select("a._metadata.row_commit_version", "b._metadata.row_commit_version")
+        assert found(sides) == [(3, 3)]
 
 
 class TestWhatSparkAccepts:

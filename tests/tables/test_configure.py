@@ -206,6 +206,7 @@ def test_the_application_in_pyspark_submit_args(
     [
         ("--properties-file {given}", "", "g.Extension"),
         ("--load-spark-defaults --properties-file {given}", "/d.jar,", "g.Extension"),
+        ("--load-spark-defaults=yes --properties-file {given}", "/d.jar,", "g.Extension"),
         ("--extra-properties-file {more}", "/m.jar,", "d.Extension"),
         ("--extra-properties-file={more} --properties-file {given}", "/m.jar,", "g.Extension"),
         (

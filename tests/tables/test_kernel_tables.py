@@ -11,12 +11,13 @@ from pathlib import Path
 import interlock
 import pytest
 from interlock._session import DELTA_CATALOG
-from interlock.errors import ConcurrentAppendError, InterlockError
+from interlock.errors import ConcurrentAppendError, ConcurrentDeleteReadError, InterlockError
 from interlock.lab.example import PLAIN, Tables
 from pyspark.errors import AnalysisException
 from pyspark.sql import SparkSession
 
 from tests.kit.entry_points import set_for_now
+from tests.kit.gates import end_behind, phase_gate
 from tests.kit.properties import operations
 from tests.kit.spark_version import SPARK
 from tests.kit.support import (
@@ -118,6 +119,39 @@ def test_another_catalog_changes_no_property_beside_the_log(
         assert latest_version(table) == last
         other.sql(f"CALL interlock.remove_policy('{name}')")
     assert interlock.table(spark, name).policy is None
+
+
+@pytest.mark.parametrize("cached", [False, True], ids=["read", "cached"])
+def test_what_is_read_in_another_catalog_counts_as_read(
+    spark: SparkSession, tables: Tables, cached: bool
+) -> None:
+    """An append by path is a commit under the policy, though what it appends is read by Kernel."""
+    table = Table(tables.fresh(PLAIN, {"interlock.policy": "serializable"}))
+    name = name_of(spark, table)
+    other = spark.newSession()
+    with set_for_now(other, {**STRICT, **STOCK_CATALOG}):
+        read = other.table(name).where("id = 3")
+        kept = read.cache() if cached else read
+
+        def append() -> None:
+            kept.write.format("delta").mode("append").save(str(table.path))
+
+        error = end_behind(
+            other, append, lambda: spark.sql(f"DELETE FROM {table} WHERE id = 3"), phase_gate
+        )
+        kept.unpersist()
+    assert isinstance(error, ConcurrentDeleteReadError)
+    assert rows(spark, table) == deltalake_rows(table) == EXAMPLE[:2]
+
+
+def test_the_feature_of_a_table_without_a_policy_is_dropped_in_the_log(
+    spark: SparkSession, table_path: Path
+) -> None:
+    table = make_table(spark, table_path, policy=None)
+    name = name_of(spark, table)
+    last = latest_version(table)
+    spark.sql(f"ALTER TABLE {name} DROP FEATURE interlock")
+    assert operations(table, since=last + 1) == ["UNSET TBLPROPERTIES"]
 
 
 def test_properties_that_a_policy_has_left_are_unset_in_the_log(

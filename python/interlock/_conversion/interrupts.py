@@ -25,7 +25,6 @@ _LISTING_MILLIS = 2_000
 def install() -> None:
     """Install the cancellation in this Python process; calling it again changes nothing."""
     from py4j.clientserver import JavaClient
-    from py4j.protocol import Py4JError
     from pyspark import SparkContext
 
     send, cancel_all = JavaClient.send_command, SparkContext.cancelAllJobs
@@ -42,7 +41,7 @@ def install() -> None:
 
     def cancel_all_jobs(self: Any) -> None:
         in_handler = sys._getframe(1).f_code.co_name == "signal_handler"
-        with suppress(Py4JError) if in_handler else nullcontext():
+        with suppress(Exception) if in_handler else nullcontext():
             cancel_all(self)
 
     send_command.is_interlock = True  # type: ignore[attr-defined]

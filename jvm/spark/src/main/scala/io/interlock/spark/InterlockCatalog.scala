@@ -127,29 +127,22 @@ class InterlockCatalog extends DeltaCatalog with ThroughDeltaLog {
   }
 
   override def alterTable(ident: Identifier, changes: TableChange*): Table = {
-    val sets = changes.collect { case set: SetProperty => set.property }
-    val unsets = changes.collect { case unset: RemoveProperty => unset.property }
-    changesOurs.withValue((sets ++ unsets).exists(TableProperties.isOurs)) {
-      alterTable(ident, changes, sets)
-    }
-  }
-
-  private def alterTable(
-      ident: Identifier,
-      changes: Seq[TableChange],
-      sets: Seq[String]
-  ): Table = {
     val drops = changes.collect { case drop: DropFeature => drop.featureName }
-    val setsPolicy = sets.contains(TableProperties.PolicyKey)
-    val before =
-      if (setsPolicy || drops.nonEmpty) propertiesOf(ident) else Map.empty[String, String]
-    if (drops.nonEmpty)
-      TableProperties.policyOf(before).foreach(TableProperties.refuseDrop(_, drops))
-    try super.alterTable(ident, changes.map(inProperties): _*)
-    catch {
-      case failed @ StorageFault.OfOneCommit(reason)
-          if setsPolicy && TableProperties.named(before).isEmpty =>
-        throw InterlockException.bindingIncomplete(ident.toString, SetProperties, reason, failed)
+    val mapped = changes.map(inProperties)
+    val sets = mapped.collect { case set: SetProperty => set.property }
+    val unsets = mapped.collect { case unset: RemoveProperty => unset.property }
+    changesOurs.withValue((sets ++ unsets).exists(TableProperties.isOurs)) {
+      val setsPolicy = sets.contains(TableProperties.PolicyKey)
+      val before =
+        if (setsPolicy || drops.nonEmpty) propertiesOf(ident) else Map.empty[String, String]
+      if (drops.nonEmpty)
+        TableProperties.policyOf(before).foreach(TableProperties.refuseDrop(_, drops))
+      try super.alterTable(ident, mapped: _*)
+      catch {
+        case failed @ StorageFault.OfOneCommit(reason)
+            if setsPolicy && TableProperties.named(before).isEmpty =>
+          throw InterlockException.bindingIncomplete(ident.toString, SetProperties, reason, failed)
+      }
     }
   }
 

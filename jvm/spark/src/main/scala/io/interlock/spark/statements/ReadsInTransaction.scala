@@ -1,5 +1,8 @@
 package io.interlock.spark.statements
 
+import io.delta.spark.internal.v2.catalog.DeltaV2Table
+import io.interlock.spark.properties.KernelTable
+import org.apache.spark.sql.SparkSession
 import org.apache.spark.sql.catalyst.expressions.SubqueryExpression
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan
 import org.apache.spark.sql.catalyst.rules.Rule
@@ -12,6 +15,7 @@ import org.apache.spark.sql.delta.stats.PreparedDeltaFileIndex
 import org.apache.spark.sql.delta.{DeltaLog, OptimisticTransaction, Snapshot}
 import org.apache.spark.sql.execution.columnar.InMemoryRelation
 import org.apache.spark.sql.execution.command.RunnableCommand
+import org.apache.spark.sql.execution.datasources.v2.DataSourceV2Relation
 import org.apache.spark.sql.execution.datasources.{FileIndex, HadoopFsRelation, LogicalRelation}
 
 /** Reports to a transaction all reads of its table by its statement.
@@ -50,13 +54,14 @@ object ReadsInTransaction extends Rule[LogicalPlan] {
   }
 
   /** Whether a plan reads the transaction's table other than by a scan that Delta tracks. A read of
-    * an earlier version does not count.
+    * an earlier version does not count, unless it is by Delta Kernel.
     */
   private def readsUntracked(plan: LogicalPlan, state: Snapshot): Boolean = {
     def isOf(log: DeltaLog) = log.isSameLogAs(state.deltaLog)
     def reaches(version: Long) = version >= state.version
     scans(plan).exists {
       case InMemoryRelation(_, cached, _) => reads(cached.logicalPlan, state)
+      case KernelRead(log) => isOf(log)
       case LogicalRelation(changes: DeltaCDFRelation, _, _, _, _) =>
         isOf(changes.snapshotWithSchemaMode.snapshot.deltaLog) && changes.endingVersion.forall(
           reaches
@@ -77,12 +82,24 @@ object ReadsInTransaction extends Rule[LogicalPlan] {
   /** Whether a plan reads the table at any version. */
   private def reads(plan: LogicalPlan, state: Snapshot): Boolean = scans(plan).exists {
     case InMemoryRelation(_, cached, _) => reads(cached.logicalPlan, state)
+    case KernelRead(log) => log.isSameLogAs(state.deltaLog)
     case LogicalRelation(HadoopFsRelation(files: TahoeFileIndex, _, _, _, _, _), _, _, _, _) =>
       files.deltaLog.isSameLogAs(state.deltaLog)
     case _ => false
   }
 
   private def scans(plan: LogicalPlan): Seq[LogicalPlan] = plan.collectWithSubqueries {
-    case scan @ (_: LogicalRelation | _: InMemoryRelation) => scan
+    case scan @ (_: LogicalRelation | _: InMemoryRelation | _: DataSourceV2Relation) => scan
+  }
+}
+
+/** Matches a read through Delta Kernel, and gives the log of its table. */
+private object KernelRead {
+  def unapply(plan: LogicalPlan): Option[DeltaLog] = plan match {
+    case relation: DataSourceV2Relation => Some(relation.table).collect {
+        case kernel: DeltaV2Table =>
+          KernelTable.throughDeltaLog(SparkSession.active, kernel).deltaLog
+      }
+    case _ => None
   }
 }

@@ -69,10 +69,8 @@ final class ResolveTableRange(session: SparkSession) extends Rule[LogicalPlan] {
       case MetadataAttributeWithLogicalName(_, FileFormat.METADATA_NAME) => true
       case _ => false
     }
-    val rows = Project(columns, Filter(changedBehind(ends.after, metadata.head), named))
     // Before 4.2 Spark looks for metadata columns in the table of an alias, but not below a filter.
-    rows.setTagValue(Project.hiddenOutputTag, metadata)
-    rows
+    Project(columns, Filter(changedBehind(ends.after, metadata.head), named))
   }
 
   private def changedBehind(version: Long, metadata: Attribute): Expression = {
