@@ -42,8 +42,8 @@ class TestRows:
         table = make_history(spark, table_path, kind)
         ranges = [(-1, 9), (0, 2), (2, 4), (3, 6), (5, 7), (6, 9)]
         legs = [
-            f"SELECT {a} AS a, {b} AS b, t.*, _metadata.row_commit_version AS since "
-            f"FROM {table} VERSION BETWEEN {a} AND {b} AS t"
+            f"SELECT {a} AS a, {b} AS b, *, _metadata.row_commit_version AS since "
+            f"FROM {table} VERSION BETWEEN {a} AND {b}"
             for a, b in ranges
         ]
         rows = spark.sql(" UNION ALL ".join(legs)).collect()
