@@ -102,16 +102,24 @@ class Settings:
 
     @cached_property
     def _below(self) -> dict[str, str]:
+        from pyspark.util import is_remote_only
+
         if running_in_spark():
             from pyspark import SparkConf, SparkContext
 
             SparkContext._ensure_initialized()
             return dict(SparkConf().getAll())
+        if is_remote_only():
+            return {}
         return {**_defaults(), **_submitted()}
 
 
 def running_in_spark() -> bool:
     """Tell whether this Python process has a Spark JVM already, as under `spark-submit`."""
+    from pyspark.util import is_remote_only
+
+    if is_remote_only():
+        return False
     from pyspark import SparkContext
 
     return SparkContext._jvm is not None or "PYSPARK_GATEWAY_PORT" in os.environ

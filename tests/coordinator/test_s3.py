@@ -530,6 +530,18 @@ def test_without_conditional_create_a_policy_is_refused(
     assert not list(Path(server.folder, "data", s3.UNCONDITIONAL).rglob("*.json"))
 
 
+def test_a_client_that_cannot_race_says_nothing_of_the_bucket(
+    server: s3.Server, both: list[DriverProcess]
+) -> None:
+    looked = f"""spark.conf
+from interlock._diagnosis import store
+told = store(spark, "s3a://{s3.UNCONDITIONAL}/tables")
+assert not told.ok and "has no fs.option.create.conditional.overwrite" in told.found, told
+"""
+    assert both[0].run(looked) == DONE
+    assert not Path(server.folder, "data", s3.UNCONDITIONAL, "_interlock_store.properties").exists()
+
+
 @pytest.mark.parametrize("bucket", [s3.BUCKET, s3.UNCONDITIONAL])
 def test_a_repair(
     server: s3.Server, postgres: Database, both: list[DriverProcess], bucket: str

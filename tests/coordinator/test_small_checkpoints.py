@@ -12,18 +12,22 @@ import pyarrow.parquet
 import pytest
 from pyspark.sql import SparkSession
 
+from integration.compiled import compiled
 from tests.kit.snapshots import delta_log, forget_logs
 from tests.kit.support import (
     Table,
     await_checkpoints,
     checkpoint_file,
     commit_file,
+    confs,
     deltalake_rows,
     latest_version,
     log_of,
     make_table,
+    rows,
 )
 
+PART_SIZE = "spark.databricks.delta.checkpoint.partSize"
 INTERVAL = {"delta.checkpointInterval": "3"}
 CHANGES = (
     "INSERT INTO {t} VALUES (4, 'd'), (5, NULL)",
@@ -219,7 +223,7 @@ def test_empty_maps_of_a_checkpoint_stay_empty(
 
 @pytest.mark.parametrize("setting", ["part size", "v2"])
 def test_what_delta_writes_itself(spark: SparkSession, table_path: Path, setting: str) -> None:
-    key = "spark.databricks.delta.checkpoint.partSize"
+    key = PART_SIZE
     policy = {"delta.checkpointPolicy": "v2"} if setting == "v2" else {}
     table = make_table(spark, table_path, properties={**INTERVAL, **policy})
     if setting == "part size":
@@ -287,3 +291,32 @@ def test_a_commit_that_only_deltas_replay_reads(spark: SparkSession, table_path:
     due = [version for version in range(first + 1, first + 7) if version % 3 == 0]
     assert [version for version in due if checkpoint_file(table, version).exists()] == due
     check_content(spark, table, due[-1])
+
+
+@pytest.mark.parametrize("part_size", ["", "2"], ids=["small", "by Delta"])
+@pytest.mark.parametrize("again", [False, True], ids=["dropped", "created again"])
+def test_a_table_that_is_dropped_meanwhile(
+    spark: SparkSession, tmp_path: Path, again: bool, part_size: str
+) -> None:
+    """Neither its folder comes back nor does its checkpoint come into the log of its successor."""
+    table = make_table(spark, tmp_path / "table", properties=INTERVAL)
+    successor = make_table(spark, tmp_path / "successor") if again else None
+    swaps = compiled(spark, "Swaps")
+    settings = {"fs.file.impl": "integration.Swaps", "fs.file.impl.disable.cache": "true"}
+    if part_size:
+        settings[PART_SIZE] = part_size
+    with confs(spark, settings):
+        places = (table.path, tmp_path / "away", successor and successor.path)
+        swaps.at(*(place and str(place) for place in places))
+        for n in range(4, 4 + 3 - latest_version(table)):
+            spark.sql(f"INSERT INTO {table} VALUES ({n}, 'x')")
+        await_checkpoints(spark)
+        assert not swaps.isDue()
+    assert table.path.exists() == again
+    if again:
+        names = [file.name for file in (table.path / "_delta_log").iterdir()]
+        assert [name for name in names if "checkpoint" in name] == []
+        forget_logs(spark)
+        assert rows(spark, table) == deltalake_rows(table) == ((1, "a"), (2, "b"), (3, "c"))
+        spark.sql(f"INSERT INTO {table} VALUES (9, 'z')")
+        assert deltalake_rows(table)[-1] == (9, "z")

@@ -232,6 +232,21 @@ def test_properties_files_beside_the_defaults_and_in_their_place(
     assert found["spark.sql.extensions"] == f"{extension},{DELTA_EXTENSION},{EXTENSION}"
 
 
+def test_the_client_of_spark_connect_alone() -> None:
+    """`pyspark-client` is PySpark without its `core`, and without a Spark installation."""
+    code = """import sys
+sys.modules["pyspark.core"] = None
+import interlock
+from pyspark.sql import SparkSession
+from pyspark.util import is_remote_only
+assert is_remote_only()
+builder = interlock.configure(SparkSession.builder.remote("sc://127.0.0.1:1"))
+assert set(builder._options) == {"spark.remote"}, builder._options
+"""
+    environment = {key: value for key, value in os.environ.items() if key != "SPARK_CONF_DIR"}
+    subprocess.run([sys.executable, "-c", code], env=environment, check=True)
+
+
 def test_another_pyspark_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("pyspark.__version__", "4.3.0")
     with pytest.raises(interlock.VersionMismatchError) as caught:

@@ -337,12 +337,19 @@ def test_a_copy_has_it_too(
     assert (4, "d") in deltalake_rows(new)
 
 
-def test_a_restore_and_a_clone_into_the_table_keep_it(spark: SparkSession, tmp_path: Path) -> None:
-    source = make_table(spark, tmp_path / "source", policy=None)
+def test_a_restore_of_the_table_keeps_it(spark: SparkSession, tmp_path: Path) -> None:
     table = make_table(spark, tmp_path / "table", policy="row_level")
     spark.sql(f"ALTER TABLE {table} SET TBLPROPERTIES ('{KEY}' = 'true')")
     spark.sql(f"RESTORE TABLE {table} TO VERSION AS OF 1")
     assert is_exclusive(table)
+
+
+@pytest.mark.parametrize("properties", [{}, {KEY: "false"}], ids=["unset", "false"])
+def test_a_clone_into_the_table_keeps_it(
+    spark: SparkSession, tmp_path: Path, properties: dict[str, str]
+) -> None:
+    """Whatever the source has."""
+    source = make_table(spark, tmp_path / "source", policy=None, properties=properties)
     empty = make_table(spark, tmp_path / "empty", policy="row_level", properties=SET, statements=())
     spark.sql(f"CREATE OR REPLACE TABLE {empty} SHALLOW CLONE {source}")
     assert is_exclusive(empty)

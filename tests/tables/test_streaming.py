@@ -7,17 +7,24 @@ its commit: the append at a barrier in its data, the MERGE of `foreachBatch` at 
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import pytest
-from interlock.errors import ConcurrentTransactionError, ConflictError
+from interlock.errors import (
+    ConcurrentAppendError,
+    ConcurrentTransactionError,
+    ConcurrentWriteError,
+    ConflictError,
+)
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.functions import udf
 from pyspark.sql.streaming.query import StreamingQuery
 
+from integration.compiled import compiled
 from tests.kit.barrier import WAIT_SECONDS, barrier
 from tests.kit.gates import phase_gate
 from tests.kit.support import (
@@ -30,6 +37,7 @@ from tests.kit.support import (
     rows,
     sql_job,
     tags,
+    unknown_files,
     versions,
 )
 
@@ -58,6 +66,10 @@ class Stream:
         data = self.read()
         if wait is not None:
             data = data.withColumn("id", udf(wait, "int")("id"))
+        return self.write(data)
+
+    def write(self, data: DataFrame) -> StreamingQuery:
+        """Append what has arrived as `data`, then stop."""
         return self._started(data.writeStream.format("delta"), str(self.table.path))
 
     def each_batch(self, run: Callable[[DataFrame, int], None]) -> StreamingQuery:
@@ -240,3 +252,71 @@ class TestTwoStreamsIntoOneTable:
         assert error is None
         expected = ((20, "s"), (21, "s"), (30, "s"))
         assert rows(spark, first.table) == deltalake_rows(first.table) == expected
+
+
+class TestThatReadsItsOwnTable:
+    """Spark plans a batch, and what it reads, before the transaction of its sink begins."""
+
+    def test_in_a_subquery(self, spark: SparkSession, tmp_path: Path) -> None:
+        """Delta looks for the table in the batch, but not in its subqueries."""
+        stream = stream_into(spark, tmp_path, "serializable")
+        stream.arrive(20, 21)
+        with barrier() as at_21:
+            held = stream.read().withColumn("id", udf(at_21.passing(21), "int")("id"))
+            held.createOrReplaceTempView("held")
+            new = spark.sql(
+                f"SELECT * FROM held h WHERE NOT EXISTS "
+                f"(SELECT 1 FROM {stream.table} t WHERE t.id = h.id)"
+            )
+            query = stream.write(new)
+            at_21.await_arrival()
+            spark.sql(f"INSERT INTO {stream.table} VALUES (21, 'i')")
+            at_21.open()
+            error = end_of(query)
+            assert isinstance(error, ConcurrentAppendError)
+            assert (error.operation, error.winner_version) == ("STREAMING UPDATE", 2)
+            assert rows(spark, stream.table) == ((20, "s"), (21, "i"))
+            assert end_of(stream.write(new)) is None
+        expected = ((20, "s"), (21, "i"))
+        assert rows(spark, stream.table) == deltalake_rows(stream.table) == expected
+
+    @pytest.mark.parametrize(
+        ("policy", "loses"), [("serializable", True), ("maxcompute_transactional", False)]
+    )
+    def test_as_it_was_before_the_transaction(
+        self, spark: SparkSession, tmp_path: Path, policy: str, loses: bool
+    ) -> None:
+        stream = stream_into(spark, tmp_path, policy)
+        stream.arrive(20)
+        new = stream.read().join(spark.table(str(stream.table)), "id", "left_anti")
+        with held_planning(spark) as held:
+            query = stream.write(new)
+            assert held.awaitArrival(WAIT_SECONDS * 1000)
+            spark.sql(f"INSERT INTO {stream.table} VALUES (20, 'i')")
+            held.open()
+            error = end_of(query)
+        if loses:
+            assert isinstance(error, ConcurrentWriteError)
+            assert error.rule == "commits before the transaction"
+            assert (error.read_version, error.winner_version) == (0, 1)
+            assert unknown_files(stream.table) == []
+            assert end_of(stream.write(new)) is None
+        else:
+            assert error is None
+        expected = ((20, "i"),) if loses else ((20, "i"), (20, "s"))
+        assert rows(spark, stream.table) == deltalake_rows(stream.table) == expected
+
+
+@contextmanager
+def held_planning(spark: SparkSession) -> Iterator[Any]:
+    """Hold batches of streams that start meanwhile, when it is planned what they read."""
+    jvm: Any = spark._jvm
+    held = compiled(spark, "HeldPlanning")()
+    methods = spark._jsparkSession.experimental()
+    set_strategies = getattr(methods, "extraStrategies_$eq")
+    set_strategies(jvm.PythonUtils.toSeq([held]))
+    try:
+        yield held
+    finally:
+        held.open()
+        set_strategies(jvm.PythonUtils.toSeq([]))

@@ -8,10 +8,15 @@ import org.apache.hadoop.fs.permission.FsPermission
 import org.apache.hadoop.fs.{FileSystem, LocalFileSystem, Path, RawLocalFileSystem}
 
 /** Hadoop's local file system, without the process that it starts for each file it creates: that
-  * one only sets the file's permissions.
+  * one only sets the file's permissions. It makes no folders, so that a file of a log whose table is
+  * dropped meanwhile does not bring back its folder.
   */
 final class QuickLocalFileSystem
     extends LocalFileSystem(new RawLocalFileSystem {
+      override def mkdirs(folder: Path): Boolean = pathToFile(folder).isDirectory
+
+      override def mkdirs(folder: Path, permission: FsPermission): Boolean = mkdirs(folder)
+
       override def setPermission(file: Path, permission: FsPermission): Unit = {
         // Without the type and the sticky bit, which symbols of a file do not have.
         val symbols = new FsPermission(permission.toShort).toString.take(9)

@@ -20,8 +20,15 @@ import org.apache.hadoop.security.AccessControlException
   *
   * @param passed
   *   whether in each race one writer was told that it had made the file, and the file was its own
+  * @param raced
+  *   whether there were races; else the client cannot make files so, which says nothing of the storage
   */
-final private[interlock] case class StoreTrial(at: Instant, passed: Boolean, found: String)
+final private[interlock] case class StoreTrial(
+    at: Instant,
+    passed: Boolean,
+    found: String,
+    raced: Boolean = true
+)
 
 private[interlock] object StoreTrial {
   val Races = 100
@@ -37,7 +44,7 @@ private[interlock] object StoreTrial {
     */
   def run(log: TableLog, logStore: LogStore): StoreTrial = FileCreation.of(log, logStore) match {
     case creation: LogStoreCreation if creation.missing.nonEmpty =>
-      StoreTrial(Instant.now(), passed = false, creation.missing.get)
+      StoreTrial(Instant.now(), passed = false, creation.missing.get, raced = false)
     case creation =>
       val trial = run(log, creation, Races, Writers)
       if (trial.passed) FileCreation.hasPassed(log)

@@ -11,6 +11,7 @@ import org.apache.hadoop.fs.Path
 /** Checks the path of a log, which is the key of the table in the database. */
 private[postgres] object LogPaths {
   private val Longest = 2000
+  private val NameNodePort = 8020
   private val Control = """\p{Cntrl}""".r
   private val Dots = """(?i)(\.|%2e){1,2}""".r
 
@@ -20,12 +21,20 @@ private[postgres] object LogPaths {
     */
   def check(log: TableLog): Unit = problem(log).foreach(found => throw Refusals.badPath(log, found))
 
-  /** The log's path without symbolic links, so that a table has only one key. */
-  def resolved(log: TableLog): TableLog =
-    if (!LogFolder.isLocal(log)) log
-    else
-      Try(LocalPath.of(log.path.toUri.getPath).toRealPath())
+  /** The log's path without symbolic links and without the default port of a NameNode, so that a
+    * table has only one key.
+    */
+  def resolved(log: TableLog): TableLog = {
+    val uri = log.path.toUri
+    if (LogFolder.isLocal(log))
+      Try(LocalPath.of(uri.getPath).toRealPath())
         .fold(_ => log, real => log.copy(path = new Path("file", null, real.toString)))
+    else if (uri.getScheme == "hdfs" && uri.getPort == NameNodePort)
+      log.copy(path =
+        new Path("hdfs", uri.getAuthority.stripSuffix(s":$NameNodePort"), uri.getPath)
+      )
+    else log
+  }
 
   private def problem(log: TableLog): Option[String] = {
     val text = log.path.toString

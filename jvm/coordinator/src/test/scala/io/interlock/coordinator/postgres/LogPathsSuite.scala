@@ -27,6 +27,21 @@ class LogPathsSuite extends munit.FunSuite {
     "s3a://key:hunter2@bucket/t/_delta_log" -> "password"
   )
 
+  private val keys = Seq(
+    "hdfs://name:8020/data/t/_delta_log" -> "hdfs://name/data/t/_delta_log",
+    "hdfs://name/data/t/_delta_log" -> "hdfs://name/data/t/_delta_log",
+    "hdfs://name:9000/data/t/_delta_log" -> "hdfs://name:9000/data/t/_delta_log",
+    "hdfs://name:8020/data/a b%20c/_delta_log" -> "hdfs://name/data/a b%20c/_delta_log",
+    "s3a://bucket/t/_delta_log" -> "s3a://bucket/t/_delta_log"
+  )
+
+  keys.foreach { case (path, key) =>
+    test(s"the key of $path") {
+      val log = TableLog(new Path(path), new Configuration())
+      assertEquals(LogPaths.resolved(log).path, new Path(key))
+    }
+  }
+
   good.foreach(path => test(s"taken: $path")(check(new Path(path))))
 
   bad.foreach { case (path, problem) =>

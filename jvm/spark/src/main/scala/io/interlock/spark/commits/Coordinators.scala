@@ -78,10 +78,8 @@ object Coordinators {
   def trial(spark: SparkSession, folder: Path): (StoreTrial, Try[Unit]) = {
     val log = TableLog(folder, spark.sessionState.newHadoopConf())
     val trial = StoreTrial.run(log, logStore(log))
-    (
-      trial,
-      Try(if (StoreTrial.isNeeded(log.conf, folder)) StoreTrial.keep(trial, log.conf, folder))
-    )
+    def isNeeded = trial.raced && StoreTrial.isNeeded(log.conf, folder)
+    (trial, Try(if (isNeeded) StoreTrial.keep(trial, log.conf, folder)))
   }
 
   /** See `Admin.repair`; the table's log is read and written as by the commits of `spark`. */

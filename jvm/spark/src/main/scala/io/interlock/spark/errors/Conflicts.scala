@@ -109,7 +109,7 @@ object Conflicts {
   /** The rejection of a job that no policy judges.
     *
     * @param cause
-    *   what Delta or the log raised
+    *   what Delta or the log raised, if they did
     */
   def unjudged(
       reason: Unjudged,
@@ -119,7 +119,7 @@ object Conflicts {
       table: String,
       readVersion: Long,
       txnId: String,
-      cause: Throwable
+      cause: Option[Throwable]
   ): ConflictException = {
     val conflict = Conflict(
       ConflictKind.ConcurrentWrite,
@@ -138,7 +138,7 @@ object Conflicts {
       s"$operation ${reason.why}"
     )
     val exception = raised(conflict, Nil)
-    exception.initCause(cause)
+    cause.foreach(exception.initCause)
     exception
   }
 }
@@ -164,5 +164,13 @@ object Unjudged {
         "commits that are gone",
         "fails because the log no longer has the commits after that version: " +
           "delta.logRetentionDuration is shorter than the job"
+      )
+
+  /** Spark plans a micro-batch, and what it reads, before the transaction of its sink begins. */
+  case object BatchReadBefore
+      extends Unjudged(
+        "commits before the transaction",
+        "fails because its query had read the table before that commit, and its transaction began " +
+          "after it: start the stream again, which runs the batch anew"
       )
 }

@@ -4,6 +4,7 @@ import java.util.Properties
 import java.util.concurrent.TimeUnit
 
 import scala.collection.mutable
+import scala.util.Try
 import scala.util.control.NonFatal
 
 import com.google.common.cache.CacheBuilder
@@ -146,9 +147,14 @@ object BackgroundCheckpoints extends PostCommitHook with Logging {
       table: Option[CatalogTable]
   ): Unit = {
     val log = snapshot.deltaLog
-    val written = SmallCheckpoints.write(session, snapshot)
-      .getOrElse(Checkpoints.writeCheckpoint(session, log, snapshot, table))
-    LastCheckpointFile.write(session, log, written)
+    SameLog.require(snapshot)
+    val written = Try(
+      SmallCheckpoints.write(session, snapshot)
+        .getOrElse(Checkpoints.writeCheckpoint(session, log, snapshot, table))
+    )
+    if (!SameLog.isOf(snapshot)) SameLog.clear(snapshot, hasCheckpoint = written.isSuccess)
+    SameLog.require(snapshot)
+    LastCheckpointFile.write(session, log, written.get)
   }
 
   private def start(log: Path): Unit = waiting.remove(log).foreach { due =>

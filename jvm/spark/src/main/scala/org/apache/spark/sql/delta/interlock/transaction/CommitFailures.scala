@@ -126,6 +126,21 @@ final private[transaction] class CommitFailures(
     }
   }
 
+  /** Refuses a micro-batch that has read an earlier version than its transaction, which would not be
+    * judged against the commits between the two.
+    */
+  def refuseBatch(commit: GovernedCommit, op: Operation, read: Long): Unit =
+    throw Conflicts.unjudged(
+      Unjudged.BatchReadBefore,
+      commit.policy,
+      commit.operationClass,
+      Operations.name(op),
+      table.name,
+      read,
+      transaction.txnId,
+      None
+    )
+
   private def unjudged(
       reason: Unjudged,
       policy: Policy,
@@ -140,7 +155,7 @@ final private[transaction] class CommitFailures(
     table.name,
     table.snapshot.version,
     transaction.txnId,
-    cause
+    Some(cause)
   )
 
   private def lost(

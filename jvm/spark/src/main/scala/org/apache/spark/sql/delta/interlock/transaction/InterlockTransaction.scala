@@ -63,6 +63,8 @@ class InterlockTransaction(log: DeltaLog, catalogTable: Option[CatalogTable], sn
     governed = rules.policyOf(op, metadata).map(governedBy(_, op, actions))
     governed.fold(super.commitImpl(actions, op, canSkipEmptyCommits, tags)) { commit =>
       rules.refuse(commit, actions)
+      if (commit.policy.judgesReads)
+        reads.ofBatch.filter(_ < snapshot.version).foreach(failures.refuseBatch(commit, op, _))
       if (reads.areUntracked && commit.countsReads) readWholeTable()
       judged = coordinated.filter(_ => rules.hadPolicy).map { own =>
         val rounds = new JudgingRounds(this, commit, winners, audit, resolveAgainstWinningCommit)

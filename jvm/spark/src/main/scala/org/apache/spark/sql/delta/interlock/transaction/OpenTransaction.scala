@@ -7,6 +7,7 @@ import io.interlock.rules.Policy
 import org.apache.spark.sql.catalyst.catalog.CatalogTable
 import org.apache.spark.sql.catalyst.expressions.Expression
 import org.apache.spark.sql.delta.DeltaOperations.Operation
+import org.apache.spark.sql.delta.Relocated.IncrementalExecution
 import org.apache.spark.sql.delta._
 import org.apache.spark.sql.delta.actions._
 import org.apache.spark.sql.delta.commands.DeletionVectorUtils
@@ -174,6 +175,11 @@ abstract private[transaction] class OpenTransaction(
       constraints: Seq[Constraint]
   ): Seq[FileAction] = {
     if (options.flatMap(_.useNullIntolerantEqualityWithDPO).contains(true)) replacesNull = false
+    data.queryExecution match {
+      case batch: IncrementalExecution =>
+        PlanReads.ofBatch(batch.optimizedPlan, snapshot).foreach(reads.addBatch)
+      case _ =>
+    }
     beginsToWrite()
     def write = writes.run(data, isOptimize)(super.writeFiles(_, options, isOptimize, constraints))
     if (isOptimize || options.exists(_.rearrangeOnly)) write else running.writing(write)

@@ -36,6 +36,17 @@ final class StatementReads private[transaction] {
 
   private[transaction] def areUntracked: Boolean = untracked
 
+  private var batch = Option.empty[Long]
+
+  /** Tells that the statement writes a micro-batch that has read a version of the table. */
+  private[transaction] def addBatch(version: Long): Unit = {
+    batch = Some(version)
+    addUntracked()
+  }
+
+  /** The version that its micro-batch has read, if it reads the table. */
+  private[transaction] def ofBatch: Option[Long] = batch
+
   /** The scans of which only matching rows count. */
   private[transaction] def matched: Seq[MatchedScan] = ofMatches
 

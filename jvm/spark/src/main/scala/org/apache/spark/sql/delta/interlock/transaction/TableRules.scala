@@ -128,6 +128,8 @@ final private[transaction] class TableRules(spark: SparkSession, table: ReadTabl
       case unset: UnsetTableProperties =>
         TableProperties.unset(changed.configuration, unset.propKeys)
       case _: Restore => TableProperties.restored(table.properties, changed.configuration)
+      case _: Clone if Exclusive.of(table.properties) =>
+        changed.configuration + (Exclusive.Key -> "true")
       case _ => changed.configuration
     }
     changed.copy(configuration = properties)
