@@ -28,7 +28,8 @@ public final class Swaps extends LocalFileSystem {
   }
 
   private static synchronized void swap(Path file) throws IOException {
-    if (!isDue() || !file.getName().contains(".checkpoint.")) return;
+    boolean isPart = file.getParent().getName().equals("_sidecars");
+    if (!isDue() || !isPart && !file.getName().contains(".checkpoint.")) return;
     if (!file.toUri().getPath().startsWith(table + "/")) return;
     Files.move(Paths.get(table), Paths.get(away));
     if (successor != null) Files.move(Paths.get(successor), Paths.get(table));

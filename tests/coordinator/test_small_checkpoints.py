@@ -293,18 +293,20 @@ def test_a_commit_that_only_deltas_replay_reads(spark: SparkSession, table_path:
     check_content(spark, table, due[-1])
 
 
-@pytest.mark.parametrize("part_size", ["", "2"], ids=["small", "by Delta"])
+@pytest.mark.parametrize("kind", ["small", "parts", "v2"])
 @pytest.mark.parametrize("again", [False, True], ids=["dropped", "created again"])
 def test_a_table_that_is_dropped_meanwhile(
-    spark: SparkSession, tmp_path: Path, again: bool, part_size: str
+    spark: SparkSession, tmp_path: Path, again: bool, kind: str
 ) -> None:
     """Neither its folder comes back nor does its checkpoint come into the log of its successor."""
-    table = make_table(spark, tmp_path / "table", properties=INTERVAL)
+    format_of_checkpoints = {"delta.checkpointPolicy": "v2"} if kind == "v2" else {}
+    properties = {**INTERVAL, **format_of_checkpoints}
+    table = make_table(spark, tmp_path / "table", properties=properties)
     successor = make_table(spark, tmp_path / "successor") if again else None
     swaps = compiled(spark, "Swaps")
     settings = {"fs.file.impl": "integration.Swaps", "fs.file.impl.disable.cache": "true"}
-    if part_size:
-        settings[PART_SIZE] = part_size
+    if kind == "parts":
+        settings[PART_SIZE] = "2"
     with confs(spark, settings):
         places = (table.path, tmp_path / "away", successor and successor.path)
         swaps.at(*(place and str(place) for place in places))

@@ -257,17 +257,22 @@ class TestTwoStreamsIntoOneTable:
 class TestThatReadsItsOwnTable:
     """Spark plans a batch, and what it reads, before the transaction of its sink begins."""
 
-    def test_in_a_subquery(self, spark: SparkSession, tmp_path: Path) -> None:
+    @pytest.mark.parametrize(
+        "condition",
+        [
+            "NOT EXISTS (SELECT 1 FROM {t} t WHERE t.id = h.id)",
+            "id > (SELECT coalesce(max(id), 0) FROM {t})",
+        ],
+        ids=["of rows", "of metadata"],
+    )
+    def test_in_a_subquery(self, spark: SparkSession, tmp_path: Path, condition: str) -> None:
         """Delta looks for the table in the batch, but not in its subqueries."""
         stream = stream_into(spark, tmp_path, "serializable")
         stream.arrive(20, 21)
         with barrier() as at_21:
             held = stream.read().withColumn("id", udf(at_21.passing(21), "int")("id"))
             held.createOrReplaceTempView("held")
-            new = spark.sql(
-                f"SELECT * FROM held h WHERE NOT EXISTS "
-                f"(SELECT 1 FROM {stream.table} t WHERE t.id = h.id)"
-            )
+            new = spark.sql(f"SELECT * FROM held h WHERE {condition.format(t=stream.table)}")
             query = stream.write(new)
             at_21.await_arrival()
             spark.sql(f"INSERT INTO {stream.table} VALUES (21, 'i')")

@@ -12,14 +12,25 @@ import org.apache.spark.sql.delta.util.FileNames
 /** Whether a log is still the one of a snapshot. While a checkpoint is written in the background, the
   * table may be dropped, and another one created at its path.
   */
-private[log] object SameLog {
+private[interlock] object SameLog {
 
-  /** Whether the snapshot's last commit is in the log. */
+  /** Whether the snapshot's last commit is in the log, as far as can be told. */
   def isOf(snapshot: Snapshot): Boolean =
     snapshot.logSegment.deltas.reverseIterator.find(_.getLen > 0).forall(last =>
-      try SameFile(last, files(snapshot).getFileStatus(last.getPath))
+      try SameFile(last, files(snapshot).getFileStatus(last.getPath)) ||
+          isVersionSame(snapshot).getOrElse(true)
       catch { case _: FileNotFoundException => false }
     )
+
+  /** Whether the transaction that has made the version is the one that the snapshot knows; none if
+    * either is not known.
+    */
+  def isVersionSame(snapshot: Snapshot): Option[Boolean] =
+    for {
+      known <- Option(snapshot).collect { case known: ChecksummedSnapshot => known }
+      made <- known.checksumOpt.flatMap(_.txnId)
+      now <- new CommitLog(snapshot).info(snapshot.version).flatMap(_.txnId)
+    } yield now == made
 
   /** @throws FileNotFoundException
     *   if the log is not the one of the snapshot
@@ -31,13 +42,19 @@ private[log] object SameLog {
 
   /** Deletes what came into a log after the table was dropped: a checkpoint, and folders that were
     * made anew.
+    *
+    * @param hasCheckpoint
+    *   whether the checkpoint is complete; parts of one are left to a table that is there now
     */
   def clear(snapshot: Snapshot, hasCheckpoint: Boolean): Unit = {
     val log = snapshot.deltaLog.logPath
     val fs = files(snapshot)
     def isOurs(file: Path) =
       FileNames.isCheckpointFile(file) && FileNames.checkpointVersion(file) == snapshot.version
-    if (hasCheckpoint) fs.listStatus(log).map(_.getPath).filter(isOurs).foreach(fs.delete(_, false))
+    val found = Try(fs.listStatus(log).map(_.getPath).toSeq).getOrElse(Nil)
+    val isDropped = !found.exists(FileNames.isDeltaFile)
+    if (hasCheckpoint || isDropped) found.filter(isOurs).foreach(fs.delete(_, false))
+    if (isDropped) Try(fs.delete(FileNames.sidecarDirPath(log), true)): Unit
     Seq(log, log.getParent).foreach(folder => Try(fs.delete(folder, false))) // unless it has files
   }
 

@@ -177,7 +177,7 @@ abstract private[transaction] class OpenTransaction(
     if (options.flatMap(_.useNullIntolerantEqualityWithDPO).contains(true)) replacesNull = false
     data.queryExecution match {
       case batch: IncrementalExecution =>
-        PlanReads.ofBatch(batch.optimizedPlan, snapshot).foreach(reads.addBatch)
+        PlanReads.ofBatch(batch, snapshot).foreach(reads.addBatch)
       case _ =>
     }
     beginsToWrite()

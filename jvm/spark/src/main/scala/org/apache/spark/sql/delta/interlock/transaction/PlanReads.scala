@@ -1,9 +1,12 @@
 package org.apache.spark.sql.delta.interlock.transaction
 
+import scala.util.Try
+
 import io.delta.spark.internal.v2.catalog.DeltaV2Table
 import io.interlock.spark.properties.KernelTable
 import org.apache.spark.sql.SparkSession
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan
+import org.apache.spark.sql.delta.Relocated.IncrementalExecution
 import org.apache.spark.sql.delta.commands.cdc.CDCReader.DeltaCDFRelation
 import org.apache.spark.sql.delta.files.{TahoeFileIndex, TahoeLogFileIndex}
 import org.apache.spark.sql.delta.interlock.ranges.RangeFileIndex
@@ -24,22 +27,29 @@ object PlanReads {
     *   the table as the transaction reads it
     */
   def areUntracked(plan: LogicalPlan, state: Snapshot): Boolean = versions(plan, state) {
-    case planned if planned.preparedScan.scannedSnapshot ne state => state.version
+    case planned: PreparedDeltaFileIndex if planned.preparedScan.scannedSnapshot ne state =>
+      state.version
   }.nonEmpty
 
-  /** The earliest version that a micro-batch reads, which Spark plans before the transaction of its
-    * sink begins; none if it reads none. Delta does not look into its subqueries.
+  /** The earliest version that a micro-batch reads; none if it reads none. Spark plans it before the
+    * transaction of its sink begins, and Delta does not look into its subqueries. A subquery that is
+    * answered from metadata is gone from the optimized plan: it counts as a read of `state`.
     */
-  private[transaction] def ofBatch(plan: LogicalPlan, state: Snapshot): Option[Long] =
-    versions(plan, state) { case planned => planned.preparedScan.scannedSnapshot.version }.minOption
+  private[transaction] def ofBatch(batch: IncrementalExecution, state: Snapshot): Option[Long] = {
+    val planned = versions(batch.optimizedPlan, state) {
+      case planned: PreparedDeltaFileIndex => planned.preparedScan.scannedSnapshot.version
+    }
+    val named = versions(batch.analyzed, state) { case _: TahoeLogFileIndex => state.version }
+    (planned ++ named).minOption
+  }
 
   /** The versions that a plan reads.
     *
     * @param current
-    *   what a planned scan reads that names no version
+    *   what a scan reads that names no version
     */
   private def versions(plan: LogicalPlan, state: Snapshot)(
-      current: PartialFunction[PreparedDeltaFileIndex, Long]
+      current: PartialFunction[TahoeFileIndex, Long]
   ): Seq[Long] = {
     def isOf(log: DeltaLog) = log.isSameLogAs(state.deltaLog)
     def reaches(version: Long) = version >= state.version
@@ -59,9 +69,9 @@ object PlanReads {
           case range: RangeFileIndex => Some(range.version).filter(reaches)
           case table: TahoeLogFileIndex if table.isTimeTravelQuery =>
             Some(table.version).filter(reaches)
-          case planned: PreparedDeltaFileIndex =>
-            planned.versionScanned.fold(current.lift(planned))(Some(_).filter(reaches))
-          case _ => None
+          case planned: PreparedDeltaFileIndex if planned.versionScanned.nonEmpty =>
+            planned.versionScanned.filter(reaches)
+          case other => current.lift(other)
         }
       case _ => None
     }
@@ -81,13 +91,14 @@ object PlanReads {
   }
 }
 
-/** Matches a read through Delta Kernel, and gives the log of its table. */
+/** Matches a read through Delta Kernel, and gives the log of its table if it can be opened. */
 private object KernelRead {
   def unapply(plan: LogicalPlan): Option[DeltaLog] = plan match {
     case relation: DataSourceV2Relation => Some(relation.table).collect {
-        case kernel: DeltaV2Table =>
-          KernelTable.throughDeltaLog(SparkSession.active, kernel).deltaLog
-      }
+        case kernel: DeltaV2Table => kernel
+      }.flatMap(kernel =>
+        Try(KernelTable.throughDeltaLog(SparkSession.active, kernel).deltaLog).toOption
+      )
     case _ => None
   }
 }

@@ -12,7 +12,7 @@ import org.apache.hadoop.fs.{FileStatus, FileSystem, Path}
 import org.apache.spark.sql.SparkSession
 import org.apache.spark.sql.catalyst.catalog.CatalogTable
 import org.apache.spark.sql.delta.coordinatedcommits.TableCommitCoordinatorClient
-import org.apache.spark.sql.delta.interlock.log.{ChecksummedSnapshot, CommitLog, LogListing}
+import org.apache.spark.sql.delta.interlock.log.{LogListing, SameLog}
 import org.apache.spark.sql.delta.util.FileNames
 import org.apache.spark.sql.delta.{DeltaLog, LogSegment, Snapshot}
 
@@ -50,19 +50,11 @@ final private[transaction] class ReadTable(
   def isThere(segment: LogSegment): Boolean = isNew ||
     timesForgotten == Coordinators.timesForgotten(log) &&
     (segment.deltas.reverseIterator.find(_.getLen > 0).exists(has) ||
-      Try(isVersionSame).toOption.flatten.getOrElse(isIdSame))
+      Try(SameLog.isVersionSame(snapshot)).toOption.flatten.getOrElse(isIdSame))
 
   private def isIdSame: Boolean =
     Try(log.update(catalogTableOpt = catalogTable).metadata.id).toOption
       .contains(snapshot.metadata.id)
-
-  /** None if it is not known who made the version, or if the log no longer has it. */
-  private def isVersionSame: Option[Boolean] =
-    for {
-      known <- Option(snapshot).collect { case known: ChecksummedSnapshot => known }
-      made <- known.checksumOpt.flatMap(_.txnId)
-      now <- new CommitLog(snapshot).info(snapshot.version).flatMap(_.txnId)
-    } yield now == made
 
   /** The commits in the log after a segment of it. */
   def listedSince(segment: LogSegment, client: TableCommitCoordinatorClient): Seq[FileStatus] =
