@@ -93,12 +93,10 @@ object PlanReads {
 
 /** Matches a read through Delta Kernel, and gives the log of its table if it can be opened. */
 private object KernelRead {
-  def unapply(plan: LogicalPlan): Option[DeltaLog] = plan match {
-    case relation: DataSourceV2Relation => Some(relation.table).collect {
-        case kernel: DeltaV2Table => kernel
-      }.flatMap(kernel =>
+  def unapply(plan: LogicalPlan): Option[DeltaLog] =
+    Some(plan).collect { case relation: DataSourceV2Relation => relation.table }
+      .collect { case kernel: DeltaV2Table => kernel }
+      .flatMap(kernel =>
         Try(KernelTable.throughDeltaLog(SparkSession.active, kernel).deltaLog).toOption
       )
-    case _ => None
-  }
 }
