@@ -20,7 +20,7 @@ from benchmarks.rebase import SETTINGS, print_table
 from integration.writers import order
 from tests.kit.driver_process import DriverProcess, driver_processes
 
-WARM_UP = 5
+WARM_UP = 15
 MAKE = """from pathlib import Path
 from tests.kit.tiny_files import of_tiny_files
 of_tiny_files(spark, Path({table!r}), (f"{{n // 1000}}/{{n}}.parquet" for n in range({files})))"""

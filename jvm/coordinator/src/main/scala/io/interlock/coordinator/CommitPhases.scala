@@ -30,7 +30,7 @@ object CommitPhase {
     Seq(Staging, Staged, Ratifying, Ratified, Publishing, Linked, Published)
 }
 
-/** Is called at each step of each commit of this JVM, on the committing thread. An exception that
+/** Is called at each step of each commit of this JVM, on the thread that takes it. An exception that
   * it throws makes the step fail; tests of failures use this.
   */
 trait CommitPhaseObserver {

@@ -3,6 +3,7 @@ package io.interlock.coordinator
 import java.io.IOException
 import java.nio.file.Files
 
+import scala.collection.mutable
 import scala.util.Try
 import scala.util.control.NonFatal
 
@@ -21,13 +22,19 @@ final class FileSystemStore(logStores: TableLog => LogStore) extends CommitStore
   private val lastCommits = new LastCommits
 
   /** See [[CommitStore.commit]]; an error affects only the commit that it happened to. */
-  override def commit(log: TableLog, requests: Seq[CommitRequest]): Seq[CommitOutcome] =
-    requests.foldLeft(Vector.empty[CommitOutcome]) { (done, request) =>
+  override def commit(log: TableLog, requests: Seq[CommitRequest]): Seq[CommitOutcome] = {
+    val batch = new Batch(publisher, log, requests)
+    val seen = requests.foldLeft(Vector.empty[CommitOutcome]) { (done, request) =>
       done :+ (done.lastOption match {
         case Some(before) if !isBefore(before, request) => Taken(Seq.empty)
-        case before => tried(log, request, isFirst = before.isEmpty)
+        case before => tried(commit(log, request, batch, isFirst = before.isEmpty))
       })
     }
+    batch.discardUnused()
+    requests.zip(seen).foldLeft(Vector.empty[CommitOutcome]) { case (done, (request, outcome)) =>
+      done :+ tried(settled(log, request, batch, outcome, done.lastOption))
+    }
+  }
 
   /** See [[CommitStore.check]]; a local log is tested once its folder exists. */
   override def check(log: TableLog): Unit =
@@ -48,14 +55,19 @@ final class FileSystemStore(logStores: TableLog => LogStore) extends CommitStore
     case _ => false
   }
 
-  private def tried(log: TableLog, request: CommitRequest, isFirst: Boolean): CommitOutcome =
-    try commit(log, request, isFirst)
+  private def tried(outcome: => CommitOutcome): CommitOutcome =
+    try outcome
     catch {
       case NonFatal(e) => Failed(e)
       case broken: Throwable => Unknown(broken)
     }
 
-  private def commit(log: TableLog, request: CommitRequest, isFirst: Boolean): CommitOutcome = {
+  private def commit(
+      log: TableLog,
+      request: CommitRequest,
+      batch: Batch,
+      isFirst: Boolean
+  ): CommitOutcome = {
     val last = lastCommits.of(log, request)
     val isBehindLast = last.exists(_.version + 1 == request.version)
     def requireKept(): Unit = last.foreach(_.requireKept(log, request.version))
@@ -68,7 +80,7 @@ final class FileSystemStore(logStores: TableLog => LogStore) extends CommitStore
       .orElse(inTheWay(log, request))
       .getOrElse {
         if (!isBehindLast) LogFolder.requireNoGap(log, request.version)
-        publish(log, request, () => requireKept())
+        publish(log, request, batch, () => requireKept())
       }
   }
 
@@ -85,31 +97,66 @@ final class FileSystemStore(logStores: TableLog => LogStore) extends CommitStore
   private def publish(
       log: TableLog,
       request: CommitRequest,
+      batch: Batch,
       requireKept: () => Unit
   ): CommitOutcome = {
-    val lines = CommitLines.stamped(request.lines, Stamp.filesystem(request.version))
-    val content = publisher.stage(log, request.version, request.txnId, lines)
-    try {
-      request.requireSameTable(log)
-      content match {
-        case _: StagedFile if !LogFolder.isLocal(log) => requireKept()
-        case _ =>
+    val content = batch.contentOf(request)
+    try unlessUnknown(log, request) {
+        request.requireSameTable(log)
+        content match {
+          case _: StagedFile if !LogFolder.isLocal(log) => requireKept()
+          case _ =>
+        }
+        batch.group.put(request.version, content, request.whenSeen) match {
+          case Published(file) => committed(log, request, file)
+          case Foreign(file) =>
+            publisher.discard(log, content)
+            found(log, request, file)
+        }
       }
-      publisher.publish(log, request.version, content, request.whenSeen) match {
-        case Published(file) => committed(log, request, file)
-        case Foreign(file) =>
-          publisher.discard(log, content)
-          found(log, request, file)
-      }
-    } catch {
-      // A disk that failed to sync once may report success later, so the outcome is unknown.
-      case unknown: PublishUnknown if unknown.getCause.isInstanceOf[IOException] => Unknown(unknown)
-      case unknown: PublishUnknown => lookedUp(log, request).getOrElse(Unknown(unknown))
+    catch {
       case e: Throwable =>
         publisher.discard(log, content)
         throw e
     }
   }
+
+  /** The outcome once the folder is synced, for a commit that is to be seen.
+    *
+    * @param before
+    *   that of the commit before it in the batch
+    */
+  private def settled(
+      log: TableLog,
+      request: CommitRequest,
+      batch: Batch,
+      seen: CommitOutcome,
+      before: Option[CommitOutcome]
+  ): CommitOutcome = seen match {
+    case Committed(version, _) if version == request.version =>
+      unlessUnknown(log, request) {
+        batch.group.settle(version) match {
+          case Some(Foreign(file)) =>
+            lastCommits.forget(log)
+            found(log, request, file)
+          case Some(_) if !before.forall(isBefore(_, request)) =>
+            val lost = new IOException(s"${log.file(version - 1)} is not the commit before it")
+            throw new PublishUnknown(log.file(version), lost)
+          case _ => seen
+        }
+      }
+    case other => other
+  }
+
+  private def unlessUnknown(log: TableLog, request: CommitRequest)(
+      outcome: => CommitOutcome
+  ): CommitOutcome =
+    try outcome
+    catch {
+      // A disk that failed to sync once may report success later, so the outcome is unknown.
+      case unknown: PublishUnknown if unknown.getCause.isInstanceOf[IOException] => Unknown(unknown)
+      case unknown: PublishUnknown => lookedUp(log, request).getOrElse(Unknown(unknown))
+    }
 
   /** The outcome if the version exists: a success if it is the request's own commit, whose reply
     * was lost.
@@ -151,11 +198,35 @@ final class FileSystemStore(logStores: TableLog => LogStore) extends CommitStore
 
   private def isOwn(firstLine: Option[String], request: CommitRequest): Boolean =
     firstLine.flatMap(CommitLines.txnIdOf).contains(request.txnId)
-
 }
 
 private object FileSystemStore {
 
   /** How many commits a writer that has lost a version is told of at once. */
   val MostWinners = 32
+
+  /** The contents of a batch, and their publication. On a local disk all are staged side by side once
+    * the first is wanted.
+    */
+  final private class Batch(publisher: Publisher, log: TableLog, requests: Seq[CommitRequest]) {
+    val group: Publisher.Group = publisher.group(log)
+    private val unused = mutable.Map.empty[Long, Try[CommitContent]]
+    private lazy val stageAll: Unit = if (LogFolder.isLocal(log))
+      unused ++= requests.map(_.version).zip(SideBySide(requests)(staged))
+
+    /** The content of a request, which is wanted once. */
+    def contentOf(request: CommitRequest): CommitContent = {
+      stageAll
+      unused.remove(request.version).fold(staged(request))(_.get)
+    }
+
+    def discardUnused(): Unit = unused.values.foreach(_.foreach(publisher.discard(log, _)))
+
+    private def staged(request: CommitRequest): CommitContent = publisher.stage(
+      log,
+      request.version,
+      request.txnId,
+      CommitLines.stamped(request.lines, Stamp.filesystem(request.version))
+    )
+  }
 }

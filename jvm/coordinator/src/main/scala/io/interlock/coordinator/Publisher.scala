@@ -4,6 +4,7 @@ import java.io.{ByteArrayOutputStream, IOException}
 import java.nio.charset.StandardCharsets.UTF_8
 import java.util.UUID
 
+import scala.collection.mutable
 import scala.util.Try
 
 import io.delta.storage.LogStore
@@ -14,7 +15,7 @@ sealed trait Publication {
   def file: FileStatus
 }
 
-/** The commit's own bytes, durable. */
+/** The commit's own bytes. */
 final case class Published(file: FileStatus) extends Publication
 
 /** Another commit, which was not touched. */
@@ -55,10 +56,8 @@ final class Publisher private (
   }
 
   /** Publishes a staged commit, of this process or another one, and returns what is at `N.json`
-    * now. After a success the staged file is gone.
+    * now, durably. After a success the staged file is gone.
     *
-    * @param whenSeen
-    *   as in [[CommitRequest]]
     * @throws PublishUnknown
     *   if it is not known whether the file is there and durable
     * @throws java.io.IOException
@@ -69,9 +68,27 @@ final class Publisher private (
       version: Long,
       content: CommitContent,
       whenSeen: () => Unit = () => ()
-  ): Publication =
-    if (LogFolder.isLocal(log)) new LinkPublication(log, version, whenSeen).publish(content)
-    else new LogStorePublication(log, version, logStores(log)).publish(content)
+  ): Publication = {
+    val alone = group(log)
+    val put = alone.put(version, content, whenSeen)
+    alone.settle(version).getOrElse(put)
+  }
+
+  /** Publishes several commits of one log, which become durable together. */
+  def group(log: TableLog): Publisher.Group = new Publisher.Group(log, logStores)
+
+  /** The same commits, for a log on a local disk in files, which are written side by side. A commit
+    * whose file cannot be written stays in memory.
+    */
+  def written(log: TableLog, commits: Seq[(Long, CommitContent)]): Seq[CommitContent] =
+    if (!LogFolder.isLocal(log)) commits.map(_._2)
+    else
+      SideBySide(commits) {
+        case (version, InMemory(bytes, sha256)) =>
+          val name = Publisher.temporaryName(version)
+          StagedFile(name, new LocalFolder(log).write(name, Iterator.single(bytes)), sha256)
+        case (_, staged) => staged
+      }.zip(commits).map { case (file, (_, content)) => file.getOrElse(content) }
 
   /** Tries to delete the staged file of a commit that will not be published. */
   def discard(log: TableLog, content: CommitContent): Unit = content match {
@@ -112,6 +129,45 @@ final class Publisher private (
 }
 
 object Publisher {
+
+  /** Commits of one log that are published in order. On a local disk the folder is synced once for
+    * all of them. For use by one thread.
+    */
+  final class Group private[Publisher] (log: TableLog, logStores: TableLog => LogStore) {
+    private val links = mutable.Map.empty[Long, LinkPublication]
+    private lazy val synced = Try(new LocalFolder(log).sync())
+
+    /** Publishes a commit and returns what is at `N.json` now. On a local disk it is not durable
+      * before it is [[settle]]d.
+      *
+      * @param whenSeen
+      *   as in [[CommitRequest]]
+      * @throws PublishUnknown
+      *   if it is not known whether the file is there
+      * @throws java.io.IOException
+      *   if nothing became visible
+      */
+    def put(version: Long, content: CommitContent, whenSeen: () => Unit): Publication =
+      if (!LogFolder.isLocal(log))
+        new LogStorePublication(log, version, logStores(log)).publish(content)
+      else {
+        val link = new LinkPublication(log, version, content, whenSeen)
+        val publication = link.link()
+        if (publication.isInstanceOf[Published]) links(version) = link
+        publication
+      }
+
+    /** What is at `N.json` durably, after all commits were put; none if that was known before.
+      *
+      * @throws PublishUnknown
+      *   if it is not known whether the file is there and durable
+      */
+    def settle(version: Long): Option[Publication] = links.get(version).map { link =>
+      synced.failed.foreach(e => throw new PublishUnknown(log.file(version), e))
+      link.settle()
+    }
+  }
+
   sealed private trait Mode
   private case object Exclusive extends Mode
   private case object Ratified extends Mode

@@ -88,4 +88,41 @@ class FaultsSuite extends Tables {
     assert(outcomes.head.isInstanceOf[Taken], outcomes)
     assertEquals(seen, 0)
   }
+
+  /** Commits versions 0, 1 and 2 as one batch, with `atLast` when the last can be seen. */
+  private def batchOfThree(table: TestTable)(atLast: => Unit): Seq[CommitOutcome] = {
+    CommitPhases.observe { (at, log, version) =>
+      if (at == Linked && version == 2 && log == table.log.path.toString) atLast
+    }
+    try table.store.commit(table.log, Seq(0L, 1L, 2L).map(v => table.request(v, s"t$v")))
+    finally CommitPhases.observe(null)
+  }
+
+  table.test("a batch whose folder cannot be synced is unknown") { table =>
+    val away = table.root.resolve("away")
+    val outcomes = batchOfThree(table)(Files.move(table.folder, away): Unit)
+    Files.move(away, table.folder)
+    outcomes.foreach {
+      case Unknown(_: PublishUnknown) =>
+      case other => fail(s"$other")
+    }
+    assertLog(table, "t0", "t1", "t2")
+  }
+
+  table.test(
+    "a commit of a batch that was replaced before the sync is taken, what follows unknown"
+  ) {
+    table =>
+      val outcomes = batchOfThree(table)(table.overwrite(1, TestTable.info("stock")))
+      assertCommitted(outcomes.head, 0)
+      assertTaken(table, outcomes(1), 1)
+      outcomes(2) match {
+        case Unknown(unknown: PublishUnknown) =>
+          val reason = s"${table.log.file(1)} is not the commit before it"
+          assertEquals(unknown.getCause.getMessage, reason)
+        case other => fail(s"$other")
+      }
+      assertCommitted(table.commit(3, "t3"), 3)
+      assertLog(table, "t0", "stock", "t2", "t3")
+  }
 }

@@ -2,6 +2,9 @@ package io.interlock.coordinator
 
 import java.io.{FileNotFoundException, IOException}
 import java.nio.file.Files
+import java.util.concurrent.{ConcurrentLinkedQueue, CyclicBarrier, TimeUnit}
+
+import scala.jdk.CollectionConverters._
 
 class FileSystemStoreSuite extends Tables {
   private val adds = Seq("{\"add\":1}", "{\"add\":\"é\"}")
@@ -46,6 +49,27 @@ class FileSystemStoreSuite extends Tables {
     outcomes.zipWithIndex.foreach { case (outcome, v) => assertCommitted(outcome, v.toLong) }
     assertLog(table, "t0", "t1", "t2")
     assertEquals(table.store.commit(table.log, Seq.empty), Seq.empty)
+  }
+
+  table.test("a batch is staged side by side, linked in order and synced once") { table =>
+    val both = new CyclicBarrier(2)
+    val steps = new ConcurrentLinkedQueue[(CommitPhase, Long)]
+    CommitPhases.observe { (phase, log, version) =>
+      if (log == table.log.path.toString) {
+        if (phase == CommitPhase.Staging) both.await(60, TimeUnit.SECONDS): Unit
+        steps.add(phase -> version): Unit
+      }
+    }
+    try {
+      val outcomes = table.store.commit(table.log, Seq(0L, 1L).map(v => table.request(v, s"t$v")))
+      outcomes.zipWithIndex.foreach { case (outcome, v) => assertCommitted(outcome, v.toLong) }
+    } finally CommitPhases.observe(null)
+    import CommitPhase._
+    val (staged, after) = steps.asScala.toSeq.splitAt(4)
+    assertEquals(staged.toSet, Set(Staging, Staged).flatMap(phase => Set(phase -> 0L, phase -> 1L)))
+    val inOrder = Seq(Publishing -> 0L, Linked -> 0L, Publishing -> 1L, Linked -> 1L)
+    assertEquals(after, inOrder ++ Seq(Published -> 0L, Published -> 1L))
+    assertLog(table, "t0", "t1")
   }
 
   table.test("a batch stops at the first that is not committed") { table =>

@@ -7,10 +7,9 @@ import scala.util.control.NonFatal
 import scala.util.{Failure, Success, Try}
 
 import io.interlock.coordinator._
-import org.apache.hadoop.fs.FileStatus
 import org.slf4j.LoggerFactory
 
-/** Publishes the ratified commits of a batch, in order. */
+/** Publishes the ratified commits of a batch, in order. For use once. */
 final private[postgres] class Publishing(
     context: StoreContext,
     log: TableLog,
@@ -19,65 +18,95 @@ final private[postgres] class Publishing(
 ) {
   import Publishing._
 
+  private val group = context.publisher.group(log)
+
   /** @throws CoordinatorException
     *   INTERLOCK_COORDINATOR_RESTORED if no commit of the batch could be published
     */
   def apply(state: TableState, reply: Reply, contents: Seq[CommitContent]): Seq[CommitOutcome] = {
     val ratified = reply.commits.map(_.txnId).toSet
-    val outcomes = requests.zip(contents).foldLeft(Vector.empty[CommitOutcome]) {
-      case (done, (request, content)) =>
-        done :+ (done.lastOption match {
-          case Some(unknown: Unknown) => unknown
-          case Some(_: Taken) => Taken(Seq.empty)
-          case _ if !ratified.contains(request.txnId) => Taken(Seq.empty)
-          case _ => publish(state, request, content, isFirst = done.isEmpty)
-        })
+    val commits = requests.zip(contents).takeWhile { case (asked, _) =>
+      ratified.contains(asked.txnId)
     }
-    remember(state, outcomes)
-    outcomes
+    val files = context.publisher
+      .written(log, commits.map { case (request, content) => request.version -> content })
+    try {
+      val outcomes = durable(state, commits, visible(state, commits.zip(files)))
+      val all = outcomes ++ requests.drop(outcomes.size).map(_ => Taken(Seq.empty))
+      remember(state, all)
+      all
+    } finally contents.zip(files).foreach {
+        case (_: InMemory, file) => context.publisher.discard(log, file)
+        case _ =>
+      }
   }
 
-  private def publish(
+  /** The outcomes once the commits can be seen. */
+  private def visible(
       state: TableState,
-      request: CommitRequest,
-      content: CommitContent,
-      isFirst: Boolean
-  ): CommitOutcome =
-    Try(placed(request, content, isFirst)) match {
-      case Success(Some(file)) => Committed(request.version, file)
-      case Success(None) =>
-        overtaken(state, Ratified(request.version, request.txnId, None), isFirst)
+      commits: Seq[((CommitRequest, CommitContent), CommitContent)]
+  ): Seq[CommitOutcome] = commits.foldLeft(Vector.empty[CommitOutcome]) {
+    case (done, ((request, content), file)) =>
+      // A look takes its time on a remote storage, and the last one came just before the first commit.
+      val isLookedAt = done.isEmpty && !LogFolder.isLocal(log)
+      def put(content: CommitContent) = {
+        if (!isLookedAt) request.requireSameTable(log)
+        group.put(request.version, content, request.whenSeen)
+      }
+      done :+ (done.lastOption match {
+        case Some(unknown: Unknown) => unknown
+        case Some(_: Taken) => Taken(Seq.empty)
+        case _ => outcome(state, request, isFirst = done.isEmpty)(put(file))(put(content))
+      })
+  }
+
+  /** The outcomes once the folder is synced. */
+  private def durable(
+      state: TableState,
+      commits: Seq[(CommitRequest, CommitContent)],
+      visible: Seq[CommitOutcome]
+  ): Seq[CommitOutcome] = commits.zip(visible).foldLeft(Vector.empty[CommitOutcome]) {
+    case (done, ((request, content), made: Committed)) =>
+      def settled = group.settle(request.version).getOrElse(Published(made.file))
+      def again = context.publisher.publish(log, request.version, content)
+      done :+ (done.lastOption match {
+        case Some(unknown: Unknown) => unknown
+        case Some(_: Taken) => Unknown(new PublishUnknown(log.file(request.version), null))
+        case _ => outcome(state, request, isFirst = false)(settled)(again)
+      })
+    case (done, (_, other)) => done :+ other
+  }
+
+  /** @param isFirst
+    *   whether no commit of the batch was published yet
+    * @param again
+    *   what is tried if `publication` fails
+    */
+  private def outcome(state: TableState, request: CommitRequest, isFirst: Boolean)(
+      publication: => Publication
+  )(again: => Publication): CommitOutcome = {
+    import request.version
+    Try(tried(version, MostTries)(publication)(again) match {
+      case Published(file) => Some(file)
+      case Foreign(file) => Option.when(tail.txnAt(version).contains(request.txnId))(file)
+    }) match {
+      case Success(Some(file)) => Committed(version, file)
+      case Success(None) => overtaken(state, Ratified(version, request.txnId, None), isFirst)
       case Failure(e) => Unknown(e) // it is ratified: the next writer may publish it
     }
-
-  /** The commit's file; none if another commit has the version. */
-  private def placed(
-      request: CommitRequest,
-      content: CommitContent,
-      isFirst: Boolean
-  ): Option[FileStatus] = {
-    // A look takes its time on a remote storage, and the last one came just before the first commit.
-    val isLookedAt = isFirst && !LogFolder.isLocal(log)
-    val publication = tried(request.version, MostTries) {
-      if (!isLookedAt) request.requireSameTable(log)
-      context.publisher.publish(log, request.version, content, request.whenSeen)
-    }
-    publication match {
-      case Published(file) => Some(file)
-      case Foreign(file) =>
-        Option.when(tail.txnAt(request.version).contains(request.txnId))(file)
-    }
   }
 
-  @tailrec private def tried(version: Long, tries: Int)(publish: => Publication): Publication = {
-    val publication =
-      try Right(publish)
+  @tailrec private def tried(version: Long, tries: Int)(publication: => Publication)(
+      again: => Publication
+  ): Publication = {
+    val found =
+      try Right(publication)
       catch { case e: IOException if tries > 1 => Left(e) }
-    publication match {
+    found match {
       case Right(found) => found
       case Left(e) =>
         logger.warn(s"Version $version of ${log.path} is tried again: ${e.getMessage}")
-        if (Pause(PauseMillis)) tried(version, tries - 1)(publish) else throw e
+        if (Pause(PauseMillis)) tried(version, tries - 1)(again)(again) else throw e
     }
   }
 

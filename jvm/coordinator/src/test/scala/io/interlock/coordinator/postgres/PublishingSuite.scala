@@ -69,4 +69,53 @@ class PublishingSuite extends Tables {
     }
     assertLog(table, "t0", "t1", "t2", "t3")
   }
+
+  private def observing[A](table: TestTable)(at: (CommitPhase, Long) => Unit)(body: => A): A = {
+    CommitPhases.observe((phase, log, version) =>
+      if (log == table.log.path.toString) at(phase, version)
+    )
+    try body
+    finally CommitPhases.observe(null)
+  }
+
+  table.test("a batch is linked in order and synced once") { table =>
+    table.commit(0, "t0")
+    val steps = Vector.newBuilder[(CommitPhase, Long)]
+    import CommitPhase._
+    val outcomes = observing(table) {
+      case (phase @ (Linked | Published), version) => steps += phase -> version
+      case _ =>
+    }(publish(table)(identity))
+    outcomes.zip(1L to 3L).foreach { case (outcome, v) => assertCommitted(outcome, v) }
+    assertEquals(
+      steps.result(),
+      Vector(Linked, Published).flatMap(phase => (1L to 3L).map(phase -> _))
+    )
+    assertLog(table, "t0", "t1", "t2", "t3")
+  }
+
+  table.test("what is behind a commit that was replaced before the sync is unknown") { table =>
+    table.commit(0, "t0")
+    val outcomes = observing(table) { (phase, version) =>
+      if (phase == CommitPhase.Linked && version == 3) table.overwrite(2, TestTable.info("stock"))
+    }(publish(table)(identity))
+    assertCommitted(outcomes.head, 1)
+    assertTaken(table, outcomes(1), 2)
+    assert(outcomes(2).isInstanceOf[Unknown], outcomes)
+    assertLog(table, "t0", "t1", "stock", "t3")
+  }
+
+  table.test("a commit that cannot be looked at once after the sync is published again") { table =>
+    table.commit(0, "t0")
+    var faults = 0
+    val outcomes = observing(table) { (phase, version) =>
+      if (phase == CommitPhase.Published && version == 2 && faults == 0) {
+        faults += 1
+        throw new IllegalStateException
+      }
+    }(publish(table)(identity))
+    outcomes.zip(1L to 3L).foreach { case (outcome, v) => assertCommitted(outcome, v) }
+    assertEquals(faults, 1)
+    assertLog(table, "t0", "t1", "t2", "t3")
+  }
 }
