@@ -3,6 +3,7 @@
     python -m benchmarks.commits [--quick] [--how insert] [--store stock --store filesystem]
     python -m benchmarks.commits --on-s3 --processes 1 --store stock --store filesystem --writers 16
     python -m benchmarks.commits --slow-database --processes 1 --store "postgres 18" --writers 16
+    python -m benchmarks.commits --slow-disk --processes 1 --store filesystem --writers 16
     python -m benchmarks.commits --store stock --store filesystem --writers 16 --tables 16
 
 1, 4, 16 and 64 writers of one table, and 16 writers of 16 tables, are threads of at most four
@@ -13,7 +14,8 @@ log exactly once. "behind" is the largest number of versions between `_last_chec
 newest version, looked at ten times a second. "CPU" is the share of the machine's processors that
 was busy meanwhile, with this program and all else that ran. With `--on-s3` the tables are on
 S3Proxy, and each request waits 30 ms; stock Delta orders the commits of one process there. With
-`--slow-database` each request to Postgres waits as long.
+`--slow-database` each request to Postgres waits as long. With `--slow-disk` each fsync of the
+processes waits 10 ms, which needs gcc.
 """
 
 from __future__ import annotations
@@ -26,13 +28,14 @@ import sys
 import tempfile
 import threading
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 from interlock.lab.session import JVM_OPTIONS
 
+from benchmarks import slow_disk
 from integration.database import opened
 from integration.stores import ON_S3, STOCK, STOCK_SAME_PROPERTIES, STORES, Store
 from integration.writers import Writer, acknowledged, answers, make_files, run
@@ -240,11 +243,13 @@ def contender(name: str, folder: Path, *, on_s3: bool, slow_database: bool) -> I
         yield store
 
 
-def measure(store: Store, folder: Path, scale: Scale, how: str) -> list[Row]:
+def measure(
+    store: Store, folder: Path, scale: Scale, how: str, environment: Mapping[str, str]
+) -> list[Row]:
     """Run all measurements of one contender."""
     settings = {"spark.driver.extraJavaOptions": JVM_OPTIONS, **store.settings}
     kinds = [store.kind] * scale.processes
-    with driver_processes(folder, *kinds, settings=settings) as drivers:
+    with driver_processes(folder, *kinds, settings=settings, environment=environment) as drivers:
         bench = Bench(store, drivers, folder, how)
         bench.warm_up(scale.warm_up)
         rows = []
@@ -270,6 +275,7 @@ def main() -> None:
     parser.add_argument("--processes", type=int, help="of the writers")
     parser.add_argument("--on-s3", action="store_true", help="tables on a slow S3 server")
     parser.add_argument("--slow-database", action="store_true", help="Postgres behind a slow line")
+    parser.add_argument("--slow-disk", action="store_true", help="10 ms for each fsync")
     arguments = parser.parse_args()
     scale = QUICK if arguments.quick else Scale()
     if arguments.seconds is not None:
@@ -293,7 +299,8 @@ def main() -> None:
                 slow_database=arguments.slow_database,
             ) as store,
         ):
-            rows += measure(store, Path(folder), scale, arguments.how)
+            environment = slow_disk.slowing(Path(folder)) if arguments.slow_disk else {}
+            rows += measure(store, Path(folder), scale, arguments.how, environment)
     print_columns([HEADS, *(cells(row) for row in rows)])
 
 

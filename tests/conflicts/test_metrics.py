@@ -7,9 +7,11 @@ import re
 import time
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 from urllib.request import urlopen
 
 import pytest
+from interlock.errors import UsageError
 from pyspark.sql import SparkSession
 
 from tests.kit.sessions import classic_session
@@ -25,12 +27,13 @@ UI = {
     ),
     "spark.metrics.conf.*.sink.prometheusServlet.path": "/metrics/prometheus",
 }
+MEMORY = "spark.interlock.commit.memory"
 
 
 @pytest.fixture(scope="module")
 def spark() -> Iterator[SparkSession]:
-    """A session whose UI listens on this machine alone."""
-    with classic_session(**UI) as session:
+    """A session whose UI listens on this machine alone, and which keeps few commits."""
+    with classic_session(**UI, **{MEMORY: "100k"}) as session:
         yield session
 
 
@@ -107,6 +110,26 @@ def test_the_memory_of_commits_is_shown(spark: SparkSession, table_path: Path) -
     spark.sql(f"INSERT INTO {table} VALUES (10, 'i')")
     size = commit_file(table, 3).stat().st_size
     assert 0.9 * size < commit_memory(spark) - before <= size
+
+
+def test_a_commit_beyond_the_memory_is_not_kept(spark: SparkSession, table_path: Path) -> None:
+    table = make_table(spark, table_path)
+    before = commit_memory(spark)
+    with confs(spark, {"spark.databricks.delta.commitInfo.userMetadata": "x" * 100 * 1024}):
+        spark.sql(f"INSERT INTO {table} VALUES (10, 'i')")
+    assert commit_memory(spark) == before
+
+
+@pytest.mark.parametrize("wrong", ["0", "-1", "much"])
+def test_a_wrong_memory(spark: SparkSession, wrong: str) -> None:
+    jvm: Any = spark._jvm
+    conf = jvm.org.apache.spark.SparkEnv.get().conf()
+    conf.set(MEMORY, wrong)
+    try:
+        with pytest.raises(UsageError, match=f"{MEMORY} cannot be '{wrong}'"):
+            jvm.io.interlock.spark.properties.CommitMemorySettings.apply()
+    finally:
+        conf.set(MEMORY, "100k")
 
 
 def test_a_trace_tells_where_the_time_went(spark: SparkSession, table_path: Path) -> None:

@@ -47,7 +47,13 @@ class Answer:
 class DriverProcess:
     """The test's side of the connection."""
 
-    def __init__(self, kind: str, log: Path, settings: Mapping[str, str]) -> None:
+    def __init__(
+        self,
+        kind: str,
+        log: Path,
+        settings: Mapping[str, str],
+        environment: Mapping[str, str] = MappingProxyType({}),
+    ) -> None:
         self._log = log.open("w", encoding="utf-8")
         self.process = subprocess.Popen(
             [sys.executable, "-m", "tests.kit.driver_process", kind, json.dumps(dict(settings))],
@@ -55,7 +61,7 @@ class DriverProcess:
             stdout=subprocess.PIPE,
             stderr=self._log,
             cwd=ROOT,
-            env={**os.environ, "PYSPARK_PYTHON": sys.executable},
+            env={**os.environ, "PYSPARK_PYTHON": sys.executable, **environment},
             text=True,
         )
 
@@ -126,7 +132,10 @@ class DriverProcess:
 
 @contextmanager
 def driver_processes(
-    folder: Path, *kinds: str, settings: Mapping[str, str] = MappingProxyType({})
+    folder: Path,
+    *kinds: str,
+    settings: Mapping[str, str] = MappingProxyType({}),
+    environment: Mapping[str, str] = MappingProxyType({}),
 ) -> Iterator[list[DriverProcess]]:
     """Start processes side by side, and end them even after a failure.
 
@@ -134,10 +143,12 @@ def driver_processes(
         folder: where each leaves what Spark logs
         kinds: "interlock" or "stock", one for each process
         settings: of their sessions, where they differ from the tests'
+        environment: of the processes, where it differs from this one's
 
     """
     processes = [
-        DriverProcess(kind, folder / f"{n}-{kind}.log", settings) for n, kind in enumerate(kinds)
+        DriverProcess(kind, folder / f"{n}-{kind}.log", settings, environment)
+        for n, kind in enumerate(kinds)
     ]
     try:
         for process in processes:

@@ -11,10 +11,10 @@ import scala.collection.mutable
   * @param most
   *   the limit in characters
   */
-final private[coordinator] class CommitMemory(most: Long) {
+final private[coordinator] class CommitMemory(private var most: Long) {
   import CommitMemory._
 
-  // Both guarded by `this`. Commits that a queue has forgotten still count until they are the
+  // All guarded by `this`. Commits that a queue has forgotten still count until they are the
   // oldest.
   private val kept = mutable.Queue.empty[Kept]
   private var size = 0L
@@ -28,9 +28,18 @@ final private[coordinator] class CommitMemory(most: Long) {
       size += fitting.map(_.characters).sum
       surplus(tooLarge.toList)
     }
-    // Done without this lock, since each queue takes its own lock.
-    tooMany.foreach(old => Option(old.owner.get).foreach(_.drop(old.version)))
+    drop(tooMany)
   }
+
+  /** Sets another limit, and drops the oldest commits that exceed it. */
+  def limit(most: Long): Unit = drop(synchronized {
+    this.most = most
+    surplus(Nil)
+  })
+
+  /** Done without the lock of this object, since each queue takes its own lock. */
+  private def drop(tooMany: Seq[Kept]): Unit =
+    tooMany.foreach(old => Option(old.owner.get).foreach(_.drop(old.version)))
 
   /** How many characters are kept, or were until their queue has forgotten them. */
   def characters: Long = synchronized(size)
@@ -46,8 +55,11 @@ final private[coordinator] class CommitMemory(most: Long) {
 
 private[coordinator] object CommitMemory {
 
-  /** Shared by all queues: 64 million characters, or a sixteenth of the heap if that is less. */
-  val ofProcess = new CommitMemory((64L << 20).min(Runtime.getRuntime.maxMemory / 16))
+  /** 64 million characters, or a sixteenth of the heap if that is less. */
+  def default: Long = (64L << 20).min(Runtime.getRuntime.maxMemory / 16)
+
+  /** Shared by all queues. */
+  val ofProcess = new CommitMemory(default)
 
   final private case class Kept(owner: WeakReference[CommitQueue], version: Long, characters: Long)
 

@@ -349,6 +349,12 @@ object CommitQueue {
   /** How many characters of commits the queues of this process keep. */
   def charactersKept: Long = CommitMemory.ofProcess.characters
 
+  /** Lets the queues of this process keep at most so many characters of commits; None: the default,
+    * 64 million, or a sixteenth of the heap if that is less.
+    */
+  def keepAtMost(characters: Option[Long]): Unit =
+    CommitMemory.ofProcess.limit(characters.getOrElse(CommitMemory.default))
+
   /** How often the thread that is first in line asks whether its process has the turn. */
   private val AskNanos = 2.millis.toNanos
 

@@ -396,6 +396,11 @@ class CommitQueueSuite extends Tables {
     assertEquals((kept(one), kept(two)), (Vector(1L, 2L, 3L), Vector(4L)))
     two.learn(0, Seq(body(6, 500)))
     assertEquals((kept(one), kept(two)), (Vector.empty[Long], Vector(6L)))
+    memory.limit(700)
+    one.learn(0, (0L to 3L).map(body(_, 100)))
+    assertEquals((kept(one), kept(two)), (Vector(0L, 1L, 2L, 3L), Vector.empty[Long]))
+    memory.limit(200)
+    assertEquals(kept(one), Vector(2L, 3L))
   }
 
   table.test("the winner of a lost race counts in memory") { log =>

@@ -3,6 +3,7 @@ package io.interlock.spark
 import io.interlock.spark.history.LatestFunctions
 import io.interlock.spark.procedures.LogFunctions
 import io.interlock.spark.properties.{
+  CommitMemorySettings,
   DeltaOnly,
   Handshake,
   Misspelt,
@@ -36,6 +37,7 @@ final class InterlockExtension extends (SparkSessionExtensions => Unit) {
   override def apply(extensions: SparkSessionExtensions): Unit = {
     Handshake.check()
     DeltaHook.install()
+    CommitMemorySettings.apply()
     InterlockMetrics.register()
     InterlockTab.attach()
     Misspelt.warnOfStart()

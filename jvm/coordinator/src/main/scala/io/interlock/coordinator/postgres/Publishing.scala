@@ -47,16 +47,17 @@ final private[postgres] class Publishing(
       commits: Seq[((CommitRequest, CommitContent), CommitContent)]
   ): Seq[CommitOutcome] = commits.foldLeft(Vector.empty[CommitOutcome]) {
     case (done, ((request, content), file)) =>
-      // A look takes its time on a remote storage, and the last one came just before the first commit.
-      val isLookedAt = done.isEmpty && !LogFolder.isLocal(log)
-      def put(content: CommitContent) = {
-        if (!isLookedAt) request.requireSameTable(log)
-        group.put(request.version, content, request.whenSeen)
-      }
       done :+ (done.lastOption match {
         case Some(unknown: Unknown) => unknown
         case Some(_: Taken) => Taken(Seq.empty)
-        case _ => outcome(state, request, isFirst = done.isEmpty)(put(file))(put(content))
+        case before =>
+          // A look takes its time on a remote storage, and the last one came just before the first
+          // commit.
+          val isLookedAt = before.isEmpty && !LogFolder.isLocal(log)
+          outcome(state, request, content, isFirst = before.isEmpty) {
+            if (!isLookedAt) request.requireSameTable(log)
+            group.put(request.version, file, request.whenSeen)
+          }
       })
   }
 
@@ -67,25 +68,30 @@ final private[postgres] class Publishing(
       visible: Seq[CommitOutcome]
   ): Seq[CommitOutcome] = commits.zip(visible).foldLeft(Vector.empty[CommitOutcome]) {
     case (done, ((request, content), made: Committed)) =>
-      def settled = group.settle(request.version).getOrElse(Published(made.file))
-      def again = context.publisher.publish(log, request.version, content)
       done :+ (done.lastOption match {
         case Some(unknown: Unknown) => unknown
         case Some(_: Taken) => Unknown(new PublishUnknown(log.file(request.version), null))
-        case _ => outcome(state, request, isFirst = false)(settled)(again)
+        case _ => outcome(state, request, content, isFirst = false) {
+            group.settle(request.version).getOrElse(Published(made.file))
+          }
       })
     case (done, (_, other)) => done :+ other
   }
 
   /** @param isFirst
     *   whether no commit of the batch was published yet
-    * @param again
-    *   what is tried if `publication` fails
     */
-  private def outcome(state: TableState, request: CommitRequest, isFirst: Boolean)(
-      publication: => Publication
-  )(again: => Publication): CommitOutcome = {
+  private def outcome(
+      state: TableState,
+      request: CommitRequest,
+      content: CommitContent,
+      isFirst: Boolean
+  )(publication: => Publication): CommitOutcome = {
     import request.version
+    def again = {
+      request.requireSameTable(log)
+      context.publisher.publish(log, version, content, request.whenSeen)
+    }
     Try(tried(version, MostTries)(publication)(again) match {
       case Published(file) => Some(file)
       case Foreign(file) => Option.when(tail.txnAt(version).contains(request.txnId))(file)
@@ -96,6 +102,9 @@ final private[postgres] class Publishing(
     }
   }
 
+  /** @param again
+    *   what is tried if `publication` fails
+    */
   @tailrec private def tried(version: Long, tries: Int)(publication: => Publication)(
       again: => Publication
   ): Publication = {

@@ -23,6 +23,7 @@ object Misspelt extends (LogicalPlan => Unit) with Logging {
       Exclusive.Conf,
       Handshake.WheelVersionConf,
       CoordinatorSettings.MaxAttemptsConf,
+      CommitMemorySettings.Conf,
       UiSettings.RetainedVerdictsConf,
       TraceSettings.Conf,
       RerunSettings.MaxRunsConf
