@@ -7,8 +7,12 @@ only where its window between check and rename has been widened.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import json
+import os
+import signal
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
+from dataclasses import asdict
 from pathlib import Path
 
 import pytest
@@ -19,11 +23,18 @@ from integration.log_check import Found, check
 from integration.stores import FILE_SYSTEM, STOCK, STOCK_WIDENED, STORES, Store
 from integration.writers import Answer, acknowledged, answers, order, plan, run, streaming_copy
 from tests.kit.driver_process import DriverProcess, driver_processes
-from tests.kit.support import Table, deltalake_rows
+from tests.kit.eventually import eventually
+from tests.kit.support import Table, commit, deltalake_rows, versions
 
 MOST_PROCESSES = 4
 SECONDS_PER_COMMIT = 3
 SLOW_RENAMES = "from integration.compiled import compiled; compiled(spark, 'SlowRenames')"
+
+
+def added(table: Table, of: Iterable[int]) -> list[int]:
+    """List the ids that some versions have added."""
+    adds = (action["add"] for v in of for action in commit(table, v) if "add" in action)
+    return [json.loads(add["stats"])["minValues"]["id"] for add in adds]
 
 
 @contextmanager
@@ -88,6 +99,33 @@ def test_statements(tmp_path: Path) -> None:
             folder.mkdir()
             table = create(drivers, store, folder / "table")
             stress_beside_readers(drivers, table, writers=4, commits=2, how="insert")
+
+
+@pytest.mark.parametrize("name", [FILE_SYSTEM.name, STORES[-1]])
+def test_a_process_is_killed_amid_a_batch(name: str, tmp_path: Path) -> None:
+    """What its writers were told is there. What was only written never comes, unless ratified."""
+    with (
+        opened(name, tmp_path / "database") as (store, _),
+        drivers_of(store, tmp_path, 2) as (killed, other),
+    ):
+        table = create([other], store, tmp_path / "table")
+        planned = plan(table, tmp_path, writers=8, commits=1, how="commit")
+        held = f"hold(spark, {[asdict(writer) for writer in planned]!r}, {str(tmp_path)!r})"
+        order(killed, f"from integration.amid_batch import hold; {held}")
+        eventually(lambda: acknowledged(answers(planned)))
+        os.kill(int((tmp_path / "pid").read_text(encoding="utf-8")), signal.SIGKILL)
+        killed.process.kill()
+        assert versions(table) == [0, 1, 2]
+        staged = [file.name for file in (table.path / "_delta_log").glob(".*.tmp")]
+        assert sum(".crc." not in name for name in staged) == 6, staged
+        inserted = other.run(f"INSERT INTO {table} VALUES (8)")
+        assert inserted.error is None, inserted.message
+    assert acknowledged(answers(planned)) == [0]
+    found = check(table, [0, 8], unknown=range(1, 8))
+    assert found == Found()
+    ratified = range(8) if name == STORES[-1] else added(table, (1, 2))
+    assert versions(table) == list(range(len(ratified) + 2))
+    assert {row[0] for row in deltalake_rows(table)} == {*ratified, 8}
 
 
 @pytest.mark.soak
