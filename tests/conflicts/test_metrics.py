@@ -120,7 +120,7 @@ def test_a_commit_beyond_the_memory_is_not_kept(spark: SparkSession, table_path:
     assert commit_memory(spark) == before
 
 
-@pytest.mark.parametrize("wrong", ["0", "-1", "much"])
+@pytest.mark.parametrize("wrong", ["64", "-1", "much"])
 def test_a_wrong_memory(spark: SparkSession, wrong: str) -> None:
     jvm: Any = spark._jvm
     conf = jvm.org.apache.spark.SparkEnv.get().conf()

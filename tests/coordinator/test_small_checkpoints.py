@@ -294,15 +294,20 @@ def test_a_commit_that_only_deltas_replay_reads(spark: SparkSession, table_path:
 
 
 @pytest.mark.parametrize("kind", ["small", "parts", "v2"])
-@pytest.mark.parametrize("again", [False, True], ids=["dropped", "created again"])
+@pytest.mark.parametrize("again", ["dropped", "created again", "created again, as long"])
 def test_a_table_that_is_dropped_meanwhile(
-    spark: SparkSession, tmp_path: Path, again: bool, kind: str
+    spark: SparkSession, tmp_path: Path, again: str, kind: str
 ) -> None:
     """Neither its folder comes back nor does its checkpoint come into the log of its successor."""
     format_of_checkpoints = {"delta.checkpointPolicy": "v2"} if kind == "v2" else {}
     properties = {**INTERVAL, **format_of_checkpoints}
     table = make_table(spark, tmp_path / "table", properties=properties)
-    successor = make_table(spark, tmp_path / "successor") if again else None
+    successor = None if again == "dropped" else make_table(spark, tmp_path / "successor")
+    content: tuple[tuple[int, str], ...] = ((1, "a"), (2, "b"), (3, "c"))
+    if again.endswith("as long"):
+        for n in range(4, 4 + 3 - latest_version(table)):
+            spark.sql(f"INSERT INTO {successor} VALUES ({n}, 'y')")
+            content = (*content, (n, "y"))
     swaps = compiled(spark, "Swaps")
     settings = {"fs.file.impl": "integration.Swaps", "fs.file.impl.disable.cache": "true"}
     if kind == "parts":
@@ -314,11 +319,11 @@ def test_a_table_that_is_dropped_meanwhile(
             spark.sql(f"INSERT INTO {table} VALUES ({n}, 'x')")
         await_checkpoints(spark)
         assert not swaps.isDue()
-    assert table.path.exists() == again
-    if again:
+    assert table.path.exists() == (successor is not None)
+    if successor is not None:
         names = [file.name for file in (table.path / "_delta_log").iterdir()]
         assert [name for name in names if "checkpoint" in name] == []
         forget_logs(spark)
-        assert rows(spark, table) == deltalake_rows(table) == ((1, "a"), (2, "b"), (3, "c"))
+        assert rows(spark, table) == deltalake_rows(table) == content
         spark.sql(f"INSERT INTO {table} VALUES (9, 'z')")
         assert deltalake_rows(table)[-1] == (9, "z")

@@ -184,6 +184,13 @@ def append_persisted(spark: SparkSession, table: Table) -> None:
     spark.catalog.clearCache()
 
 
+def append_persisted_changes(spark: SparkSession, table: Table) -> None:
+    changes = spark.read.option("readChangeFeed", True).option("startingVersion", 0)
+    read = changes.format("delta").load(str(table.path))
+    append(read.select("id", "v", f.lit(1).alias("p")).persist(), table)
+    spark.catalog.clearCache()
+
+
 def update_by_api(spark: SparkSession, table: Table) -> None:
     DeltaTable.forPath(spark, str(table.path)).update("p = 1", {"id": f.expr(SUM.format(t=table))})
 
@@ -205,6 +212,7 @@ COUNTED: dict[str, str | Callable[[SparkSession, Table], object]] = {
     "a change data feed": "INSERT INTO {t} SELECT id, v, 1 FROM table_changes_by_path('{path}', 0)",
     "a range without an end": append_range_without_end,
     "persist": append_persisted,
+    "persist a change data feed": append_persisted_changes,
     "DeltaTable.update": update_by_api,
 }
 # Each way once; those of one kind under the other levels too.

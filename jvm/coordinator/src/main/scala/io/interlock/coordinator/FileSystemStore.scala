@@ -32,7 +32,14 @@ final class FileSystemStore(logStores: TableLog => LogStore) extends CommitStore
     }
     batch.discardUnused()
     requests.zip(seen).foldLeft(Vector.empty[CommitOutcome]) { case (done, (request, outcome)) =>
-      done :+ tried(settled(log, request, batch, outcome, done.lastOption))
+      val isBehind = done.lastOption.forall(isBefore(_, request))
+      val settled = tried(this.settled(log, request, batch, outcome, isBehind))
+      settled match {
+        case Committed(version, file) =>
+          lastCommits.remember(log, LastCommit.of(request, version, file))
+        case _ =>
+      }
+      done :+ settled
     }
   }
 
@@ -68,13 +75,13 @@ final class FileSystemStore(logStores: TableLog => LogStore) extends CommitStore
       batch: Batch,
       isFirst: Boolean
   ): CommitOutcome = {
-    val last = lastCommits.of(log, request)
+    val last = batch.last.orElse(lastCommits.of(log, request)).filter(_.tableId == request.tableId)
     val isBehindLast = last.exists(_.version + 1 == request.version)
     def requireKept(): Unit = last.foreach(_.requireKept(log, request.version))
     // The batch's commit before this one was looked at when it was made, and a look takes its time
     // on a remote storage.
     if (isFirst || !isBehindLast || LogFolder.isLocal(log)) requireKept()
-    last
+    val outcome = last
       .filter(_.txnId == request.txnId)
       .map(made => found(log, request.copy(version = made.version), made.file))
       .orElse(inTheWay(log, request))
@@ -82,6 +89,11 @@ final class FileSystemStore(logStores: TableLog => LogStore) extends CommitStore
         if (!isBehindLast) LogFolder.requireNoGap(log, request.version)
         publish(log, request, batch, () => requireKept())
       }
+    outcome match {
+      case Committed(version, file) => batch.last = Some(LastCommit.of(request, version, file))
+      case _ =>
+    }
+    outcome
   }
 
   /** Checks whether the version is already taken, which saves writing a file. */
@@ -108,7 +120,7 @@ final class FileSystemStore(logStores: TableLog => LogStore) extends CommitStore
           case _ =>
         }
         batch.group.put(request.version, content, request.whenSeen) match {
-          case Published(file) => committed(log, request, file)
+          case Published(file) => Committed(request.version, file)
           case Foreign(file) =>
             publisher.discard(log, content)
             found(log, request, file)
@@ -117,34 +129,38 @@ final class FileSystemStore(logStores: TableLog => LogStore) extends CommitStore
     catch {
       case e: Throwable =>
         publisher.discard(log, content)
-        throw e
+        // A link may have been made just after it was looked for: without its file it cannot any more.
+        Option.when(LogFolder.isLocal(log))(lookedUp(log, request)).flatten.getOrElse(throw e)
     }
   }
 
-  /** The outcome once the folder is synced, for a commit that is to be seen.
+  /** The outcome once the folder is synced.
     *
-    * @param before
-    *   that of the commit before it in the batch
+    * @param isBehind
+    *   whether the commit before it in the batch, if there is one, is durable
     */
   private def settled(
       log: TableLog,
       request: CommitRequest,
       batch: Batch,
       seen: CommitOutcome,
-      before: Option[CommitOutcome]
+      isBehind: Boolean
   ): CommitOutcome = seen match {
-    case Committed(version, _) if version == request.version =>
+    case Committed(version, file) if isBehind =>
       unlessUnknown(log, request) {
-        batch.group.settle(version) match {
-          case Some(Foreign(file)) =>
-            lastCommits.forget(log)
-            found(log, request, file)
-          case Some(_) if !before.forall(isBefore(_, request)) =>
-            val lost = new IOException(s"${log.file(version - 1)} is not the commit before it")
-            throw new PublishUnknown(log.file(version), lost)
+        batch.group.settle(request.version) match {
+          case Some(_: Foreign) if batch.group.isFollowed(version) =>
+            val ours = LastCommit.of(request, version, file)
+            lastCommits.stopAt(log, ours)
+            Unknown(ours.overwritten(log))
+          case Some(Foreign(theirs)) => found(log, request, theirs)
           case _ => seen
         }
       }
+    case Committed(version, _) =>
+      val lost = new IOException(s"${log.file(version - 1)} is not the commit before it")
+      Unknown(new PublishUnknown(log.file(version), lost))
+    case _: Failed if !isBehind => Taken(Seq.empty)
     case other => other
   }
 
@@ -167,7 +183,7 @@ final class FileSystemStore(logStores: TableLog => LogStore) extends CommitStore
       val body = folder.body(request.version, file)
       if (isOwn(body.fold(folder.firstLine(file))(_.lines.headOption), request)) {
         folder.sync()
-        committed(log, request, file)
+        Committed(request.version, file)
       } else Taken(body.fold(Seq.empty[CommitBody])(winners(log, folder, _)))
     } catch { case NonFatal(e) => Unknown(e) }
   }
@@ -182,11 +198,6 @@ final class FileSystemStore(logStores: TableLog => LogStore) extends CommitStore
         .map(next => Try(folder.body(next)).toOption.flatten)
         .take(MostWinners - 1)
         .takeWhile(_.nonEmpty).flatten.toVector
-
-  private def committed(log: TableLog, request: CommitRequest, file: FileStatus): CommitOutcome = {
-    lastCommits.remember(log, request, file)
-    Committed(request.version, file)
-  }
 
   /** The outcome by the log, after a reply was lost; none if the log does not tell. */
   private def lookedUp(log: TableLog, request: CommitRequest): Option[CommitOutcome] = Try {
@@ -210,6 +221,10 @@ private object FileSystemStore {
     */
   final private class Batch(publisher: Publisher, log: TableLog, requests: Seq[CommitRequest]) {
     val group: Publisher.Group = publisher.group(log)
+
+    /** The last commit of the batch that can be seen. */
+    var last: Option[LastCommit] = None
+
     private val unused = mutable.Map.empty[Long, Try[CommitContent]]
     private lazy val stageAll: Unit = if (LogFolder.isLocal(log))
       unused ++= requests.map(_.version).zip(SideBySide(requests)(staged))

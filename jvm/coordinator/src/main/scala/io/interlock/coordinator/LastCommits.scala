@@ -10,10 +10,16 @@ final private[coordinator] class LastCommits {
   private val commits = RecentlyUsed.map[Path, LastCommit]()
 
   /** Remembers a commit, unless a later one of the same table is known. */
-  def remember(log: TableLog, request: CommitRequest, file: FileStatus): Unit = {
-    val made = LastCommit(request.version, request.txnId, request.newTableId, file)
+  def remember(log: TableLog, made: LastCommit): Unit = {
     commits.merge(log.path, made, (known, made) => if (known.isLaterThan(made)) known else made)
     ()
+  }
+
+  /** Lets no commit be made any more, since this one has been replaced and others were made behind
+    * it.
+    */
+  def stopAt(log: TableLog, replaced: LastCommit): Unit = {
+    val _ = commits.put(log.path, replaced)
   }
 
   def forget(log: TableLog): Unit = {
@@ -47,13 +53,11 @@ final private[coordinator] case class LastCommit(
     */
   def requireKept(log: TableLog, next: Long): Unit = {
     val folder = LogFolder.of(log)
-    def theirs = folder.firstLine(version).fold("no commit")(line =>
-      CommitLines.txnIdOf(line).getOrElse("a commit without an id")
-    )
+    lazy val theirs = inItsPlace(folder)
     folder.status(LogFolder.commitName(version)) match {
       case Some(found) if isSame(found) =>
       case None if next > version + 1 =>
-      case _ => if (theirs != txnId) overwritten(log, theirs)
+      case _ => if (theirs != txnId) throw overwritten(log, theirs)
     }
   }
 
@@ -67,7 +71,16 @@ final private[coordinator] case class LastCommit(
     case _ => found.getModificationTime == file.getModificationTime && found.getLen == file.getLen
   }
 
-  private def overwritten(log: TableLog, theirs: String): Nothing = throw new CoordinatorException(
+  /** The error for a commit in whose place another one is. */
+  def overwritten(log: TableLog): CoordinatorException =
+    overwritten(log, inItsPlace(LogFolder.of(log)))
+
+  private def inItsPlace(folder: LogFolder): String =
+    folder.firstLine(version).fold("no commit")(line =>
+      CommitLines.txnIdOf(line).getOrElse("a commit without an id")
+    )
+
+  private def overwritten(log: TableLog, theirs: String) = new CoordinatorException(
     "INTERLOCK_COMMIT_OVERWRITTEN",
     Map(
       "path" -> log.path.toString,
@@ -76,4 +89,9 @@ final private[coordinator] case class LastCommit(
       "theirs" -> theirs
     )
   )
+}
+
+private[coordinator] object LastCommit {
+  def of(request: CommitRequest, version: Long, file: FileStatus): LastCommit =
+    LastCommit(version, request.txnId, request.newTableId, file)
 }

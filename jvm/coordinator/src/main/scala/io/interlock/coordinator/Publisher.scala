@@ -157,6 +157,9 @@ object Publisher {
         publication
       }
 
+    /** Whether a later version of the group was put. */
+    def isFollowed(version: Long): Boolean = links.keysIterator.exists(_ > version)
+
     /** What is at `N.json` durably, after all commits were put; none if that was known before.
       *
       * @throws PublishUnknown

@@ -91,14 +91,11 @@ class FaultsSuite extends Tables {
 
   /** Commits versions 0, 1 and 2 as one batch, with `atLast` when the last can be seen. */
   private def batchOfThree(table: TestTable)(atLast: => Unit): Seq[CommitOutcome] = {
-    CommitPhases.observe { (at, log, version) =>
-      if (at == Linked && version == 2 && log == table.log.path.toString) atLast
-    }
-    try table.store.commit(table.log, Seq(0L, 1L, 2L).map(v => table.request(v, s"t$v")))
-    finally CommitPhases.observe(null)
+    val requests = Seq(0L, 1L, 2L).map(v => table.request(v, s"t$v"))
+    table.store.commit(table.log, requests.init :+ requests.last.copy(whenSeen = () => atLast))
   }
 
-  table.test("a batch whose folder cannot be synced is unknown") { table =>
+  table.test("a batch whose folder cannot be synced is unknown, and guards nothing") { table =>
     val away = table.root.resolve("away")
     val outcomes = batchOfThree(table)(Files.move(table.folder, away): Unit)
     Files.move(away, table.folder)
@@ -107,22 +104,61 @@ class FaultsSuite extends Tables {
       case other => fail(s"$other")
     }
     assertLog(table, "t0", "t1", "t2")
+    Seq(1L, 2L).foreach(v => Files.delete(table.file(v))) // as a disk that lost its power does
+    assertCommitted(table.commit(1, "t3"), 1)
+    assertLog(table, "t0", "t3")
   }
 
-  table.test(
-    "a commit of a batch that was replaced before the sync is taken, what follows unknown"
-  ) {
+  table.test("a commit that was replaced before the sync, and is followed, stops the writes") {
     table =>
       val outcomes = batchOfThree(table)(table.overwrite(1, TestTable.info("stock")))
       assertCommitted(outcomes.head, 0)
-      assertTaken(table, outcomes(1), 1)
+      outcomes(1) match {
+        case Unknown(replaced: CoordinatorException) =>
+          assertEquals(replaced.condition, "INTERLOCK_COMMIT_OVERWRITTEN")
+          assertEquals(replaced.parameters("theirs"), "stock")
+        case other => fail(s"$other")
+      }
       outcomes(2) match {
         case Unknown(unknown: PublishUnknown) =>
           val reason = s"${table.log.file(1)} is not the commit before it"
           assertEquals(unknown.getCause.getMessage, reason)
         case other => fail(s"$other")
       }
+      val stopped = intercept[CoordinatorException](table.commit(3, "t3"))
+      assertEquals(stopped.condition, "INTERLOCK_COMMIT_OVERWRITTEN")
+      table.store.forget(table.log)
       assertCommitted(table.commit(3, "t3"), 3)
       assertLog(table, "t0", "stock", "t2", "t3")
+  }
+
+  table.test("the last commit of a batch that was replaced before the sync is taken") { table =>
+    val outcomes = batchOfThree(table)(table.overwrite(2, TestTable.info("stock")))
+    outcomes.init.zipWithIndex.foreach { case (outcome, v) => assertCommitted(outcome, v.toLong) }
+    assertTaken(table, outcomes(2), 2)
+    assertCommitted(table.commit(3, "t3"), 3)
+    assertLog(table, "t0", "t1", "stock", "t3")
+  }
+
+  table.test("what would follow a commit that was replaced at once is taken too") { table =>
+    val first = table.request(0, "t0")
+      .copy(whenSeen = () => table.overwrite(0, TestTable.info("stock")))
+    val outcomes = table.store.commit(table.log, Seq(first, table.request(1, "t1")))
+    assertTaken(table, outcomes.head, 0)
+    assertEquals(outcomes(1), Taken(Seq.empty))
+    assertLog(table, "stock")
+  }
+
+  table.test("a link that was made after it was looked for is found") { table =>
+    CommitPhases.observe { (at, log, _) =>
+      if (at == Publishing && log == table.log.path.toString) {
+        val staged = table.names.find(_.endsWith(".tmp")).get
+        Files.createLink(table.file(0), table.folder.resolve(staged))
+        throw Fault
+      }
+    }
+    try assertCommitted(table.commit(0, "t0"), 0)
+    finally CommitPhases.observe(null)
+    assertLog(table, "t0")
   }
 }

@@ -47,16 +47,15 @@ final private[postgres] class Publishing(
       commits: Seq[((CommitRequest, CommitContent), CommitContent)]
   ): Seq[CommitOutcome] = commits.foldLeft(Vector.empty[CommitOutcome]) {
     case (done, ((request, content), file)) =>
+      // A look takes its time on a remote storage, and the last one came just before the first commit.
+      val isLookedAt = done.isEmpty && !LogFolder.isLocal(log)
+      val contents = Iterator.single(file) ++ Iterator.continually(content) // its file may be gone
       done :+ (done.lastOption match {
         case Some(unknown: Unknown) => unknown
         case Some(_: Taken) => Taken(Seq.empty)
-        case before =>
-          // A look takes its time on a remote storage, and the last one came just before the first
-          // commit.
-          val isLookedAt = before.isEmpty && !LogFolder.isLocal(log)
-          outcome(state, request, content, isFirst = before.isEmpty) {
+        case _ => outcome(state, request, isFirst = done.isEmpty) {
             if (!isLookedAt) request.requireSameTable(log)
-            group.put(request.version, file, request.whenSeen)
+            group.put(request.version, contents.next(), request.whenSeen)
           }
       })
   }
@@ -67,11 +66,10 @@ final private[postgres] class Publishing(
       commits: Seq[(CommitRequest, CommitContent)],
       visible: Seq[CommitOutcome]
   ): Seq[CommitOutcome] = commits.zip(visible).foldLeft(Vector.empty[CommitOutcome]) {
-    case (done, ((request, content), made: Committed)) =>
+    case (done, ((request, _), made: Committed)) =>
       done :+ (done.lastOption match {
         case Some(unknown: Unknown) => unknown
-        case Some(_: Taken) => Unknown(new PublishUnknown(log.file(request.version), null))
-        case _ => outcome(state, request, content, isFirst = false) {
+        case _ => outcome(state, request, isFirst = false) {
             group.settle(request.version).getOrElse(Published(made.file))
           }
       })
@@ -81,33 +79,28 @@ final private[postgres] class Publishing(
   /** @param isFirst
     *   whether no commit of the batch was published yet
     */
-  private def outcome(
-      state: TableState,
-      request: CommitRequest,
-      content: CommitContent,
-      isFirst: Boolean
-  )(publication: => Publication): CommitOutcome = {
+  private def outcome(state: TableState, request: CommitRequest, isFirst: Boolean)(
+      publication: => Publication
+  ): CommitOutcome = {
     import request.version
-    def again = {
-      request.requireSameTable(log)
-      context.publisher.publish(log, version, content, request.whenSeen)
-    }
-    Try(tried(version, MostTries)(publication)(again) match {
+    val ours = Ratified(version, request.txnId, None)
+    Try(tried(version, MostTries)(publication) match {
       case Published(file) => Some(file)
       case Foreign(file) => Option.when(tail.txnAt(version).contains(request.txnId))(file)
     }) match {
       case Success(Some(file)) => Committed(version, file)
-      case Success(None) => overtaken(state, Ratified(version, request.txnId, None), isFirst)
+      case Success(None) if group.isFollowed(version) =>
+        overtaken(state, ours, isFirst)
+        Unknown(Refusals.overwritten(log, ours, tail.txnAt(version).getOrElse("no commit")))
+      case Success(None) => overtaken(state, ours, isFirst)
       case Failure(e) => Unknown(e) // it is ratified: the next writer may publish it
     }
   }
 
-  /** @param again
-    *   what is tried if `publication` fails
-    */
-  @tailrec private def tried(version: Long, tries: Int)(publication: => Publication)(
-      again: => Publication
-  ): Publication = {
+  @tailrec private def tried(
+      version: Long,
+      tries: Int
+  )(publication: => Publication): Publication = {
     val found =
       try Right(publication)
       catch { case e: IOException if tries > 1 => Left(e) }
@@ -115,7 +108,7 @@ final private[postgres] class Publishing(
       case Right(found) => found
       case Left(e) =>
         logger.warn(s"Version $version of ${log.path} is tried again: ${e.getMessage}")
-        if (Pause(PauseMillis)) tried(version, tries - 1)(again)(again) else throw e
+        if (Pause(PauseMillis)) tried(version, tries - 1)(publication) else throw e
     }
   }
 

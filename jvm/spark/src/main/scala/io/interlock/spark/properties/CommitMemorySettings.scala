@@ -10,6 +10,7 @@ import org.apache.spark.network.util.JavaUtils
 /** How much of the commits of all tables a driver keeps in memory, to judge others by. */
 object CommitMemorySettings {
   val Conf = "spark.interlock.commit.memory"
+  private val Least = 64L << 10
 
   /** Applies the setting with which Spark was started.
     *
@@ -20,6 +21,10 @@ object CommitMemorySettings {
     CommitQueue.keepAtMost(Option(SparkEnv.get).flatMap(_.conf.getOption(Conf)).map(parse))
 
   private def parse(text: String): Long =
-    Try(JavaUtils.byteStringAsBytes(text)).toOption.filter(_ > 0)
-      .getOrElse(throw InterlockException.invalidProperty(Conf, text, "a size such as 128m"))
+    Try(JavaUtils.byteStringAsBytes(text)).toOption.filter(_ >= Least)
+      .getOrElse(throw InterlockException.invalidProperty(
+        Conf,
+        text,
+        "a size of 64k or more, such as 128m"
+      ))
 }

@@ -14,21 +14,28 @@ import org.apache.spark.sql.delta.util.FileNames
   */
 private[interlock] object SameLog {
 
-  /** Whether the snapshot's last commit is in the log, as far as can be told. */
+  /** Whether the snapshot's last commit is in the log. On a storage that tells another time of a file
+    * than its listings do, that is asked of the transaction, or else of the file's length.
+    */
   def isOf(snapshot: Snapshot): Boolean =
     snapshot.logSegment.deltas.reverseIterator.find(_.getLen > 0).forall(last =>
-      try SameFile(last, files(snapshot).getFileStatus(last.getPath)) ||
-          isVersionSame(snapshot).getOrElse(true)
-      catch { case _: FileNotFoundException => false }
+      try {
+        val now = files(snapshot).getFileStatus(last.getPath)
+        SameFile(last, now) ||
+        last.getLen == now.getLen && isMadeByKnown(snapshot).getOrElse(true)
+      } catch { case _: FileNotFoundException => false }
     )
 
-  /** Whether the transaction that has made the version is the one that the snapshot knows; none if
-    * either is not known.
+  /** Whether the transaction that has made the version is the one that the snapshot knows by a proved
+    * checksum; none if either is not known.
     */
   def isVersionSame(snapshot: Snapshot): Option[Boolean] =
+    Option(snapshot).collect { case known: ChecksummedSnapshot => known }
+      .flatMap(isMadeByKnown)
+
+  private def isMadeByKnown(snapshot: Snapshot): Option[Boolean] =
     for {
-      known <- Option(snapshot).collect { case known: ChecksummedSnapshot => known }
-      made <- known.checksumOpt.flatMap(_.txnId)
+      made <- snapshot.checksumOpt.flatMap(_.txnId)
       now <- new CommitLog(snapshot).info(snapshot.version).flatMap(_.txnId)
     } yield now == made
 
@@ -45,13 +52,17 @@ private[interlock] object SameLog {
     *
     * @param hasCheckpoint
     *   whether the checkpoint is complete; parts of one are left to a table that is there now
+    * @throws java.io.IOException
+    *   if the log cannot be listed; nothing is deleted
     */
   def clear(snapshot: Snapshot, hasCheckpoint: Boolean): Unit = {
     val log = snapshot.deltaLog.logPath
     val fs = files(snapshot)
     def isOurs(file: Path) =
       FileNames.isCheckpointFile(file) && FileNames.checkpointVersion(file) == snapshot.version
-    val found = Try(fs.listStatus(log).map(_.getPath).toSeq).getOrElse(Nil)
+    val found =
+      try fs.listStatus(log).map(_.getPath).toSeq
+      catch { case _: FileNotFoundException => Nil }
     val isDropped = !found.exists(FileNames.isDeltaFile)
     if (hasCheckpoint || isDropped) found.filter(isOurs).foreach(fs.delete(_, false))
     if (isDropped) Try(fs.delete(FileNames.sidecarDirPath(log), true)): Unit

@@ -81,6 +81,8 @@ object PlanReads {
   private def reads(plan: LogicalPlan, state: Snapshot): Boolean = scans(plan).exists {
     case InMemoryRelation(_, cached, _) => reads(cached.logicalPlan, state)
     case KernelRead(log) => log.isSameLogAs(state.deltaLog)
+    case LogicalRelation(changes: DeltaCDFRelation, _, _, _, _) =>
+      changes.snapshotWithSchemaMode.snapshot.deltaLog.isSameLogAs(state.deltaLog)
     case LogicalRelation(HadoopFsRelation(files: TahoeFileIndex, _, _, _, _, _), _, _, _, _) =>
       files.deltaLog.isSameLogAs(state.deltaLog)
     case _ => false
