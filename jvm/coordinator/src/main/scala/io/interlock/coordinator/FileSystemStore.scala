@@ -4,8 +4,8 @@ import java.io.IOException
 import java.nio.file.Files
 
 import scala.collection.mutable
-import scala.util.Try
 import scala.util.control.NonFatal
+import scala.util.{Failure, Success, Try}
 
 import io.delta.storage.LogStore
 import org.apache.hadoop.fs.FileStatus
@@ -129,10 +129,17 @@ final class FileSystemStore(logStores: TableLog => LogStore) extends CommitStore
     catch {
       case e: Throwable =>
         publisher.discard(log, content)
-        // A link may have been made just after it was looked for: without its file it cannot any more.
-        Option.when(LogFolder.isLocal(log))(lookedUp(log, request)).flatten.getOrElse(throw e)
+        if (LogFolder.isLocal(log)) unlessLate(log, request, e) else throw e
     }
   }
+
+  /** A link may have been made just after it was looked for. Without its file it cannot any more. */
+  private def unlessLate(log: TableLog, request: CommitRequest, failed: Throwable): CommitOutcome =
+    Try(ownFile(log, request)) match {
+      case Success(Some(file)) => found(log, request, file)
+      case Success(None) => throw failed
+      case Failure(_) => Unknown(new PublishUnknown(log.file(request.version), failed))
+    }
 
   /** The outcome once the folder is synced.
     *
@@ -149,12 +156,13 @@ final class FileSystemStore(logStores: TableLog => LogStore) extends CommitStore
     case Committed(version, file) if isBehind =>
       unlessUnknown(log, request) {
         batch.group.settle(request.version) match {
-          case Some(_: Foreign) if batch.group.isFollowed(version) =>
+          case Some(_: Foreign) if batch.isFollowed(version) =>
             val ours = LastCommit.of(request, version, file)
-            lastCommits.stopAt(log, ours)
+            lastCommits.stopAt(log, ours.copy(tableId = batch.last.fold(ours.tableId)(_.tableId)))
             Unknown(ours.overwritten(log))
           case Some(Foreign(theirs)) => found(log, request, theirs)
-          case _ => seen
+          case Some(Published(now)) => Committed(version, now)
+          case None => seen
         }
       }
     case Committed(version, _) =>
@@ -200,12 +208,15 @@ final class FileSystemStore(logStores: TableLog => LogStore) extends CommitStore
         .takeWhile(_.nonEmpty).flatten.toVector
 
   /** The outcome by the log, after a reply was lost; none if the log does not tell. */
-  private def lookedUp(log: TableLog, request: CommitRequest): Option[CommitOutcome] = Try {
+  private def lookedUp(log: TableLog, request: CommitRequest): Option[CommitOutcome] =
+    Try(ownFile(log, request)).toOption.flatten.map(found(log, request, _))
+
+  /** The file at the version, if the request is in it. */
+  private def ownFile(log: TableLog, request: CommitRequest): Option[FileStatus] = {
     val folder = LogFolder.of(log)
-    folder.status(LogFolder.commitName(request.version))
+    folder.status(LogFolder.commitName(request.version)).filter(_.isFile)
       .filter(file => isOwn(folder.firstLine(file), request))
-      .map(found(log, request, _))
-  }.toOption.flatten
+  }
 
   private def isOwn(firstLine: Option[String], request: CommitRequest): Boolean =
     firstLine.flatMap(CommitLines.txnIdOf).contains(request.txnId)
@@ -224,6 +235,10 @@ private object FileSystemStore {
 
     /** The last commit of the batch that can be seen. */
     var last: Option[LastCommit] = None
+
+    /** Whether a commit after this version may be there. */
+    def isFollowed(version: Long): Boolean =
+      group.isFollowed(version) || last.exists(_.version > version)
 
     private val unused = mutable.Map.empty[Long, Try[CommitContent]]
     private lazy val stageAll: Unit = if (LogFolder.isLocal(log))

@@ -1,5 +1,7 @@
 package io.interlock.coordinator
 
+import scala.util.Try
+
 import org.apache.hadoop.fs.{EtagSource, FileStatus, Path}
 
 /** The last commit that this process made to each table. Commits of Interlock do not replace each
@@ -73,7 +75,7 @@ final private[coordinator] case class LastCommit(
 
   /** The error for a commit in whose place another one is. */
   def overwritten(log: TableLog): CoordinatorException =
-    overwritten(log, inItsPlace(LogFolder.of(log)))
+    overwritten(log, Try(inItsPlace(LogFolder.of(log))).getOrElse("an unreadable commit"))
 
   private def inItsPlace(folder: LogFolder): String =
     folder.firstLine(version).fold("no commit")(line =>

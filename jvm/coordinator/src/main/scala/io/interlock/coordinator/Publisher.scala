@@ -135,6 +135,7 @@ object Publisher {
     */
   final class Group private[Publisher] (log: TableLog, logStores: TableLog => LogStore) {
     private val links = mutable.Map.empty[Long, LinkPublication]
+    private var lastSeen = -1L
     private lazy val synced = Try(new LocalFolder(log).sync())
 
     /** Publishes a commit and returns what is at `N.json` now. On a local disk it is not durable
@@ -152,13 +153,22 @@ object Publisher {
         new LogStorePublication(log, version, logStores(log)).publish(content)
       else {
         val link = new LinkPublication(log, version, content, whenSeen)
-        val publication = link.link()
-        if (publication.isInstanceOf[Published]) links(version) = link
+        val publication =
+          try link.link()
+          catch {
+            case unknown: PublishUnknown =>
+              lastSeen = version
+              throw unknown
+          }
+        if (publication.isInstanceOf[Published]) {
+          lastSeen = version
+          links(version) = link
+        }
         publication
       }
 
-    /** Whether a later version of the group was put. */
-    def isFollowed(version: Long): Boolean = links.keysIterator.exists(_ > version)
+    /** Whether a later version of the group may be there. */
+    def isFollowed(version: Long): Boolean = version < lastSeen
 
     /** What is at `N.json` durably, after all commits were put; none if that was known before.
       *

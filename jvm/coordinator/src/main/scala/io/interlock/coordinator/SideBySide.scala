@@ -10,7 +10,7 @@ import scala.util.{Failure, Success, Try}
 private[coordinator] object SideBySide {
   private val MostThreads = 16
 
-  /** They keep nothing of the statement that has started them. */
+  /** They inherit nothing of the statement that has started them. */
   private val threads = Executors.newCachedThreadPool { work =>
     val thread = new Thread(null, work, "interlock-commit-file", 0, false)
     thread.setContextClassLoader(null)

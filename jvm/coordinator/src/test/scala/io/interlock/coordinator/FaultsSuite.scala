@@ -90,9 +90,12 @@ class FaultsSuite extends Tables {
   }
 
   /** Commits versions 0, 1 and 2 as one batch, with `atLast` when the last can be seen. */
-  private def batchOfThree(table: TestTable)(atLast: => Unit): Seq[CommitOutcome] = {
+  private def batchOfThree(table: TestTable, lastTableId: String = "table")(
+      atLast: => Unit
+  ): Seq[CommitOutcome] = {
     val requests = Seq(0L, 1L, 2L).map(v => table.request(v, s"t$v"))
-    table.store.commit(table.log, requests.init :+ requests.last.copy(whenSeen = () => atLast))
+    val last = requests.last.copy(newTableId = lastTableId, whenSeen = () => atLast)
+    table.store.commit(table.log, requests.init :+ last)
   }
 
   table.test("a batch whose folder cannot be synced is unknown, and guards nothing") { table =>
@@ -111,7 +114,8 @@ class FaultsSuite extends Tables {
 
   table.test("a commit that was replaced before the sync, and is followed, stops the writes") {
     table =>
-      val outcomes = batchOfThree(table)(table.overwrite(1, TestTable.info("stock")))
+      val outcomes =
+        batchOfThree(table, "other")(table.overwrite(1, TestTable.info("stock")))
       assertCommitted(outcomes.head, 0)
       outcomes(1) match {
         case Unknown(replaced: CoordinatorException) =>
@@ -125,10 +129,12 @@ class FaultsSuite extends Tables {
           assertEquals(unknown.getCause.getMessage, reason)
         case other => fail(s"$other")
       }
-      val stopped = intercept[CoordinatorException](table.commit(3, "t3"))
+      def commit() =
+        table.commit(table.store, table.request(3, "t3").copy(tableId = "other"))
+      val stopped = intercept[CoordinatorException](commit())
       assertEquals(stopped.condition, "INTERLOCK_COMMIT_OVERWRITTEN")
       table.store.forget(table.log)
-      assertCommitted(table.commit(3, "t3"), 3)
+      assertCommitted(commit(), 3)
       assertLog(table, "t0", "stock", "t2", "t3")
   }
 

@@ -44,8 +44,10 @@ final private[postgres] class PostgresCommit(
     drafts.failure.toSeq.map(Failed) ++ asked.drop(requests.size + 1).map(_ => Taken(Seq.empty))
 
   /** Finds obstacles to publishing before anything is ratified. */
-  private def checkLog(): Unit =
-    if (LogFolder.isLocal(log)) LinkProbe.require(log, new LocalFolder(log))
+  private def checkLog(): Unit = if (LogFolder.isLocal(log)) {
+    LinkProbe.require(log, new LocalFolder(log))
+    context.replaced.of(log, asked.head).foreach(_.requireKept(log, base + 1))
+  }
 
   private def attached(): TableState = database.attach(log, tableId, base)
 

@@ -48,7 +48,9 @@ final class PostgresStore(settings: PostgresSettings, logStores: TableLog => Log
   }
 
   override def forget(log: TableLog): Unit = {
-    val _ = context.states.remove(LogPaths.resolved(log).path)
+    val real = LogPaths.resolved(log)
+    context.states.remove(real.path)
+    context.replaced.forget(real)
   }
 
   private val locks =
@@ -97,6 +99,11 @@ final private[postgres] class StoreContext(
 
   /** The last known state of each table, which the database confirms or corrects. */
   val states: JMap[Path, TableState] = RecentlyUsed.map()
+
+  /** Commits that were replaced while others of their batch were made behind them: this process
+    * writes nothing more to these tables.
+    */
+  val replaced = new LastCommits
 
   /** Turns a refusal by the database, after which nothing was committed, into a
     * CoordinatorException.

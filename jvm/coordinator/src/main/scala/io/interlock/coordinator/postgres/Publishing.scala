@@ -69,11 +69,24 @@ final private[postgres] class Publishing(
     case (done, ((request, _), made: Committed)) =>
       done :+ (done.lastOption match {
         case Some(unknown: Unknown) => unknown
-        case _ => outcome(state, request, isFirst = false) {
+        case Some(_: Taken) => Unknown(new PublishUnknown(log.file(request.version), null))
+        case _ =>
+          outcome(state, request, isFirst = false) {
             group.settle(request.version).getOrElse(Published(made.file))
+          } match {
+            case _: Taken if group.isFollowed(request.version) => stopped(request, made)
+            case other => other
           }
       })
     case (done, (_, other)) => done :+ other
+  }
+
+  /** The outcome of a commit that was replaced, if others of the batch may be there behind it. */
+  private def stopped(request: CommitRequest, made: Committed): CommitOutcome = {
+    val replaced =
+      LastCommit(made.version, request.txnId, requests.last.newTableId, made.file)
+    context.replaced.stopAt(log, replaced)
+    Unknown(replaced.overwritten(log))
   }
 
   /** @param isFirst
@@ -89,9 +102,6 @@ final private[postgres] class Publishing(
       case Foreign(file) => Option.when(tail.txnAt(version).contains(request.txnId))(file)
     }) match {
       case Success(Some(file)) => Committed(version, file)
-      case Success(None) if group.isFollowed(version) =>
-        overtaken(state, ours, isFirst)
-        Unknown(Refusals.overwritten(log, ours, tail.txnAt(version).getOrElse("no commit")))
       case Success(None) => overtaken(state, ours, isFirst)
       case Failure(e) => Unknown(e) // it is ratified: the next writer may publish it
     }

@@ -9,11 +9,18 @@ class PublishingSuite extends Tables {
   private val state = TableState("main", 0, 0, 3, 0, None)
 
   /** Publishes the ratified versions 1, 2 and 3 behind 0, with a database that does not answer. */
-  private def publish(table: TestTable)(change: CommitRequest => CommitRequest) = {
-    val publisher = Publisher.ratified(_ => table.logStore)
+  private def publish(table: TestTable)(change: CommitRequest => CommitRequest) =
+    publishBy(contextOf(table), table)(change)
+
+  private def contextOf(table: TestTable) =
+    new StoreContext(null, null, Publisher.ratified(_ => table.logStore))
+
+  private def publishBy(context: StoreContext, table: TestTable)(
+      change: CommitRequest => CommitRequest
+  ) = {
+    import context.publisher
     val requests = Seq(1L, 2L, 3L).map(v => change(table.request(v, s"t$v")))
     val contents = requests.map(r => publisher.stage(table.log, r.version, r.txnId, r.lines))
-    val context = new StoreContext(null, null, publisher)
     val reply =
       Reply("committed", 0, 0, 3, 0, requests.map(r => Ratified(r.version, r.txnId, None)))
     new Publishing(context, table.log, new LogTail(context, table.log), requests)(
@@ -94,12 +101,13 @@ class PublishingSuite extends Tables {
     assertLog(table, "t0", "t1", "t2", "t3")
   }
 
-  table.test("a commit that was replaced before the sync, and what is behind it, is unknown") {
+  table.test("a commit that was replaced before the sync, and is followed, stops the writes") {
     table =>
       table.commit(0, "t0")
+      val context = contextOf(table)
       val outcomes = observing(table) { (phase, version) =>
         if (phase == CommitPhase.Linked && version == 3) table.overwrite(2, TestTable.info("stock"))
-      }(publish(table)(identity))
+      }(publishBy(context, table)(identity))
       assertCommitted(outcomes.head, 1)
       outcomes.tail match {
         case Seq(Unknown(replaced: CoordinatorException), behind) =>
@@ -107,6 +115,9 @@ class PublishingSuite extends Tables {
           assertEquals(behind, Unknown(replaced))
         case other => fail(s"$other")
       }
+      val next = new PostgresCommit(context, table.log, Seq(table.request(4, "t4")))
+      val stopped = intercept[CoordinatorException](next.run())
+      assertEquals(stopped.condition, "INTERLOCK_COMMIT_OVERWRITTEN")
       assertLog(table, "t0", "t1", "stock", "t3")
   }
 

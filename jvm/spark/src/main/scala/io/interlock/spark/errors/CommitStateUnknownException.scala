@@ -2,7 +2,7 @@ package io.interlock.spark.errors
 
 import scala.jdk.CollectionConverters._
 
-import io.interlock.coordinator.{Causes, CommitUnknownException}
+import io.interlock.coordinator.{Causes, CommitUnknownException, CoordinatorException}
 import org.apache.spark.SparkThrowable
 
 /** It is not known whether a statement's commit was made. Its files are kept, and running it again
@@ -38,7 +38,10 @@ object CommitStateUnknownException {
       "operation" -> operation,
       "version" -> cause.version.toString,
       "txnId" -> cause.txnId,
-      "reason" -> StorageFault.described(Causes.of(cause).last)
+      "reason" -> (Causes.of(cause).last match {
+        case refusal: CoordinatorException => InterlockException.ofCoordinator(refusal).getMessage
+        case other => StorageFault.described(other)
+      })
     )
     new CommitStateUnknownException(parameters, cause)
   }

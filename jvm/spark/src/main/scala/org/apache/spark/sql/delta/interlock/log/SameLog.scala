@@ -4,7 +4,7 @@ import java.io.FileNotFoundException
 
 import scala.util.Try
 
-import io.interlock.coordinator.SameFile
+import io.interlock.coordinator.{QuickLocalFileSystem, SameFile}
 import org.apache.hadoop.fs.{FileSystem, Path}
 import org.apache.spark.sql.delta.Snapshot
 import org.apache.spark.sql.delta.util.FileNames
@@ -15,14 +15,14 @@ import org.apache.spark.sql.delta.util.FileNames
 private[interlock] object SameLog {
 
   /** Whether the snapshot's last commit is in the log. On a storage that tells another time of a file
-    * than its listings do, that is asked of the transaction, or else of the file's length.
+    * than its listings do, the transaction is compared, or else the file's length.
     */
   def isOf(snapshot: Snapshot): Boolean =
     snapshot.logSegment.deltas.reverseIterator.find(_.getLen > 0).forall(last =>
       try {
         val now = files(snapshot).getFileStatus(last.getPath)
-        SameFile(last, now) ||
-        last.getLen == now.getLen && isMadeByKnown(snapshot).getOrElse(true)
+        def isAlike = !QuickLocalFileSystem.isLocal(last.getPath) && last.getLen == now.getLen
+        SameFile(last, now) || isMadeByKnown(snapshot).getOrElse(isAlike)
       } catch { case _: FileNotFoundException => false }
     )
 
