@@ -75,7 +75,8 @@ final class Publisher private (
   }
 
   /** Publishes several commits of one log, which become durable together. */
-  def group(log: TableLog): Publisher.Group = new Publisher.Group(log, logStores)
+  def group(log: TableLog): Publisher.Group =
+    new Publisher.Group(log, logStores, () => new LocalFolder(log).sync())
 
   /** The same commits, for a log on a local disk in files, which are written side by side. A commit
     * whose file cannot be written stays in memory.
@@ -132,11 +133,18 @@ object Publisher {
 
   /** Commits of one log that are published in order. On a local disk the folder is synced once for
     * all of them. For use by one thread.
+    *
+    * @param sync
+    *   syncs the folder
     */
-  final class Group private[Publisher] (log: TableLog, logStores: TableLog => LogStore) {
+  final class Group private[coordinator] (
+      log: TableLog,
+      logStores: TableLog => LogStore,
+      sync: () => Unit
+  ) {
     private val links = mutable.Map.empty[Long, LinkPublication]
     private var lastSeen = -1L
-    private lazy val synced = Try(new LocalFolder(log).sync())
+    private lazy val synced = Try(sync())
 
     /** Publishes a commit and returns what is at `N.json` now. On a local disk it is not durable
       * before it is [[settle]]d.

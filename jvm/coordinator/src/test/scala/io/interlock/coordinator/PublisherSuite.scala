@@ -60,6 +60,29 @@ class PublisherSuite extends Tables {
     assertEquals(seen.size, 1)
   }
 
+  table.test(
+    "no commit of a group is durable if the folder cannot be synced, which is tried once"
+  ) {
+    table =>
+      var tries = 0
+      def sync(): Unit = {
+        tries += 1
+        throw new IOException("no sync")
+      }
+      val group = new Publisher.Group(table.log, _ => table.logStore, () => sync())
+      val publisher = Publisher.exclusive(_ => table.logStore)
+      for (version <- Seq(0L, 1L)) {
+        val content = publisher.stage(table.log, version, s"t$version", Iterator("x"))
+        assert(group.put(version, content, () => ()).isInstanceOf[Published])
+      }
+      for (version <- Seq(0L, 1L))
+        assertEquals(
+          intercept[PublishUnknown](group.settle(version)).getCause.getMessage,
+          "no sync"
+        )
+      assertEquals(tries, 1)
+  }
+
   check("a staged file says whose it is") { (table, publisher) =>
     val StagedFile(name, size, _) = stage(table, publisher, large): @unchecked
     assert(name.matches("""\.00000000000000000003\.t3-.{36}\.staged"""), name)
