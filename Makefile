@@ -150,13 +150,14 @@ soak: dev ## the full product of cells and settings; ARGS='integration/test_kill
 mutants: dev ## each rule of a list broken once, for which a test must fail; ARGS='--only TEXT'
 	$(MUTANTS) $(ARGS)
 
-bench: dev ## side by side: overhead, rebases, compactions, ranges, a first policy, commits per second, a table that grows, reads of many files, fairness, a busy table, a long MERGE
+bench: dev ## side by side: overhead, rebases, compactions, ranges, a first policy, commits per second and where their time goes, a table that grows, reads of many files, fairness, a busy table, a long MERGE
 	$(RUN) -m benchmarks.overhead
 	$(RUN) -m benchmarks.rebase
 	$(RUN) -m benchmarks.ranges
 	$(RUN) -m benchmarks.migration
 	$(RUN) -m benchmarks.commits
 	$(RUN) -m benchmarks.ceiling
+	$(RUN) -m benchmarks.samples
 	$(RUN) -m benchmarks.growth
 	$(RUN) -m benchmarks.reads
 	$(RUN) -m benchmarks.fairness
