@@ -3,7 +3,7 @@
     python -m benchmarks.samples [--writers 16] [--seconds 30]
 
 Writers in one process append files that are there already, under a policy, as `benchmarks.commits`
-measures it; samples are taken by the JVM's flight recorder, 50 a second of each thread that runs,
+measures it; samples are taken by the JVM's flight recorder, every 5 ms of some threads that run,
 once a minute of commits has compiled the code. A sample belongs to the first of `PARTS` that a
 frame of its stack names, from the innermost frame outwards. Threads that wait, compile code or
 collect garbage are in no sample.
