@@ -31,15 +31,15 @@ final class FileSystemStore(logStores: TableLog => LogStore) extends CommitStore
       })
     }
     batch.discardUnused()
-    requests.zip(seen).foldLeft(Vector.empty[CommitOutcome]) { case (done, (request, outcome)) =>
+    requests.zip(seen).foldLeft(Vector.empty[CommitOutcome]) { case (done, (request, visible)) =>
       val isBehind = done.lastOption.forall(isBefore(_, request))
-      val settled = tried(this.settled(log, request, batch, outcome, isBehind))
-      settled match {
+      val outcome = tried(settled(log, request, batch, visible, isBehind))
+      outcome match {
         case Committed(version, file) =>
           lastCommits.remember(log, LastCommit.of(request, version, file))
         case _ =>
       }
-      done :+ settled
+      done :+ outcome
     }
   }
 
