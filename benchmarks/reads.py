@@ -2,9 +2,9 @@
 
     python -m benchmarks.reads [--files 100000] [--repetitions 15]
 
-Both sessions have the same table, stock Delta a copy of it. In each round both insert a row, and
-then look for the rows with one id, each side first in every second round. What is measured is the
-SELECT.
+Both sessions have the same table, stock Delta a copy of it; another process has made it, so neither
+has its files in memory before the first round. In each round both insert a row, and then look for
+the rows with one id, each side first in every second round. What is measured is the SELECT.
 """
 
 from __future__ import annotations
@@ -42,20 +42,19 @@ def main() -> None:
     arguments = parser.parse_args()
     names = ("stock", "interlock")
     times: dict[str, list[float]] = {name: [] for name in names}
-    with (
-        tempfile.TemporaryDirectory() as folder,
-        driver_processes(Path(folder), *names, settings=SETTINGS) as drivers,
-    ):
+    with tempfile.TemporaryDirectory() as folder:
         tables = [Path(folder) / name for name in names]
-        order(drivers[1], MAKE.format(table=str(tables[1]), files=arguments.files))
+        with driver_processes(Path(folder), "interlock", settings=SETTINGS) as (maker,):
+            order(maker, MAKE.format(table=str(tables[1]), files=arguments.files))
         shutil.copytree(tables[1], tables[0])
-        sides = list(zip(names, drivers, tables, strict=True))
-        for _ in range(WARM_UP + arguments.repetitions):
-            sides.reverse()
-            for name, driver, table in sides:
-                seconds(driver, f"INSERT INTO delta.`{table}` VALUES (2)")
-                select = f"spark.sql('SELECT * FROM delta.`{table}` WHERE id = 1').collect()"
-                times[name].append(seconds(driver, select))
+        with driver_processes(Path(folder), *names, settings=SETTINGS) as drivers:
+            sides = list(zip(names, drivers, tables, strict=True))
+            for _ in range(WARM_UP + arguments.repetitions):
+                sides.reverse()
+                for name, driver, table in sides:
+                    seconds(driver, f"INSERT INTO delta.`{table}` VALUES (2)")
+                    select = f"spark.sql('SELECT * FROM delta.`{table}` WHERE id = 1').collect()"
+                    times[name].append(seconds(driver, select))
     medians = [statistics.median(times[name][WARM_UP:]) for name in names]
     cells = [f"{median * 1000:.0f} ms" for median in medians]
     ratio = f"{medians[1] / medians[0]:.2f}"
