@@ -5,6 +5,7 @@ that compactions moved.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -184,9 +185,9 @@ def append_persisted(spark: SparkSession, table: Table) -> None:
     spark.catalog.clearCache()
 
 
-def append_persisted_changes(spark: SparkSession, table: Table) -> None:
+def append_persisted_changes(spark: SparkSession, table: Table, **end: int) -> None:
     changes = spark.read.option("readChangeFeed", True).option("startingVersion", 0)
-    read = changes.format("delta").load(str(table.path))
+    read = changes.options(**end).format("delta").load(str(table.path))
     append(read.select("id", "v", f.lit(1).alias("p")).persist(), table)
     spark.catalog.clearCache()
 
@@ -270,6 +271,18 @@ def test_a_read_of_what_nobody_changed_passes(
     table = parted(spark, table_path, policy)
     assert last_of(spark, table, (CHANGE_2,), later) is None
     check(spark, table, 4, left)
+
+
+def test_a_cached_change_feed_up_to_an_earlier_version_passes(
+    spark: SparkSession, table_path: Path
+) -> None:
+    table = parted(spark, table_path, "serializable", **{"delta.enableChangeDataFeed": "true"})
+    append_early = partial(append_persisted_changes, endingVersion=1)
+    first, second = race(spark, sql_job(CHANGE_2.format(t=table)), as_job(append_early, table))
+    assert first.ok
+    assert second.held
+    assert second.ok
+    check(spark, table, 4, (*CHANGED, (21, "a", 1), (23, "c", 1)))
 
 
 def test_the_scope_of_an_update_is_its_condition_where_classes_decide(

@@ -76,7 +76,14 @@ final case class CommitBody(version: Long, file: FileStatus, lines: Seq[String])
 }
 
 /** The outcome of a request. */
-sealed trait CommitOutcome
+sealed trait CommitOutcome {
+
+  /** Whether the commit is in the log, or may be. */
+  private[coordinator] def mayBeThere: Boolean = this match {
+    case _: Committed | _: Unknown => true
+    case _: Taken | _: Failed => false
+  }
+}
 
 /** The request's bytes, and no others, are at `N.json`.
   *

@@ -5,7 +5,7 @@ import java.nio.file.Files
 
 import scala.collection.mutable
 import scala.util.control.NonFatal
-import scala.util.{Failure, Success, Try}
+import scala.util.{Success, Try}
 
 import io.delta.storage.LogStore
 import org.apache.hadoop.fs.FileStatus
@@ -31,6 +31,7 @@ final class FileSystemStore(logStores: TableLog => LogStore) extends CommitStore
       })
     }
     batch.discardUnused()
+    batch.seen = seen
     requests.zip(seen).foldLeft(Vector.empty[CommitOutcome]) { case (done, (request, visible)) =>
       val isBehind = done.lastOption.forall(isBefore(_, request))
       val outcome = tried(settled(log, request, batch, visible, isBehind))
@@ -128,18 +129,26 @@ final class FileSystemStore(logStores: TableLog => LogStore) extends CommitStore
       }
     catch {
       case e: Throwable =>
-        publisher.discard(log, content)
-        if (LogFolder.isLocal(log)) unlessLate(log, request, e) else throw e
+        val isGone = publisher.discard(log, content)
+        if (LogFolder.isLocal(log)) unlessLate(log, request, e, isGone) else throw e
     }
   }
 
-  /** A link may have been made just after it was looked for. Without its file it cannot any more. */
-  private def unlessLate(log: TableLog, request: CommitRequest, failed: Throwable): CommitOutcome =
-    Try(ownFile(log, request)) match {
-      case Success(Some(file)) => found(log, request, file)
-      case Success(None) => throw failed
-      case Failure(_) => Unknown(new PublishUnknown(log.file(request.version), failed))
-    }
+  /** A link may have been made just after it was looked for.
+    *
+    * @param isGone
+    *   whether the file is deleted that would be linked; then none is made any more
+    */
+  private def unlessLate(
+      log: TableLog,
+      request: CommitRequest,
+      failed: Throwable,
+      isGone: Boolean
+  ): CommitOutcome = Try(ownFile(log, request)) match {
+    case Success(Some(file)) => found(log, request, file)
+    case Success(None) if isGone => throw failed
+    case _ => Unknown(new PublishUnknown(log.file(request.version), failed))
+  }
 
   /** The outcome once the folder is synced.
     *
@@ -156,9 +165,9 @@ final class FileSystemStore(logStores: TableLog => LogStore) extends CommitStore
     case Committed(version, file) if isBehind =>
       unlessUnknown(log, request) {
         batch.group.settle(request.version) match {
-          case Some(_: Foreign) if batch.isFollowed(version) =>
+          case Some(_: Foreign) if batch.isFollowed(request) =>
             val ours = LastCommit.of(request, version, file)
-            lastCommits.stopAt(log, ours.copy(tableId = batch.last.fold(ours.tableId)(_.tableId)))
+            lastCommits.stopAt(log, ours, batch.requests)
             Unknown(ours.overwritten(log))
           case Some(Foreign(theirs)) => found(log, request, theirs)
           case Some(Published(now)) => Committed(version, now)
@@ -230,15 +239,23 @@ private object FileSystemStore {
   /** The contents of a batch, and their publication. On a local disk all are staged side by side once
     * the first is wanted.
     */
-  final private class Batch(publisher: Publisher, log: TableLog, requests: Seq[CommitRequest]) {
+  final private class Batch(
+      publisher: Publisher,
+      log: TableLog,
+      val requests: Seq[CommitRequest]
+  ) {
     val group: Publisher.Group = publisher.group(log)
 
     /** The last commit of the batch that can be seen. */
     var last: Option[LastCommit] = None
 
-    /** Whether a commit after this version may be there. */
-    def isFollowed(version: Long): Boolean =
-      group.isFollowed(version) || last.exists(_.version > version)
+    /** The outcomes once all were tried, before the folder is synced. */
+    var seen: Seq[CommitOutcome] = Seq.empty
+
+    /** Whether a later commit of the batch may be there. */
+    def isFollowed(request: CommitRequest): Boolean = requests.zip(seen).exists {
+      case (later, outcome) => later.version > request.version && outcome.mayBeThere
+    }
 
     private val unused = mutable.Map.empty[Long, Try[CommitContent]]
     private lazy val stageAll: Unit = if (LogFolder.isLocal(log))

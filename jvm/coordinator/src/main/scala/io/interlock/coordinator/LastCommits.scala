@@ -11,26 +11,36 @@ import org.apache.hadoop.fs.{EtagSource, FileStatus, Path}
 final private[coordinator] class LastCommits {
   private val commits = RecentlyUsed.map[Path, LastCommit]()
 
+  /** The commits that stop the writes to a table, by the table's id. */
+  private val stops = RecentlyUsed.map[Path, Map[String, LastCommit]]()
+
   /** Remembers a commit, unless a later one of the same table is known. */
   def remember(log: TableLog, made: LastCommit): Unit = {
     commits.merge(log.path, made, (known, made) => if (known.isLaterThan(made)) known else made)
     ()
   }
 
-  /** Lets no commit be made any more, since this one has been replaced and others were made behind
-    * it.
+  /** Lets no commit be made any more, since this one has been replaced and others of its batch may
+    * be behind it. Which of them are there is not known, so the stop is for each id that they may
+    * have given the table.
     */
-  def stopAt(log: TableLog, replaced: LastCommit): Unit = {
-    val _ = commits.put(log.path, replaced)
+  def stopAt(log: TableLog, replaced: LastCommit, batch: Seq[CommitRequest]): Unit = {
+    val ids = batch.flatMap(request => Seq(request.tableId, request.newTableId)).filter(_.nonEmpty)
+    val _ = stops.put(log.path, ids.map(id => id -> replaced.copy(tableId = id)).toMap)
   }
 
   def forget(log: TableLog): Unit = {
-    val _ = commits.remove(log.path)
+    commits.remove(log.path)
+    stops.remove(log.path)
+    ()
   }
 
-  /** The last commit, if it was made to the table that the request is for. */
+  /** The last commit, or the one that stops the writes, if it was made to the table that the request
+    * is for.
+    */
   def of(log: TableLog, request: CommitRequest): Option[LastCommit] =
-    Option(commits.get(log.path)).filter(_.tableId == request.tableId)
+    Option(stops.get(log.path)).flatMap(_.get(request.tableId))
+      .orElse(Option(commits.get(log.path)).filter(_.tableId == request.tableId))
 }
 
 /** @param tableId

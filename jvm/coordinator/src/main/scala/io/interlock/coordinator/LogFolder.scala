@@ -100,6 +100,7 @@ private[coordinator] object LogFolder {
   def isLocal(log: TableLog): Boolean = QuickLocalFileSystem.isLocal(log.path)
 
   def commitName(version: Long): String = f"$version%020d.json"
+  def checksumName(version: Long): String = f"$version%020d.crc"
 
   /** Checks the log before a version is made: since a transaction read the table, the folder may
     * have been emptied and filled again.

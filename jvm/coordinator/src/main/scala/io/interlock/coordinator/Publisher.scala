@@ -91,10 +91,12 @@ final class Publisher private (
         case (_, staged) => staged
       }.zip(commits).map { case (file, (_, content)) => file.getOrElse(content) }
 
-  /** Tries to delete the staged file of a commit that will not be published. */
-  def discard(log: TableLog, content: CommitContent): Unit = content match {
-    case StagedFile(name, _, _) => Try(LogFolder.of(log).delete(name)): Unit
-    case _: InMemory =>
+  /** Tries to delete the staged file of a commit that will not be published, and tells whether it is
+    * gone.
+    */
+  def discard(log: TableLog, content: CommitContent): Boolean = content match {
+    case StagedFile(name, _, _) => Try(LogFolder.of(log).delete(name)).isSuccess
+    case _: InMemory => true
   }
 
   /** @throws CoordinatorException
@@ -143,7 +145,6 @@ object Publisher {
       sync: () => Unit
   ) {
     private val links = mutable.Map.empty[Long, LinkPublication]
-    private var lastSeen = -1L
     private lazy val synced = Try(sync())
 
     /** Publishes a commit and returns what is at `N.json` now. On a local disk it is not durable
@@ -161,31 +162,29 @@ object Publisher {
         new LogStorePublication(log, version, logStores(log)).publish(content)
       else {
         val link = new LinkPublication(log, version, content, whenSeen)
-        val publication =
-          try link.link()
-          catch {
-            case unknown: PublishUnknown =>
-              lastSeen = version
-              throw unknown
-          }
-        if (publication.isInstanceOf[Published]) {
-          lastSeen = version
-          links(version) = link
-        }
+        val publication = link.link()
+        if (publication.isInstanceOf[Published]) links(version) = link
         publication
       }
 
-    /** Whether a later version of the group may be there. */
-    def isFollowed(version: Long): Boolean = version < lastSeen
-
-    /** What is at `N.json` durably, after all commits were put; none if that was known before.
+    /** What is at `N.json` durably, after all commits were put; none if that was known before. If
+      * another writer has replaced the commit, the checksums that were derived from it are deleted.
       *
       * @throws PublishUnknown
       *   if it is not known whether the file is there and durable
       */
     def settle(version: Long): Option[Publication] = links.get(version).map { link =>
       synced.failed.foreach(e => throw new PublishUnknown(log.file(version), e))
-      link.settle()
+      val publication = link.settle()
+      if (publication.isInstanceOf[Foreign]) deleteChecksums(version)
+      publication
+    }
+
+    private def deleteChecksums(first: Long): Unit = {
+      val folder = LogFolder.of(log)
+      links.keys.filter(_ >= first).foreach(version =>
+        Try(folder.delete(LogFolder.checksumName(version)))
+      )
     }
   }
 

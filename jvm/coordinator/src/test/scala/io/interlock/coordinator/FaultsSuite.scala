@@ -98,6 +98,19 @@ class FaultsSuite extends Tables {
     table.store.commit(table.log, requests.init :+ last)
   }
 
+  private def assertOverwritten(outcome: CommitOutcome): Unit = outcome match {
+    case Unknown(replaced: CoordinatorException) =>
+      assertEquals(replaced.condition, "INTERLOCK_COMMIT_OVERWRITTEN")
+      assertEquals(replaced.parameters("theirs"), "stock")
+    case other => fail(s"$other")
+  }
+
+  private def assertStopped(table: TestTable, tableId: String): Unit = {
+    val request = table.request(3, "t3").copy(tableId = tableId)
+    val stopped = intercept[CoordinatorException](table.commit(table.store, request))
+    assertEquals(stopped.condition, "INTERLOCK_COMMIT_OVERWRITTEN")
+  }
+
   table.test("a batch whose folder cannot be synced is unknown, and guards nothing") { table =>
     val away = table.root.resolve("away")
     val outcomes = batchOfThree(table)(Files.move(table.folder, away): Unit)
@@ -117,25 +130,46 @@ class FaultsSuite extends Tables {
       val outcomes =
         batchOfThree(table, "other")(table.overwrite(1, TestTable.info("stock")))
       assertCommitted(outcomes.head, 0)
-      outcomes(1) match {
-        case Unknown(replaced: CoordinatorException) =>
-          assertEquals(replaced.condition, "INTERLOCK_COMMIT_OVERWRITTEN")
-          assertEquals(replaced.parameters("theirs"), "stock")
-        case other => fail(s"$other")
-      }
+      assertOverwritten(outcomes(1))
       outcomes(2) match {
         case Unknown(unknown: PublishUnknown) =>
           val reason = s"${table.log.file(1)} is not the commit before it"
           assertEquals(unknown.getCause.getMessage, reason)
         case other => fail(s"$other")
       }
-      def commit() =
-        table.commit(table.store, table.request(3, "t3").copy(tableId = "other"))
-      val stopped = intercept[CoordinatorException](commit())
-      assertEquals(stopped.condition, "INTERLOCK_COMMIT_OVERWRITTEN")
+      Seq("table", "other").foreach(assertStopped(table, _))
       table.store.forget(table.log)
-      assertCommitted(commit(), 3)
+      val next = table.request(3, "t3").copy(tableId = "other")
+      assertCommitted(table.commit(table.store, next), 3)
       assertLog(table, "t0", "stock", "t2", "t3")
+  }
+
+  table.test("checksums that were derived from a commit that was replaced are deleted") { table =>
+    val requests = Seq(0L, 1L, 2L).map(v =>
+      table.request(v, s"t$v").copy(whenSeen = () => {
+        Files.createFile(table.folder.resolve(LogFolder.checksumName(v)))
+        if (v == 2) table.overwrite(1, TestTable.info("stock"))
+      })
+    )
+    table.store.commit(table.log, requests)
+    assertEquals(table.names.filter(_.endsWith(".crc")), Set(LogFolder.checksumName(0)))
+  }
+
+  table.test("a commit that was replaced, and may be followed, stops the writes") { table =>
+    def replace(): Unit = {
+      val staged = table.names.find(_.endsWith(".tmp")).map(table.folder.resolve).get
+      Files.delete(staged)
+      Files.createDirectories(staged.resolve("kept")) // so it cannot be deleted
+      table.overwrite(1, TestTable.info("stock"))
+    }
+    val outcomes =
+      failing(table, Publishing, 2, () => replace())(batchOfThree(table, "other")(()))
+    assertOverwritten(outcomes(1))
+    outcomes(2) match {
+      case Unknown(_: PublishUnknown) =>
+      case other => fail(s"$other")
+    }
+    Seq("table", "other").foreach(assertStopped(table, _))
   }
 
   table.test("the last commit of a batch that was replaced before the sync is taken") { table =>

@@ -53,12 +53,19 @@ final private[postgres] class Publishing(
       done :+ (done.lastOption match {
         case Some(unknown: Unknown) => unknown
         case Some(_: Taken) => Taken(Seq.empty)
+        case Some(before: Committed) if isReplaced(requests(done.size - 1), before) =>
+          Taken(Seq.empty)
         case _ => outcome(state, request, isFirst = done.isEmpty) {
             if (!isLookedAt) request.requireSameTable(log)
             group.put(request.version, contents.next(), request.whenSeen)
           }
       })
   }
+
+  /** Whether another writer has replaced a commit on a local disk, where a look takes no time. */
+  private def isReplaced(request: CommitRequest, made: Committed): Boolean =
+    LogFolder.isLocal(log) &&
+      Try(LastCommit.of(request, made.version, made.file).isKept(log)).toOption.contains(false)
 
   /** The outcomes once the folder is synced. */
   private def durable(
@@ -74,7 +81,8 @@ final private[postgres] class Publishing(
           outcome(state, request, isFirst = false) {
             group.settle(request.version).getOrElse(Published(made.file))
           } match {
-            case _: Taken if group.isFollowed(request.version) => stopped(request, made)
+            case _: Taken if visible.drop(done.size + 1).exists(_.mayBeThere) =>
+              stopped(request, made)
             case other => other
           }
       })
@@ -83,9 +91,8 @@ final private[postgres] class Publishing(
 
   /** The outcome of a commit that was replaced, if others of the batch may be there behind it. */
   private def stopped(request: CommitRequest, made: Committed): CommitOutcome = {
-    val replaced =
-      LastCommit(made.version, request.txnId, requests.last.newTableId, made.file)
-    context.replaced.stopAt(log, replaced)
+    val replaced = LastCommit.of(request, made.version, made.file)
+    context.replaced.stopAt(log, replaced, requests)
     Unknown(replaced.overwritten(log))
   }
 

@@ -107,7 +107,7 @@ class PublishingSuite extends Tables {
       val context = contextOf(table)
       val outcomes = observing(table) { (phase, version) =>
         if (phase == CommitPhase.Linked && version == 3) table.overwrite(2, TestTable.info("stock"))
-      }(publishBy(context, table)(identity))
+      }(publishBy(context, table)(r => if (r.version == 3) r.copy(newTableId = "other") else r))
       assertCommitted(outcomes.head, 1)
       outcomes.tail match {
         case Seq(Unknown(replaced: CoordinatorException), behind) =>
@@ -115,10 +115,23 @@ class PublishingSuite extends Tables {
           assertEquals(behind, Unknown(replaced))
         case other => fail(s"$other")
       }
-      val next = new PostgresCommit(context, table.log, Seq(table.request(4, "t4")))
-      val stopped = intercept[CoordinatorException](next.run())
-      assertEquals(stopped.condition, "INTERLOCK_COMMIT_OVERWRITTEN")
+      for (id <- Seq("table", "other")) {
+        val next = table.request(4, "t4").copy(tableId = id)
+        val commit = new PostgresCommit(context, table.log, Seq(next))
+        val stopped = intercept[CoordinatorException](commit.run())
+        assertEquals(stopped.condition, "INTERLOCK_COMMIT_OVERWRITTEN")
+      }
       assertLog(table, "t0", "t1", "stock", "t3")
+  }
+
+  table.test("nothing is published behind a commit that was replaced at once") { table =>
+    table.commit(0, "t0")
+    val outcomes = publish(table)(request =>
+      if (request.version > 1) request
+      else request.copy(whenSeen = () => table.overwrite(1, TestTable.info("stock")))
+    )
+    assert(outcomes.forall(_.isInstanceOf[Taken]), outcomes)
+    assertLog(table, "t0", "stock")
   }
 
   table.test("a commit whose file is gone is written once more") { table =>

@@ -6,7 +6,12 @@ import org.apache.spark.sql.catalyst.catalog.CatalogTable
 import org.apache.spark.sql.delta._
 import org.apache.spark.sql.delta.coordinatedcommits.TableCommitCoordinatorClient
 import org.apache.spark.sql.delta.hooks.{CheckpointHook, ChecksumHook, PostCommitHook}
-import org.apache.spark.sql.delta.interlock.log.{BackgroundCheckpoints, Checksums, FreshSnapshot}
+import org.apache.spark.sql.delta.interlock.log.{
+  BackgroundCheckpoints,
+  Checksums,
+  FreshSnapshot,
+  LogListing
+}
 import org.apache.spark.sql.delta.interlock.transaction.CommitState.{Judged, Made}
 import org.apache.spark.sql.delta.util.FileNames
 
@@ -125,13 +130,13 @@ final private[transaction] class CoordinatedCommit(
 
   /** The snapshot after a large commit; a checkpoint of it is begun. */
   def after(version: Long, commit: Commit, catalogTable: Option[CatalogTable]): Snapshot = {
-    val snapshot = table.log.updateAfterCommit(
+    val snapshot = LogListing.complete(table.log.updateAfterCommit(
       version,
       Some(commit),
       None,
       transaction.preCommitLogSegment,
       catalogTable
-    )
+    ))
     BackgroundCheckpoints.write(transaction.session, snapshot, catalogTable)
     snapshot
   }

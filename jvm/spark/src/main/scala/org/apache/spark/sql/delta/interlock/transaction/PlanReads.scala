@@ -59,10 +59,7 @@ object PlanReads {
         )
       case KernelRead(log) => Option.when(isOf(log))(state.version)
       case LogicalRelation(changes: DeltaCDFRelation, _, _, _, _) =>
-        Option.when(
-          isOf(changes.snapshotWithSchemaMode.snapshot.deltaLog) &&
-            changes.endingVersion.forall(reaches)
-        )(state.version)
+        Option.when(reads(changes, state))(state.version)
       case LogicalRelation(HadoopFsRelation(files: TahoeFileIndex, _, _, _, _, _), _, _, _, _)
           if isOf(files.deltaLog) =>
         files match {
@@ -77,16 +74,20 @@ object PlanReads {
     }
   }
 
-  /** Whether a plan reads the table at any version. */
+  /** Whether a plan that was cached reads the table, at any version if it does not read changes. */
   private def reads(plan: LogicalPlan, state: Snapshot): Boolean = scans(plan).exists {
     case InMemoryRelation(_, cached, _) => reads(cached.logicalPlan, state)
     case KernelRead(log) => log.isSameLogAs(state.deltaLog)
-    case LogicalRelation(changes: DeltaCDFRelation, _, _, _, _) =>
-      changes.snapshotWithSchemaMode.snapshot.deltaLog.isSameLogAs(state.deltaLog)
+    case LogicalRelation(changes: DeltaCDFRelation, _, _, _, _) => reads(changes, state)
     case LogicalRelation(HadoopFsRelation(files: TahoeFileIndex, _, _, _, _, _), _, _, _, _) =>
       files.deltaLog.isSameLogAs(state.deltaLog)
     case _ => false
   }
+
+  /** Whether the changes are those of the table up to the version that the transaction reads. */
+  private def reads(changes: DeltaCDFRelation, state: Snapshot): Boolean =
+    changes.snapshotWithSchemaMode.snapshot.deltaLog.isSameLogAs(state.deltaLog) &&
+      changes.endingVersion.forall(_ >= state.version)
 
   private def scans(plan: LogicalPlan): Seq[LogicalPlan] = plan.collectWithSubqueries {
     case scan @ (_: LogicalRelation | _: InMemoryRelation | _: DataSourceV2Relation) => scan
