@@ -380,6 +380,24 @@ class TestLifeOfATable:
             spark.sql(f"INSERT INTO {table} VALUES (6, 'f')")
         assert stopped.value.condition == "INTERLOCK_COMMIT_OVERWRITTEN"
 
+    def test_repair_forgets_what_was_derived_from_a_commit_that_was_replaced(
+        self, spark: SparkSession, table_path: Path
+    ) -> None:
+        """As the coordinator leaves a batch: the commits behind it stay, their checksums do not."""
+        table = make_table(spark, table_path)
+        spark.sql(f"INSERT INTO {table} VALUES (4, 'd')")
+        replaced = commit_file(table, 2)
+        lines = replaced.read_text().splitlines(keepends=True)
+        replaced.write_text("".join(line for line in lines if '"add"' not in line))
+        for version in (2, 3):
+            commit_file(table, version).with_suffix(".crc").unlink()
+        spark.sql(f"CALL interlock.repair('{table.path}')")
+        spark.sql(f"INSERT INTO {table} VALUES (5, 'e')")
+        assert commit_file(table, 4).with_suffix(".crc").exists()
+        check_log(table)
+        wanted = ((1, "a"), (2, "b"), (4, "d"), (5, "e"))
+        assert rows(spark, table) == deltalake_rows(table) == wanted
+
     def test_a_statement_that_read_the_table_before_a_repair(
         self, spark: SparkSession, table_path: Path, tmp_path: Path
     ) -> None:

@@ -14,8 +14,11 @@ final private[coordinator] class LastCommits {
   /** The commits that stop the writes to a table, by the table's id. */
   private val stops = RecentlyUsed.map[Path, Map[String, LastCommit]]()
 
-  /** Remembers a commit, unless a later one of the same table is known. */
+  /** Remembers a commit, unless a later one of the same table is known. It was not stopped, so what
+    * did stop commits is in its place again, or was of another table.
+    */
   def remember(log: TableLog, made: LastCommit): Unit = {
+    stops.remove(log.path)
     commits.merge(log.path, made, (known, made) => if (known.isLaterThan(made)) known else made)
     ()
   }

@@ -1,6 +1,7 @@
 package io.interlock.coordinator
 
 import java.nio.file.Files
+import java.nio.file.StandardCopyOption.REPLACE_EXISTING
 
 import io.interlock.coordinator.CommitPhase._
 
@@ -170,6 +171,21 @@ class FaultsSuite extends Tables {
       case other => fail(s"$other")
     }
     Seq("table", "other").foreach(assertStopped(table, _))
+  }
+
+  table.test("writes that were stopped go on once the commit is back, and are guarded as before") {
+    table =>
+      val copy = table.root.resolve("copy")
+      batchOfThree(table) {
+        Files.copy(table.file(1), copy)
+        table.overwrite(1, TestTable.info("stock"))
+      }
+      assertStopped(table, "table")
+      Files.move(copy, table.file(1), REPLACE_EXISTING)
+      assertCommitted(table.commit(3, "t3"), 3)
+      table.overwrite(3, TestTable.info("stock"))
+      val stopped = intercept[CoordinatorException](table.commit(4, "t4"))
+      assertEquals(stopped.parameters("ours"), "t3")
   }
 
   table.test("the last commit of a batch that was replaced before the sync is taken") { table =>

@@ -52,15 +52,23 @@ final private[postgres] class Publishing(
       val contents = Iterator.single(file) ++ Iterator.continually(content) // its file may be gone
       done :+ (done.lastOption match {
         case Some(unknown: Unknown) => unknown
-        case Some(_: Taken) => Taken(Seq.empty)
+        case Some(_: Taken) => if (mayBeThere(request)) unknown(request) else Taken(Seq.empty)
         case Some(before: Committed) if isReplaced(requests(done.size - 1), before) =>
-          Taken(Seq.empty)
+          unknown(request)
         case _ => outcome(state, request, isFirst = done.isEmpty) {
             if (!isLookedAt) request.requireSameTable(log)
             group.put(request.version, contents.next(), request.whenSeen)
           }
       })
   }
+
+  /** Whether another process has published the commit, which it may do as soon as it is ratified. */
+  private def mayBeThere(request: CommitRequest): Boolean =
+    Try(tail.txnAt(request.version)).toOption.forall(_.contains(request.txnId))
+
+  /** The outcome of a ratified commit that is not published here, but maybe by another process. */
+  private def unknown(request: CommitRequest): Unknown =
+    Unknown(new PublishUnknown(log.file(request.version), null))
 
   /** Whether another writer has replaced a commit on a local disk, where a look takes no time. */
   private def isReplaced(request: CommitRequest, made: Committed): Boolean =
@@ -76,7 +84,7 @@ final private[postgres] class Publishing(
     case (done, ((request, _), made: Committed)) =>
       done :+ (done.lastOption match {
         case Some(unknown: Unknown) => unknown
-        case Some(_: Taken) => Unknown(new PublishUnknown(log.file(request.version), null))
+        case Some(_: Taken) => unknown(request)
         case _ =>
           outcome(state, request, isFirst = false) {
             group.settle(request.version).getOrElse(Published(made.file))

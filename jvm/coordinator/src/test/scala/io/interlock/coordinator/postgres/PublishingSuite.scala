@@ -2,6 +2,7 @@ package io.interlock.coordinator.postgres
 
 import java.io.IOException
 import java.nio.file.Files
+import java.nio.file.StandardCopyOption.REPLACE_EXISTING
 
 import io.interlock.coordinator._
 
@@ -124,14 +125,42 @@ class PublishingSuite extends Tables {
       assertLog(table, "t0", "t1", "stock", "t3")
   }
 
+  /** The three commits, after `change` when the first can be seen. */
+  private def publishChanging(table: TestTable)(change: => Unit) = publish(table)(request =>
+    if (request.version > 1) request else request.copy(whenSeen = () => change)
+  )
+
   table.test("nothing is published behind a commit that was replaced at once") { table =>
     table.commit(0, "t0")
-    val outcomes = publish(table)(request =>
-      if (request.version > 1) request
-      else request.copy(whenSeen = () => table.overwrite(1, TestTable.info("stock")))
-    )
-    assert(outcomes.forall(_.isInstanceOf[Taken]), outcomes)
+    publishChanging(table)(table.overwrite(1, TestTable.info("stock"))) match {
+      // Another process may publish those behind it, as they are ratified.
+      case Seq(Unknown(replaced: CoordinatorException), Unknown(_), Unknown(_)) =>
+        assertEquals(replaced.condition, "INTERLOCK_COMMIT_OVERWRITTEN")
+      case other => fail(s"$other")
+    }
     assertLog(table, "t0", "stock")
+  }
+
+  table.test("a commit behind one that is in a new file is left to the next writer") { table =>
+    table.commit(0, "t0")
+    val outcomes = publishChanging(table) {
+      val copy = Files.copy(table.file(1), table.root.resolve("copy"))
+      Files.move(copy, table.file(1), REPLACE_EXISTING): Unit
+    }
+    assertCommitted(outcomes.head, 1)
+    assert(outcomes.tail.forall(_.isInstanceOf[Unknown]), outcomes)
+    assertLog(table, "t0", "t1")
+  }
+
+  table.test("a commit is not taken if another process has published it behind one that is") {
+    table =>
+      table.commit(0, "t0")
+      table.overwrite(1, TestTable.info("stock"))
+      table.overwrite(2, TestTable.info("t2"))
+      publish(table)(identity) match {
+        case Seq(_: Taken, Unknown(_), Unknown(_)) =>
+        case other => fail(s"$other")
+      }
   }
 
   table.test("a commit whose file is gone is written once more") { table =>

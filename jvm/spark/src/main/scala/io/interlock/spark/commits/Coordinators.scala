@@ -106,7 +106,7 @@ object Coordinators {
     queues.asMap.forEach((key, queue) => if (key.log == log.path) queue.startOver())
   }
 
-  def timesForgotten(deltaLog: DeltaLog): Long = forgotten.getOrDefault(deltaLog.logPath, 0L)
+  def timesForgotten(log: Path): Long = forgotten.getOrDefault(log, 0L)
 
   /** Closes all stores; they are opened again if a session still commits. */
   def close(): Unit = {

@@ -9,7 +9,7 @@ import scala.util.control.NonFatal
 
 import com.google.common.cache.CacheBuilder
 import io.interlock.coordinator.{CommitBody, CommitQueue, QuickLocalFileSystem}
-import io.interlock.spark.commits.{CommitTags, NewestVersion}
+import io.interlock.spark.commits.{CommitTags, Coordinators, NewestVersion}
 import org.apache.hadoop.fs.{EtagSource, FileStatus, FileSystem, Path}
 import org.apache.spark.internal.Logging
 import org.apache.spark.sql.SparkSession
@@ -34,9 +34,11 @@ private[interlock] object Checksums extends PostCommitHook with Logging {
 
   private val last = Collections.synchronizedMap(new WeakHashMap[CommitQueue, Last])
 
-  private type Key = (String, Long, Long, Option[String])
+  private type Key = (String, Long, Long, Option[String], Long)
 
-  /** The checksums of the last commits that this process made or proved, by the commits' files. */
+  /** The checksums of the last commits that this process made or proved, by the commits' files and
+    * how often their log was forgotten: behind a commit that was replaced they are wrong.
+    */
   private val proved =
     CacheBuilder.newBuilder().maximumSize(500).build[Key, VersionChecksum]()
 
@@ -44,8 +46,13 @@ private[interlock] object Checksums extends PostCommitHook with Logging {
   private val MostCarried = 10
   private val MostBytes = 1L << 20
 
-  private def key(file: FileStatus): Key =
-    (file.getPath.toString, file.getLen, file.getModificationTime, etag(file))
+  private def key(file: FileStatus): Key = (
+    file.getPath.toString,
+    file.getLen,
+    file.getModificationTime,
+    etag(file),
+    Coordinators.timesForgotten(file.getPath.getParent)
+  )
 
   private def etag(file: FileStatus) = file match {
     case stored: EtagSource => Option(stored.getEtag)

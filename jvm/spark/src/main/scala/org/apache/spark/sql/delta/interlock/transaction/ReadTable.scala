@@ -24,7 +24,7 @@ final private[transaction] class ReadTable(
     val catalogTable: Option[CatalogTable],
     val snapshot: Snapshot
 ) {
-  private val timesForgotten = Coordinators.timesForgotten(log)
+  private val timesForgotten = Coordinators.timesForgotten(log.logPath)
 
   /** Made once for a transaction, since it is a copy of some thousand settings. */
   lazy val conf: Configuration = log.newDeltaHadoopConf()
@@ -48,7 +48,7 @@ final private[transaction] class ReadTable(
     *   not known, the table's id is compared, for which the log is listed
     */
   def isThere(segment: LogSegment): Boolean = isNew ||
-    timesForgotten == Coordinators.timesForgotten(log) &&
+    timesForgotten == Coordinators.timesForgotten(log.logPath) &&
     (segment.deltas.reverseIterator.find(_.getLen > 0).exists(has) ||
       Try(SameLog.isVersionSame(snapshot)).toOption.flatten.getOrElse(isIdSame))
 
