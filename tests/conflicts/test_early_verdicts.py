@@ -34,6 +34,7 @@ from tests.kit.gates import StartGate, end_behind
 from tests.kit.histories.run import Runner
 from tests.kit.isolation.generate import History, history
 from tests.kit.one_file import register_is_even
+from tests.kit.snapshots import delete_table
 from tests.kit.support import (
     Table,
     confs,
@@ -384,7 +385,7 @@ class Twice:
     def _run(self, wanted: History, runner: Runner) -> Sequence[Exception | None]:
         table = wanted.table(self._spark, self._folder / str(next(self._numbers)))
         ends = [ended.error for ended in runner.run(wanted.planned, table)]
-        shutil.rmtree(table.path)
+        delete_table(self._spark, table)
         return ends
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from itertools import count
 from typing import Any
 
@@ -47,6 +48,15 @@ def forget_logs(spark: SparkSession) -> None:
     """Have the next statements use other objects for the log, as another process does."""
     jvm: Any = spark._jvm
     jvm.org.apache.spark.sql.delta.DeltaLog.clearCache()
+
+
+def delete_table(spark: SparkSession, table: Table) -> None:
+    """Delete a table that is done with, and the logs that Delta would keep for an hour.
+
+    The plans of one snapshot take megabytes, and a soak has thousands of tables.
+    """
+    shutil.rmtree(table.path)
+    forget_logs(spark)
 
 
 def begin(spark: SparkSession, log: Any) -> tuple[Any, bool]:

@@ -8,7 +8,6 @@ from __future__ import annotations
 import itertools
 import os
 import random
-import shutil
 from collections import Counter
 from collections.abc import Callable
 
@@ -22,6 +21,7 @@ from tests.kit.isolation.check import check
 from tests.kit.isolation.generate import History, history
 from tests.kit.isolation.statements import Statement
 from tests.kit.isolation.workloads import WORKLOADS
+from tests.kit.snapshots import delete_table
 
 POLICIES = ("serializable", "write_serializable", "row_level", "row_serializable")
 QUICK = {"changes": 8, "bank": 3, "lists": 4, "skew": 6, "keys": 8}
@@ -46,7 +46,7 @@ def run(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Run:
                 outcomes = [ended.version or repr(ended.error) for ended in ends]
                 raise AssertionError(f"{error}\n\n{wanted}\n{outcomes}") from error
         finally:
-            shutil.rmtree(table.path)
+            delete_table(spark, table)
 
     return run
 

@@ -25,7 +25,7 @@ from tests.kit.histories.report import shrunk, told
 from tests.kit.histories.run import Runner
 from tests.kit.histories.stock import observe_in_process
 from tests.kit.histories.templates import Templates
-from tests.kit.snapshots import check_next_snapshot, forget_logs
+from tests.kit.snapshots import check_next_snapshot, delete_table
 from tests.kit.support import Table, deltalake_rows
 
 # Some histories on each of six templates: both policies, all kinds of deletion vectors, with and
@@ -79,11 +79,10 @@ class Laboratory:
             raise AssertionError(
                 f"{error}\n\n{told(wanted)}\n\n-- The least that fails:\n{told(smallest)}"
             ) from error
-        forget_logs(self._spark)  # Delta would keep each for an hour; a soak has thousands
         if keep:
             self.kept.append((table, wanted, replay))
         else:
-            shutil.rmtree(table.path)
+            delete_table(self._spark, table)
 
     def _fails(self, smaller: History, *, each_commit: bool) -> bool:
         try:
