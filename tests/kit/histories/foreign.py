@@ -38,16 +38,21 @@ def delete(p: int | None, *, tells: bool) -> Job:
 
 
 def insert(p: int | None, rows: Rows, columns: Columns) -> Job:
-    """A new file of one partition; where p is NULL its partitionValues have no key."""
+    """A new file of one partition; where p is NULL its partitionValues have no key.
+
+    Where that leaves out a timestamp, Delta's dynamic overwrite compares partitions as text, and so
+    leaves files whose timestamp is spelled otherwise: there the key is written.
+    """
 
     def by_hand(table: Table) -> None:
         new = latest_version(table) + 1
         name, first = f"of-another-writer-{new}.parquet", _row_ids(table) + 1
         pq.write_table(_data(rows, columns), table.path / name)
-        text = noon(p) if p is not None and columns.p == "TIMESTAMP" else str(p)
+        spelled = columns.p == "TIMESTAMP"
+        text = None if p is None else noon(p) if spelled else str(p)
         add = {
             "path": name,
-            "partitionValues": {} if p is None else {"p": text},
+            "partitionValues": {"p": text} if text or spelled else {},
             "size": (table.path / name).stat().st_size,
             "modificationTime": 0,
             "dataChange": True,
