@@ -52,6 +52,7 @@ final private[postgres] class Publishing(
       val contents = Iterator.single(file) ++ Iterator.continually(content) // its file may be gone
       done :+ (done.lastOption match {
         case Some(unknown: Unknown) => unknown
+        case Some(_: Taken) if done.count(_.isInstanceOf[Taken]) > 1 => Taken(Seq.empty)
         case Some(_: Taken) => if (mayBeThere(request)) unknown(request) else Taken(Seq.empty)
         case Some(before: Committed) if isReplaced(requests(done.size - 1), before) =>
           unknown(request)
@@ -62,7 +63,9 @@ final private[postgres] class Publishing(
       })
   }
 
-  /** Whether another process has published the commit, which it may do as soon as it is ratified. */
+  /** Whether another process has published the commit, which it may do as soon as it is ratified. If
+    * it has not, it has published none behind it either.
+    */
   private def mayBeThere(request: CommitRequest): Boolean =
     Try(tail.txnAt(request.version)).toOption.forall(_.contains(request.txnId))
 
@@ -72,8 +75,10 @@ final private[postgres] class Publishing(
 
   /** Whether another writer has replaced a commit on a local disk, where a look takes no time. */
   private def isReplaced(request: CommitRequest, made: Committed): Boolean =
-    LogFolder.isLocal(log) &&
-      Try(LastCommit.of(request, made.version, made.file).isKept(log)).toOption.contains(false)
+    LogFolder.isLocal(log) && Try(
+      LastCommit.of(request, made.version, made.file).isKept(log) ||
+        tail.txnAt(made.version).contains(request.txnId)
+    ).toOption.contains(false)
 
   /** The outcomes once the folder is synced. */
   private def durable(
