@@ -31,10 +31,10 @@ final class FileSystemStore(logStores: TableLog => LogStore) extends CommitStore
       })
     }
     batch.discardUnused()
-    batch.seen = seen
     requests.zip(seen).foldLeft(Vector.empty[CommitOutcome]) { case (done, (request, visible)) =>
       val isBehind = done.lastOption.forall(isBefore(_, request))
-      val outcome = tried(settled(log, request, batch, visible, isBehind))
+      val isFollowed = seen.drop(done.size + 1).exists(_.mayBeThere)
+      val outcome = tried(settled(log, request, batch, visible, isBehind, isFollowed))
       outcome match {
         case Committed(version, file) =>
           lastCommits.remember(log, LastCommit.of(request, version, file))
@@ -154,18 +154,21 @@ final class FileSystemStore(logStores: TableLog => LogStore) extends CommitStore
     *
     * @param isBehind
     *   whether the commit before it in the batch, if there is one, is durable
+    * @param isFollowed
+    *   whether a later commit of the batch may be there
     */
   private def settled(
       log: TableLog,
       request: CommitRequest,
       batch: Batch,
       seen: CommitOutcome,
-      isBehind: Boolean
+      isBehind: Boolean,
+      isFollowed: Boolean
   ): CommitOutcome = seen match {
     case Committed(version, file) if isBehind =>
       unlessUnknown(log, request) {
         batch.group.settle(request.version) match {
-          case Some(_: Foreign) if batch.isFollowed(request) =>
+          case Some(_: Foreign) if isFollowed =>
             val ours = LastCommit.of(request, version, file)
             lastCommits.stopAt(log, ours, batch.requests)
             Unknown(ours.overwritten(log))
@@ -248,14 +251,6 @@ private object FileSystemStore {
 
     /** The last commit of the batch that can be seen. */
     var last: Option[LastCommit] = None
-
-    /** The outcomes once all were tried, before the folder is synced. */
-    var seen: Seq[CommitOutcome] = Seq.empty
-
-    /** Whether a later commit of the batch may be there. */
-    def isFollowed(request: CommitRequest): Boolean = requests.zip(seen).exists {
-      case (later, outcome) => later.version > request.version && outcome.mayBeThere
-    }
 
     private val unused = mutable.Map.empty[Long, Try[CommitContent]]
     private lazy val stageAll: Unit = if (LogFolder.isLocal(log))
