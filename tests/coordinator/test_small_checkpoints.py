@@ -282,8 +282,7 @@ def test_a_commit_that_only_deltas_replay_reads(spark: SparkSession, table_path:
     told["commitInfo"]["operationMetrics"] = {"files": {"added": 1}}
     commit_file(table, 2).write_text("\n".join([json.dumps(told), *rest]) + "\n")
     (table_path / "_delta_log" / f".{commit_file(table, 2).name}.crc").unlink()
-    jvm: Any = spark._jvm
-    jvm.org.apache.spark.sql.delta.DeltaLog.clearCache()
+    forget_logs(spark)
     spark.sql(f"CALL interlock.set_policy('{table_path}', 'row_level')")
     first = latest_version(table) + 1
     spark.sql(f"ALTER TABLE {table} SET TBLPROPERTIES ('delta.checkpointInterval' = '3')")

@@ -16,6 +16,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 from tests.kit.entry_points import set_for_now
 from tests.kit.ranges import LIVE, changed, committed, found, make_history
+from tests.kit.snapshots import forget_logs
 from tests.kit.support import Table, make_table, versions
 
 FAR = "TIMESTAMP '2999-01-01'"
@@ -40,8 +41,7 @@ def plain(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Tabl
     for version in versions(table):
         at = datetime(2001 + version, 1, 1, tzinfo=timezone.utc).timestamp()
         os.utime(path / "_delta_log" / f"{version:020}.json", (at, at))
-    jvm: Any = spark._jvm
-    jvm.org.apache.spark.sql.delta.DeltaLog.clearCache()
+    forget_logs(spark)
     return table
 
 
@@ -231,7 +231,7 @@ class TestRetention:
         for version in (0, 1, 2):
             for file in (table.path / "_delta_log").glob(f"{version:020}.*"):
                 file.unlink()
-        logs.clearCache()
+        forget_logs(spark)
         for ends in ("VERSION BETWEEN 2 AND 6", "VERSION BETWEEN 0 AND 2"):
             with pytest.raises(InterlockError) as caught:
                 spark.sql(f"SELECT * FROM {table} {ends}")

@@ -48,11 +48,15 @@ def insert(p: int | None, rows: Rows, columns: Columns) -> Job:
         new = latest_version(table) + 1
         name, first = f"of-another-writer-{new}.parquet", _row_ids(table) + 1
         pq.write_table(_data(rows, columns), table.path / name)
-        spelled = columns.p == "TIMESTAMP"
-        text = None if p is None else noon(p) if spelled else str(p)
+        is_timestamp = columns.p == "TIMESTAMP"
+        values: dict[str, str | None]
+        if p is None:
+            values = {"p": None} if is_timestamp else {}
+        else:
+            values = {"p": noon(p) if is_timestamp else str(p)}
         add = {
             "path": name,
-            "partitionValues": {"p": text} if text or spelled else {},
+            "partitionValues": values,
             "size": (table.path / name).stat().st_size,
             "modificationTime": 0,
             "dataChange": True,
