@@ -249,14 +249,18 @@ class HandOverSuite extends Tables {
   }
 
   table.test("of two queues of one process that have a log in common one has the turn") { table =>
-    val (one, other) = (new FileProcessLock(table.folder), new FileProcessLock(table.folder))
-    assertEquals(one.ask(), ProcessLock.Mine)
-    assert(other.ask().isInstanceOf[ProcessLock.Theirs])
-    other.release()
-    assert(other.isWanted)
-    one.release()
-    assertEquals(other.ask(), ProcessLock.Mine)
-    other.release()
+    Using.resource(new Other(table)) { process =>
+      val (one, other) = (new FileProcessLock(table.folder), new FileProcessLock(table.folder))
+      assertEquals(one.ask(), ProcessLock.Mine)
+      assert(other.ask().isInstanceOf[ProcessLock.Theirs])
+      other.release()
+      assert(other.isWanted)
+      assert(!process.hasTurn(), "closing the file would have released the lock of the first")
+      process.release()
+      one.release()
+      assertEquals(other.ask(), ProcessLock.Mine)
+      other.release()
+    }
   }
 
   table.test("a link in the place of the file is not followed") { table =>
