@@ -144,8 +144,8 @@ smoke: dev ## the cells, the Python API, the ways in; SPARK=4.1 for another vers
 variants: dev ## the further forms of cases that tests/variants.txt names
 	$(PYTEST) -m variant integration tests
 
-soak: dev ## the full product of cells and settings; ARGS='integration/test_kill_points.py' for a part
-	INTERLOCK_DRIVER_MEMORY=4g $(RUN) -m pytest -m soak --timeout 0 $(ARGS)
+soak: dev ## the full product of cells and settings, on from where an earlier run of the same code was; ARGS='integration/test_kill_points.py' for a part
+	INTERLOCK_DRIVER_MEMORY=4g $(PYTEST) -m soak --timeout 0 --soak-record .build/soak $(ARGS)
 
 mutants: dev ## each rule of a list broken once, for which a test must fail; ARGS='--only TEXT'
 	$(MUTANTS) $(ARGS)

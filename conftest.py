@@ -11,7 +11,7 @@ import pytest
 from xdist.remote import Producer
 from xdist.scheduler.loadfile import LoadFileScheduling
 
-from tests.kit import variants
+from tests.kit import soak, variants
 
 # Written by tools/first_session.py. A JVM that cannot use it starts without.
 _CLASSES = Path(sys.prefix, "classes.jsa")
@@ -22,6 +22,23 @@ if _CLASSES.exists():
 
 # What a shell starts in the background ignores interrupts, and so would all that it starts.
 signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """Add the option of `make soak`."""
+    parser.addoption(
+        "--soak-record",
+        type=Path,
+        metavar="FOLDER",
+        help="leave out the tests that have passed on this code, and note there those that do",
+    )
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Follow the option."""
+    folder: Path | None = config.getoption("soak_record")
+    if folder is not None:
+        soak.use(config, folder)
 
 
 @pytest.hookimpl(tryfirst=True)

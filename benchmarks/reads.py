@@ -1,10 +1,11 @@
 """A SELECT just after a commit to a table of very many files, beside stock Delta.
 
-    python -m benchmarks.reads [--files 100000] [--repetitions 15]
+    python -m benchmarks.reads [--files 100000] [--repetitions 15] [--sessions 3]
 
-Both sessions have the same table, stock Delta a copy of it; another process has made it, so neither
-has its files in memory before the first round. In each round both insert a row, and then look for
-the rows with one id, each side first in every second round. What is measured is the SELECT.
+Two sessions of stock Delta and one of Interlock each have a copy of one table; another process has
+made it, so none has its files in memory before the first round. In each round all insert a row, and
+then look for the rows with one id, in turns. What is measured is the SELECT. How much the two stock
+sessions differ shows how exact the ratio is: two JVMs seldom compile the same code.
 """
 
 from __future__ import annotations
@@ -21,6 +22,7 @@ from integration.writers import order
 from tests.kit.driver_process import DriverProcess, driver_processes
 
 WARM_UP = 15
+KINDS = ("stock", "stock", "interlock")
 MAKE = """from pathlib import Path
 from tests.kit.tiny_files import of_tiny_files
 of_tiny_files(spark, Path({table!r}), (f"{{n // 1000}}/{{n}}.parquet" for n in range({files})))"""
@@ -34,31 +36,43 @@ def seconds(driver: DriverProcess, statement: str) -> float:
     return time.perf_counter() - begun
 
 
+def medians(files: int, repetitions: int) -> list[float]:
+    """Return the seconds of a SELECT in each of the sessions, which are new ones."""
+    times: list[list[float]] = [[] for _ in KINDS]
+    with tempfile.TemporaryDirectory() as folder:
+        tables = [Path(folder) / f"table{n}" for n in range(len(KINDS))]
+        with driver_processes(Path(folder), "interlock", settings=SETTINGS) as (maker,):
+            order(maker, MAKE.format(table=str(tables[0]), files=files))
+        for table in tables[1:]:
+            shutil.copytree(tables[0], table)
+        with driver_processes(Path(folder), *KINDS, settings=SETTINGS) as drivers:
+            sides = list(zip(drivers, tables, times, strict=True))
+            for _ in range(WARM_UP + repetitions):
+                sides.append(sides.pop(0))
+                for driver, table, measured in sides:
+                    seconds(driver, f"INSERT INTO delta.`{table}` VALUES (2)")
+                    select = f"spark.sql('SELECT * FROM delta.`{table}` WHERE id = 1').collect()"
+                    measured.append(seconds(driver, select))
+    return [statistics.median(measured[WARM_UP:]) for measured in times]
+
+
 def main() -> None:
     """Measure and print."""
     parser = argparse.ArgumentParser(description="A SELECT just after a commit.")
     parser.add_argument("--files", type=int, default=100_000, help="of the table")
     parser.add_argument("--repetitions", type=int, default=15, help="rounds that count")
+    parser.add_argument("--sessions", type=int, default=3, help="how often with new processes")
     arguments = parser.parse_args()
-    names = ("stock", "interlock")
-    times: dict[str, list[float]] = {name: [] for name in names}
-    with tempfile.TemporaryDirectory() as folder:
-        tables = [Path(folder) / name for name in names]
-        with driver_processes(Path(folder), "interlock", settings=SETTINGS) as (maker,):
-            order(maker, MAKE.format(table=str(tables[1]), files=arguments.files))
-        shutil.copytree(tables[1], tables[0])
-        with driver_processes(Path(folder), *names, settings=SETTINGS) as drivers:
-            sides = list(zip(names, drivers, tables, strict=True))
-            for _ in range(WARM_UP + arguments.repetitions):
-                sides.reverse()
-                for name, driver, table in sides:
-                    seconds(driver, f"INSERT INTO delta.`{table}` VALUES (2)")
-                    select = f"spark.sql('SELECT * FROM delta.`{table}` WHERE id = 1').collect()"
-                    times[name].append(seconds(driver, select))
-    medians = [statistics.median(times[name][WARM_UP:]) for name in names]
-    cells = [f"{median * 1000:.0f} ms" for median in medians]
-    ratio = f"{medians[1] / medians[0]:.2f}"
-    print_table([["files", *names, "ratio"], [f"{arguments.files:,}", *cells, ratio]])
+    rows = [["files", "stock", "stock again", "ratio", "interlock", "ratio to both"]]
+    ratios = []
+    for _ in range(arguments.sessions):
+        stock, again, interlock = medians(arguments.files, arguments.repetitions)
+        ratios.append(2 * interlock / (stock + again))
+        measured = [f"{seconds * 1000:.0f} ms" for seconds in (stock, again, interlock)]
+        measured.insert(2, f"{again / stock:.2f}")
+        rows.append([f"{arguments.files:,}", *measured, f"{ratios[-1]:.2f}"])
+    print_table(rows)
+    print(f"\nMedian of the ratios to both: {statistics.median(ratios):.2f}")
 
 
 if __name__ == "__main__":
