@@ -72,7 +72,7 @@ def main() -> None:
         measured.insert(2, f"{again / stock:.2f}")
         rows.append([f"{arguments.files:,}", *measured, f"{ratios[-1]:.2f}"])
     print_table(rows)
-    print(f"\nMedian of the ratios to both: {statistics.median(ratios):.2f}")
+    print(f"Median of the ratios to both: {statistics.median(ratios):.2f}")
 
 
 if __name__ == "__main__":
