@@ -79,9 +79,8 @@ final class FileSystemStore(logStores: TableLog => LogStore) extends CommitStore
     val last = batch.last.orElse(lastCommits.of(log, request)).filter(_.tableId == request.tableId)
     val isBehindLast = last.exists(_.version + 1 == request.version)
     def requireKept(): Unit = last.foreach(_.requireKept(log, request.version))
-    // The batch's commit before this one was looked at when it was made, and a look takes its time
-    // on a remote storage.
-    if (isFirst || !isBehindLast || LogFolder.isLocal(log)) requireKept()
+    // The batch's commit before this one was looked at when it was made.
+    if (isFirst || !isBehindLast) requireKept()
     val outcome = last
       .filter(_.txnId == request.txnId)
       .map(made => found(log, request.copy(version = made.version), made.file))
@@ -105,7 +104,7 @@ final class FileSystemStore(logStores: TableLog => LogStore) extends CommitStore
     else None
 
   /** @param requireKept
-    *   looks at the commit before once more, if staging a large one took its time
+    *   looks at the commit before once more: staging a file takes its time
     */
   private def publish(
       log: TableLog,
@@ -117,7 +116,7 @@ final class FileSystemStore(logStores: TableLog => LogStore) extends CommitStore
     try unlessUnknown(log, request) {
         request.requireSameTable(log)
         content match {
-          case _: StagedFile if !LogFolder.isLocal(log) => requireKept()
+          case _: StagedFile => requireKept()
           case _ =>
         }
         batch.group.put(request.version, content, request.whenSeen) match {

@@ -112,6 +112,19 @@ class FaultsSuite extends Tables {
     assertEquals(stopped.condition, "INTERLOCK_COMMIT_OVERWRITTEN")
   }
 
+  table.test("a commit that was replaced while the next is staged is not built upon") { table =>
+    table.commit(0, "t0")
+    CommitPhases.observe { (at, log, _) =>
+      if (at == Staged && log == table.log.path.toString)
+        table.overwrite(0, TestTable.info("stock"))
+    }
+    val stopped =
+      try intercept[CoordinatorException](table.commit(1, "t1"))
+      finally CommitPhases.observe(null)
+    assertEquals(stopped.condition, "INTERLOCK_COMMIT_OVERWRITTEN")
+    assertLog(table, "stock")
+  }
+
   table.test("a batch whose folder cannot be synced is unknown, and guards nothing") { table =>
     val away = table.root.resolve("away")
     val outcomes = batchOfThree(table)(Files.move(table.folder, away): Unit)

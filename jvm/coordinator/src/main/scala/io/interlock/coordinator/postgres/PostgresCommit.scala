@@ -60,7 +60,11 @@ final private[postgres] class PostgresCommit(
         val isQuick = System.nanoTime - asked <= LongPause
         Try(isQuick || ratification.isInForce(found)) match {
           case Success(true) =>
-            new Publishing(context, log, tail, requests)(state.after(reply), reply, contents)
+            new Publishing(context, log, tail, before(state), requests)(
+              state.after(reply),
+              reply,
+              contents
+            )
           case Success(false) => lost(Seq.empty)
           case Failure(e) => unknown(e)
         }
@@ -105,6 +109,10 @@ final private[postgres] class PostgresCommit(
     }
   }
 
+  /** The commit before the first request, if this process published it. */
+  private def before(state: TableState): Option[LastCommit] =
+    state.own.filter(_ => state.head == base).filter(_.tableId == tableId)
+
   /** The transaction at the version before the first request. On a remote storage, a commit that
     * this process published itself is looked at, and not read again.
     *
@@ -113,7 +121,7 @@ final private[postgres] class PostgresCommit(
     *   the log lacks a version that was published
     */
   private def headTxn(state: TableState): String = {
-    val own = state.own.filter(_ => state.head == base).filter(_.tableId == tableId)
+    val own = before(state)
     val kept = own.filter(ours => !LogFolder.isLocal(log) && ours.isKept(log)).map(_.txnId)
     val found = if (base < 0) None else kept.orElse(tail.txnAt(base))
     lazy val now = attached()

@@ -9,11 +9,16 @@ import scala.util.{Failure, Success, Try}
 import io.interlock.coordinator._
 import org.slf4j.LoggerFactory
 
-/** Publishes the ratified commits of a batch, in order. For use once. */
+/** Publishes the ratified commits of a batch, in order. For use once.
+  *
+  * @param before
+  *   the commit before them, if this process made it
+  */
 final private[postgres] class Publishing(
     context: StoreContext,
     log: TableLog,
     tail: LogTail,
+    before: Option[LastCommit],
     requests: Seq[CommitRequest]
 ) {
   import Publishing._
@@ -54,8 +59,9 @@ final private[postgres] class Publishing(
         case Some(unknown: Unknown) => unknown
         case Some(_: Taken) if done.count(_.isInstanceOf[Taken]) > 1 => Taken(Seq.empty)
         case Some(_: Taken) => if (mayBeThere(request)) unknown(request) else Taken(Seq.empty)
-        case Some(before: Committed) if isReplaced(requests(done.size - 1), before) =>
+        case Some(made: Committed) if isReplaced(lastCommit(requests(done.size - 1), made)) =>
           unknown(request)
+        case None if before.exists(isReplaced) => stopped(before.get)
         case _ => outcome(state, request, isFirst = done.isEmpty) {
             if (!isLookedAt) request.requireSameTable(log)
             group.put(request.version, contents.next(), request.whenSeen)
@@ -74,11 +80,12 @@ final private[postgres] class Publishing(
     Unknown(new PublishUnknown(log.file(request.version), null))
 
   /** Whether another writer has replaced a commit on a local disk, where a look takes no time. */
-  private def isReplaced(request: CommitRequest, made: Committed): Boolean =
-    LogFolder.isLocal(log) && Try(
-      LastCommit.of(request, made.version, made.file).isKept(log) ||
-        tail.txnAt(made.version).contains(request.txnId)
-    ).toOption.contains(false)
+  private def isReplaced(made: LastCommit): Boolean = LogFolder.isLocal(log) && Try(
+    made.isKept(log) || tail.txnAt(made.version).contains(made.txnId)
+  ).toOption.contains(false)
+
+  private def lastCommit(request: CommitRequest, made: Committed) =
+    LastCommit.of(request, made.version, made.file)
 
   /** The outcomes once the folder is synced. */
   private def durable(
@@ -95,16 +102,15 @@ final private[postgres] class Publishing(
             group.settle(request.version).getOrElse(Published(made.file))
           } match {
             case _: Taken if visible.drop(done.size + 1).exists(_.mayBeThere) =>
-              stopped(request, made)
+              stopped(lastCommit(request, made))
             case other => other
           }
       })
     case (done, (_, other)) => done :+ other
   }
 
-  /** The outcome of a commit that was replaced, if others of the batch may be there behind it. */
-  private def stopped(request: CommitRequest, made: Committed): CommitOutcome = {
-    val replaced = LastCommit.of(request, made.version, made.file)
+  /** The outcome where a commit was replaced and those of the batch may be there behind it. */
+  private def stopped(replaced: LastCommit): CommitOutcome = {
     context.replaced.stopAt(log, replaced, requests)
     Unknown(replaced.overwritten(log))
   }

@@ -16,15 +16,17 @@ class PublishingSuite extends Tables {
   private def contextOf(table: TestTable) =
     new StoreContext(null, null, Publisher.ratified(_ => table.logStore))
 
-  private def publishBy(context: StoreContext, table: TestTable)(
-      change: CommitRequest => CommitRequest
-  ) = {
+  private def publishBy(
+      context: StoreContext,
+      table: TestTable,
+      before: Option[LastCommit] = None
+  )(change: CommitRequest => CommitRequest) = {
     import context.publisher
     val requests = Seq(1L, 2L, 3L).map(v => change(table.request(v, s"t$v")))
     val contents = requests.map(r => publisher.stage(table.log, r.version, r.txnId, r.lines))
     val reply =
       Reply("committed", 0, 0, 3, 0, requests.map(r => Ratified(r.version, r.txnId, None)))
-    new Publishing(context, table.log, new LogTail(context, table.log), requests)(
+    new Publishing(context, table.log, new LogTail(context, table.log), before, requests)(
       state,
       reply,
       contents
@@ -116,13 +118,30 @@ class PublishingSuite extends Tables {
           assertEquals(behind, Unknown(replaced))
         case other => fail(s"$other")
       }
-      for (id <- Seq("table", "other")) {
-        val next = table.request(4, "t4").copy(tableId = id)
-        val commit = new PostgresCommit(context, table.log, Seq(next))
-        val stopped = intercept[CoordinatorException](commit.run())
-        assertEquals(stopped.condition, "INTERLOCK_COMMIT_OVERWRITTEN")
-      }
+      for (id <- Seq("table", "other")) assertStopped(context, table, id)
       assertLog(table, "t0", "t1", "stock", "t3")
+  }
+
+  private def assertStopped(context: StoreContext, table: TestTable, tableId: String): Unit = {
+    val next = table.request(4, "t4").copy(tableId = tableId)
+    val commit = new PostgresCommit(context, table.log, Seq(next))
+    val stopped = intercept[CoordinatorException](commit.run())
+    assertEquals(stopped.condition, "INTERLOCK_COMMIT_OVERWRITTEN")
+  }
+
+  table.test("nothing is published behind a commit that was replaced while files were written") {
+    table =>
+      val context = contextOf(table)
+      val Committed(_, file) = table.commit(0, "t0"): @unchecked
+      val before = LastCommit.of(table.request(0, "t0"), 0, file)
+      table.overwrite(0, TestTable.info("stock"))
+      publishBy(context, table, Some(before))(identity).foreach {
+        case Unknown(replaced: CoordinatorException) =>
+          assertEquals(replaced.condition, "INTERLOCK_COMMIT_OVERWRITTEN")
+        case other => fail(s"$other")
+      }
+      assertStopped(context, table, "table")
+      assertLog(table, "stock")
   }
 
   /** The three commits, after `change` when the first can be seen. */
