@@ -22,6 +22,7 @@ from tests.kit.support import (
     confs,
     deltalake_rows,
     latest_version,
+    log_of,
     make_table,
     rows,
     unlistable,
@@ -219,6 +220,23 @@ def test_a_commit_without_a_checksum(spark: SparkSession, example: Table) -> Non
     snapshot, has_looked = begin(spark, log)
     assert has_looked
     check_anew(spark, example, snapshot)
+
+
+def test_the_snapshot_after_a_commit_without_a_checksum(
+    spark: SparkSession, tmp_path: Path, example: Table
+) -> None:
+    """Delta does not make it, which would list the log while others commit."""
+    plain = make_table(spark, tmp_path / "plain", policy=None)
+    (add, *_) = added(example, 1)
+    commit_by_hand(example, "DELETE", remove(add))
+    made_by_delta = []
+    for table in (plain, example):
+        with log_of(spark, "org.apache.spark.sql.delta.DeltaLog", level="INFO") as written:
+            spark.sql(f"INSERT INTO {table} VALUES (4, 'd')")
+        made_by_delta.append(str(written).count("for commit version"))
+    assert made_by_delta == [1, 0]
+    assert commit_file(example, 4).with_suffix(".crc").exists()
+    assert rows(spark, example) == deltalake_rows(example)
 
 
 def test_an_own_commit_whose_checksum_is_on_its_way(spark: SparkSession, example: Table) -> None:

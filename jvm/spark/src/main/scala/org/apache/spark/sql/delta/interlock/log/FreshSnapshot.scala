@@ -74,10 +74,12 @@ object FreshSnapshot extends Logging {
   }
 
   /** Makes the snapshot after a commit of this process the newest one of the table, unless a later
-    * one is known.
+    * one is known. Delta would list the log while others commit, and may miss a version.
     *
     * @param before
     *   the log up to the commit
+    * @param checksum
+    *   of the commit, if it could be derived
     * @param asOf
     *   when it was not made yet, in milliseconds of this machine's clock
     */
@@ -85,7 +87,7 @@ object FreshSnapshot extends Logging {
       log: DeltaLog,
       before: LogSegment,
       commit: FileStatus,
-      checksum: VersionChecksum,
+      checksum: Option[VersionChecksum],
       asOf: Long
   ): Unit = tried(log) {
     val version = FileNames.deltaVersion(commit)
@@ -173,7 +175,7 @@ object FreshSnapshot extends Logging {
       ))
     ).flatMap { segment =>
       Checksums.read(log, segment).filter(isWhole).filter(isOurs)
-        .map(install(log, segment, _, now))
+        .map(checksum => install(log, segment, Some(checksum), now))
     }
   }
 
@@ -230,7 +232,7 @@ object FreshSnapshot extends Logging {
   private def install(
       log: DeltaLog,
       segment: LogSegment,
-      checksum: VersionChecksum,
+      checksum: Option[VersionChecksum],
       asOf: Long
   ): Snapshot = log.withSnapshotLockInterruptibly {
     def reach(segment: LogSegment) = (segment.version, segment.checkpointProvider.version)
@@ -238,7 +240,7 @@ object FreshSnapshot extends Logging {
     if (Ordering[(Long, Long)].gteq(reach(last.logSegment), reach(segment))) last
     else NewestSnapshot.install(
       log,
-      new Snapshot(log.logPath, segment.version, segment, log, Some(checksum)),
+      new Snapshot(log.logPath, segment.version, segment, log, checksum),
       asOf
     )
   }

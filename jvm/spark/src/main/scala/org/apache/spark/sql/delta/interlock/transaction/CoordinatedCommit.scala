@@ -83,16 +83,14 @@ final private[transaction] class CoordinatedCommit(
     transaction.preCommitLogSegment = arrived(transaction.preCommitLogSegment)
     hasChecksum = checksum.nonEmpty
     times.in(TimedPhase.Checksum)(checksumFile.write())
-    checksum.foreach { made =>
-      Checksums.remember(commit.getFileStatus, made)
-      times.in(TimedPhase.Snapshot)(FreshSnapshot.add(
-        table.log,
-        transaction.preCommitLogSegment,
-        commit.getFileStatus,
-        made,
-        before
-      ))
-    }
+    checksum.foreach(Checksums.remember(commit.getFileStatus, _))
+    times.in(TimedPhase.Snapshot)(FreshSnapshot.add(
+      table.log,
+      transaction.preCommitLogSegment,
+      commit.getFileStatus,
+      checksum,
+      before
+    ))
     (checksum, commit, committed)
   }
 
