@@ -4,13 +4,14 @@
 
 Two sessions of stock Delta and one of Interlock each have a copy of one table; another process has
 made it, so none has its files in memory before the first round. In each round all insert a row, and
-then look for the rows with one id, in turns. What is measured is the SELECT. How much the two stock
-sessions differ shows how exact the ratio is: two JVMs seldom compile the same code.
+then look for the rows with one id, in a new order. What is measured is the SELECT. How much the two
+stock sessions differ shows how exact the ratio is: two JVMs seldom compile the same code.
 """
 
 from __future__ import annotations
 
 import argparse
+import random
 import shutil
 import statistics
 import tempfile
@@ -39,16 +40,17 @@ def seconds(driver: DriverProcess, statement: str) -> float:
 def medians(files: int, repetitions: int) -> list[float]:
     """Return the seconds of a SELECT in each of the sessions, which are new ones."""
     times: list[list[float]] = [[] for _ in KINDS]
+    turns = random.Random(files)
     with tempfile.TemporaryDirectory() as folder:
-        tables = [Path(folder) / f"table{n}" for n in range(len(KINDS))]
+        made, *tables = (Path(folder) / f"table{n}" for n in range(1 + len(KINDS)))
         with driver_processes(Path(folder), "interlock", settings=SETTINGS) as (maker,):
-            order(maker, MAKE.format(table=str(tables[0]), files=files))
-        for table in tables[1:]:
-            shutil.copytree(tables[0], table)
+            order(maker, MAKE.format(table=str(made), files=files))
+        for table in tables:
+            shutil.copytree(made, table)
         with driver_processes(Path(folder), *KINDS, settings=SETTINGS) as drivers:
             sides = list(zip(drivers, tables, times, strict=True))
             for _ in range(WARM_UP + repetitions):
-                sides.append(sides.pop(0))
+                turns.shuffle(sides)
                 for driver, table, measured in sides:
                     seconds(driver, f"INSERT INTO delta.`{table}` VALUES (2)")
                     select = f"spark.sql('SELECT * FROM delta.`{table}` WHERE id = 1').collect()"

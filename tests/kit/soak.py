@@ -2,22 +2,30 @@
 
 `pytest --soak-record FOLDER` leaves out the tests that have passed on this code, and notes each
 that passes in a file of the folder, one line with its seconds and its id. The code is what Git has
-in CODE; with changes that are not committed, all run and none is noted.
+in CODE, with the version of Spark and the settings of the tests in the environment. With changes
+that are not committed, all run and none is noted.
 """
 
 from __future__ import annotations
 
 import hashlib
+import os
 import subprocess
 from collections import defaultdict
+from collections.abc import Callable, Collection
 from pathlib import Path
+from typing import Any
 
 import pyspark
 import pytest
 
 from tests.kit.tree import ROOT
 
-CODE = ("jvm", "python", "tests", "integration", "build.sbt", "constraints.txt")
+CODE = (
+    *("jvm", "python", "tests", "integration", "conftest.py", "pyproject.toml", "constraints.txt"),
+    *("build.sbt", "project", "Makefile", "hatch_build.py"),
+)
+_LEFT_OUT = "interlock_left_out"
 
 
 def record_of(folder: Path, root: Path = ROOT) -> Path | None:
@@ -25,7 +33,8 @@ def record_of(folder: Path, root: Path = ROOT) -> Path | None:
     if _git(root, "status", "--porcelain", "--", *CODE):
         return None
     trees = _git(root, "ls-tree", "HEAD", "--", *CODE)
-    code = hashlib.sha256(f"{pyspark.__version__}\n{trees}".encode()).hexdigest()
+    settings = sorted(item for item in os.environ.items() if item[0].startswith("INTERLOCK_"))
+    code = hashlib.sha256(f"{pyspark.__version__}\n{settings}\n{trees}".encode()).hexdigest()
     return folder / f"{code[:16]}.txt"
 
 
@@ -35,36 +44,57 @@ def _git(root: Path, *arguments: str) -> str:
     ).stdout
 
 
-def passed(record: Path) -> list[str]:
+def passed(record: Path) -> set[str]:
     """Return the ids of the tests that are noted."""
     if not record.exists():
-        return []
-    return [line.split("\t", 1)[1] for line in record.read_text(encoding="utf-8").splitlines()]
+        return set()
+    return {line.split("\t", 1)[1] for line in record.read_text(encoding="utf-8").splitlines()}
 
 
-class Soak:
-    """The plugin of pytest, which only the process that hears of all tests lets note them."""
+class LeaveOut:
+    """The plugin that leaves tests out, in each process."""
 
-    def __init__(self, record: Path, *, notes: bool) -> None:
-        self._record, self._notes = record, notes
-        self._seconds: dict[str, float] = defaultdict(float)
-        self._failed: set[str] = set()
+    def __init__(self, ids: Collection[str]) -> None:
+        self._ids = frozenset(ids)
 
     def pytest_collection_modifyitems(
         self, config: pytest.Config, items: list[pytest.Item]
     ) -> None:
-        """Leave out what has passed."""
-        done = set(passed(self._record))
-        left_out = [item for item in items if item.nodeid in done]
-        items[:] = [item for item in items if item.nodeid not in done]
+        """Leave them out."""
+        left_out = [item for item in items if item.nodeid in self._ids]
+        items[:] = [item for item in items if item.nodeid not in self._ids]
         config.hook.pytest_deselected(items=left_out)
+
+
+class Notes:
+    """The plugin that notes what has passed, in the process that hears of all tests.
+
+    Args:
+        record: the file
+        left_out: what all workers leave out, also one that is started after others have passed
+        is_same: whether the code is still that of the record
+
+    """
+
+    def __init__(
+        self, record: Path, left_out: Collection[str], is_same: Callable[[], bool]
+    ) -> None:
+        self._record, self._left_out, self._is_same = record, left_out, is_same
+        self._seconds: dict[str, float] = defaultdict(float)
+        self._failed: set[str] = set()
+
+    @pytest.hookimpl(optionalhook=True)
+    def pytest_configure_node(self, node: Any) -> None:
+        """Tell a worker what it leaves out."""
+        node.workerinput[_LEFT_OUT] = sorted(self._left_out)
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
         """Note a test once it has passed with all that its fixtures clear away."""
         self._seconds[report.nodeid] += report.duration
         if not report.passed:
             self._failed.add(report.nodeid)
-        if self._notes and report.when == "teardown" and report.nodeid not in self._failed:
+        is_over = report.when == "teardown" and report.nodeid not in self._failed
+        if is_over and self._is_same():
             self._record.parent.mkdir(parents=True, exist_ok=True)
             with self._record.open("a", encoding="utf-8") as file:
                 file.write(f"{self._seconds[report.nodeid]:.0f}\t{report.nodeid}\n")
@@ -77,7 +107,10 @@ class Soak:
 
 def use(config: pytest.Config, folder: Path) -> None:
     """Let this run leave out what has passed, and note what does."""
-    record = record_of(folder)
-    if record is not None:
-        is_worker = hasattr(config, "workerinput")
-        config.pluginmanager.register(Soak(record, notes=not is_worker))
+    worker: dict[str, list[str]] | None = getattr(config, "workerinput", None)
+    if worker is not None:
+        config.pluginmanager.register(LeaveOut(worker.get(_LEFT_OUT, ())))
+    elif (record := record_of(folder)) is not None:
+        left_out = passed(record)
+        config.pluginmanager.register(LeaveOut(left_out))
+        config.pluginmanager.register(Notes(record, left_out, lambda: record_of(folder) == record))

@@ -7,6 +7,7 @@ INTERLOCK_HISTORIES=500 pytest -m soak tests/policies/test_histories.py         
 from __future__ import annotations
 
 import json
+import math
 import os
 import random
 import shutil
@@ -144,7 +145,7 @@ def test_many_histories(laboratory: Laboratory, tmp_path: Path, part: int) -> No
     laboratory.kept.clear()
     first = random.randrange(10**6)
     failed = []
-    for seed in range(first, first + HISTORIES // PARTS):
+    for seed in range(first, first + math.ceil(HISTORIES / PARTS)):
         try:
             laboratory.run_seed(seed, keep=seed % 25 == 0)
         except AssertionError as error:

@@ -10,47 +10,64 @@ import pytest
 
 from tests.kit import soak
 
-TESTS = """import pathlib, pytest
+TESTS = """import os, pathlib, pytest
+is_mended = pathlib.Path(__file__).with_name("mended").exists()
 @pytest.mark.parametrize("n", range(3))
 def test_it(n):
-    assert n != 1 or pathlib.Path(__file__).with_name("mended").exists()
+    assert n != 1 or is_mended
 @pytest.fixture
 def left():
     yield
-    assert pathlib.Path(__file__).with_name("mended").exists()
+    assert is_mended
 def test_with_fixture(left): pass
 @pytest.mark.skip
 def test_skipped(): pass
+def test_that_kills_its_worker():
+    if "PYTEST_XDIST_WORKER" in os.environ and not is_mended: os._exit(1)
+    assert is_mended
+def test_after_it(): pass
 """
-PLUGIN = """import pathlib
+PLUGIN = """import itertools, pathlib
 from tests.kit import soak
+records = itertools.chain({records!r}, itertools.repeat({records!r}[-1]))
+soak.record_of = lambda folder: folder / next(records)
 def pytest_configure(config):
-    notes = not hasattr(config, "workerinput")
-    config.pluginmanager.register(soak.Soak(pathlib.Path({record!r}), notes=notes))
+    soak.use(config, pathlib.Path({folder!r}))
 """
+PASSED = {f"test_file.py::{name}" for name in ("test_it[0]", "test_it[2]", "test_after_it")}
+
+
+def run(folder: Path, *arguments: str) -> str:
+    command = [sys.executable, "-m", "pytest", "-q", "-c", "/dev/null", "--rootdir", str(folder)]
+    command += ["-p", "no:cacheprovider", str(folder), *arguments]
+    return subprocess.run(command, capture_output=True, text=True, check=False).stdout
 
 
 @pytest.mark.parametrize("workers", ["0", "2"])
 def test_what_has_passed_is_left_out(tmp_path: Path, workers: str) -> None:
-    record = tmp_path / "record" / "code.txt"
     (tmp_path / "test_file.py").write_text(TESTS)
-    (tmp_path / "conftest.py").write_text(PLUGIN.format(record=str(record)))
-
-    def run() -> str:
-        command = [sys.executable, "-m", "pytest", "-q", "-n", workers, "-c", "/dev/null"]
-        command += ["--rootdir", str(tmp_path), str(tmp_path), "-p", "no:cacheprovider"]
-        return subprocess.run(command, capture_output=True, text=True, check=False).stdout
-
-    first = run()
-    assert "1 failed, 3 passed, 1 skipped, 1 error" in first
-    assert sorted(soak.passed(record)) == ["test_file.py::test_it[0]", "test_file.py::test_it[2]"]
-    assert f"2 have passed on this code: {record}" in first
+    records = tmp_path / "records"
+    plugin = PLUGIN.format(records=["code"], folder=str(records))
+    (tmp_path / "conftest.py").write_text(plugin)
+    first = run(tmp_path, "-n", workers)
+    assert "2 failed, 4 passed, 1 skipped, 1 error" in first
+    assert soak.passed(records / "code") == PASSED
+    assert f"3 have passed on this code: {records / 'code'}" in first
     (tmp_path / "mended").touch()
-    second = run()
-    assert "2 passed, 1 skipped" in second
-    assert f"4 have passed on this code: {record}" in second
-    assert "1 skipped" in run()
-    assert len(soak.passed(record)) == 4
+    second = run(tmp_path, "-n", workers)
+    assert "3 passed, 1 skipped" in second
+    assert f"6 have passed on this code: {records / 'code'}" in second
+    assert "1 skipped" in run(tmp_path, "-n", workers)
+    assert len((records / "code").read_text().splitlines()) == 6
+
+
+def test_what_passes_after_the_code_has_changed_is_not_noted(tmp_path: Path) -> None:
+    (tmp_path / "test_file.py").write_text("def test_one(): pass\ndef test_two(): pass")
+    plugin = PLUGIN.format(records=["code", "code", "other"], folder=str(tmp_path))
+    (tmp_path / "conftest.py").write_text(plugin)
+    assert "2 passed" in run(tmp_path)
+    assert soak.passed(tmp_path / "code") == {"test_file.py::test_one"}
+    assert not (tmp_path / "other").exists()
 
 
 def test_the_record_is_that_of_the_code(tmp_path: Path) -> None:

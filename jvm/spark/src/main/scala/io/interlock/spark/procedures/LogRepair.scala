@@ -25,10 +25,10 @@ object LogRepair {
       DeltaLog.invalidateCache(session, known.dataPath)
       NamedTable.snapshot(session, NamedTable.load(session, name, statement), statement)
     }
-    val found = loadedAnew()
-    Coordinators.forget(found.deltaLog)
-    new CommitLog(found).deleteChecksums()
+    new CommitLog(loadedAnew()).deleteChecksums()
     val now = loadedAnew()
+    // Last, so that statements which run meanwhile leave nothing that was read before.
+    Coordinators.forget(now.deltaLog)
     Row(now.version, new CommitLog(now).info(now.version).flatMap(Operations.name).orNull)
   }
 }
