@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -40,7 +41,8 @@ PASSED = {f"test_file.py::{name}" for name in ("test_it[0]", "test_it[2]", "test
 def run(folder: Path, *arguments: str) -> str:
     command = [sys.executable, "-m", "pytest", "-q", "-c", "/dev/null", "--rootdir", str(folder)]
     command += ["-p", "no:cacheprovider", str(folder), *arguments]
-    return subprocess.run(command, capture_output=True, text=True, check=False).stdout
+    own = {k: v for k, v in os.environ.items() if not k.startswith("PYTEST_")}
+    return subprocess.run(command, env=own, capture_output=True, text=True, check=False).stdout
 
 
 @pytest.mark.parametrize("workers", ["0", "2"])
