@@ -1,16 +1,18 @@
 """A SELECT just after a commit to a table of very many files, beside stock Delta.
 
-    python -m benchmarks.reads [--files 100000] [--repetitions 15] [--sessions 3]
+    python -m benchmarks.reads [--files 100000] [--repetitions 18] [--sessions 3]
 
 Two sessions of stock Delta and one of Interlock each have a copy of one table; another process has
 made it, so none has its files in memory before the first round. In each round all insert a row, and
-then look for the rows with one id, in a new order. What is measured is the SELECT. How much the two
-stock sessions differ shows how exact the ratio is: two JVMs seldom compile the same code.
+then look for the rows with one id; six rounds have each order of the sessions once. What is
+measured is the SELECT. How much the two stock sessions differ shows how exact the ratio is: two
+JVMs seldom compile the same code.
 """
 
 from __future__ import annotations
 
 import argparse
+import itertools
 import random
 import shutil
 import statistics
@@ -40,7 +42,6 @@ def seconds(driver: DriverProcess, statement: str) -> float:
 def medians(files: int, repetitions: int) -> list[float]:
     """Return the seconds of a SELECT in each of the sessions, which are new ones."""
     times: list[list[float]] = [[] for _ in KINDS]
-    turns = random.Random(files)
     with tempfile.TemporaryDirectory() as folder:
         made, *tables = (Path(folder) / f"table{n}" for n in range(1 + len(KINDS)))
         with driver_processes(Path(folder), "interlock", settings=SETTINGS) as (maker,):
@@ -48,10 +49,10 @@ def medians(files: int, repetitions: int) -> list[float]:
         for table in tables:
             shutil.copytree(made, table)
         with driver_processes(Path(folder), *KINDS, settings=SETTINGS) as drivers:
-            sides = list(zip(drivers, tables, times, strict=True))
-            for _ in range(WARM_UP + repetitions):
-                turns.shuffle(sides)
-                for driver, table, measured in sides:
+            orders = list(itertools.permutations(zip(drivers, tables, times, strict=True)))
+            random.shuffle(orders)
+            for turns in itertools.islice(itertools.cycle(orders), WARM_UP + repetitions):
+                for driver, table, measured in turns:
                     seconds(driver, f"INSERT INTO delta.`{table}` VALUES (2)")
                     select = f"spark.sql('SELECT * FROM delta.`{table}` WHERE id = 1').collect()"
                     measured.append(seconds(driver, select))
@@ -62,7 +63,7 @@ def main() -> None:
     """Measure and print."""
     parser = argparse.ArgumentParser(description="A SELECT just after a commit.")
     parser.add_argument("--files", type=int, default=100_000, help="of the table")
-    parser.add_argument("--repetitions", type=int, default=15, help="rounds that count")
+    parser.add_argument("--repetitions", type=int, default=18, help="rounds that count")
     parser.add_argument("--sessions", type=int, default=3, help="how often with new processes")
     arguments = parser.parse_args()
     rows = [["files", "stock", "stock again", "ratio", "interlock", "ratio to both"]]

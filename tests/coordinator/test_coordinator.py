@@ -22,10 +22,10 @@ from pyspark.java_gateway import ensure_callback_server_started
 from pyspark.sql import SparkSession
 
 from tests.kit.coordinator_jvm import observed
-from tests.kit.foreign import commit_by_hand
+from tests.kit.foreign import added, commit_by_hand, copy
 from tests.kit.gates import end_behind
 from tests.kit.log_replay import check_log
-from tests.kit.snapshots import queue_of
+from tests.kit.snapshots import delta_log, queue_of
 from tests.kit.support import (
     Table,
     await_checkpoints,
@@ -69,6 +69,19 @@ LAST = f"_delta_log/{2:020}.json"
 def put_back(table: Table, backup: Path) -> None:
     shutil.rmtree(table.path)
     shutil.copytree(backup, table.path)
+
+
+def replace_without_files(table: Table, version: int) -> None:
+    """Put another commit in the place of one, which adds nothing."""
+    file = commit_file(table, version)
+    text = file.read_text().replace(commit_info(table, version)["txnId"], str(uuid.uuid4()))
+    file.write_text("".join(line for line in text.splitlines(keepends=True) if '"add"' not in line))
+
+
+def versions_with(table: Table, kind: str) -> list[int]:
+    """Return the versions that have a checkpoint of any format, or a `crc`."""
+    files = (table.path / "_delta_log").glob(f"0*.{kind}*")
+    return sorted({int(file.name[:20]) for file in files})
 
 
 def add_files(table: Table, count: int) -> None:
@@ -386,15 +399,79 @@ class TestLifeOfATable:
         """Its checksum, and that of the commit behind it, which the log proves."""
         table = make_table(spark, table_path)
         spark.sql(f"INSERT INTO {table} VALUES (4, 'd')")
-        replaced = commit_file(table, 2)
-        lines = replaced.read_text().splitlines(keepends=True)
-        replaced.write_text("".join(line for line in lines if '"add"' not in line))
+        replace_without_files(table, 2)
         spark.sql(f"CALL interlock.repair('{table.path}')")
         assert rows(spark, table) == deltalake_rows(table) == ((1, "a"), (2, "b"), (4, "d"))
         spark.sql(f"INSERT INTO {table} VALUES (5, 'e')")
         assert commit_file(table, 4).with_suffix(".crc").exists()
         check_log(table)
         wanted = ((1, "a"), (2, "b"), (4, "d"), (5, "e"))
+        assert rows(spark, table) == deltalake_rows(table) == wanted
+
+    @pytest.mark.parametrize("kind", ["classic", "v2"])
+    @pytest.mark.parametrize("is_behind", [False, True])
+    def test_repair_does_without_a_checkpoint_that_holds_what_a_replaced_commit_had(
+        self, spark: SparkSession, table_path: Path, kind: str, *, is_behind: bool
+    ) -> None:
+        """The checkpoint is of the commit itself, or of another writer's behind it."""
+        interval = {"delta.checkpointInterval": "100" if is_behind else "3"}
+        properties = {**interval, "delta.checkpointPolicy": kind}
+        table = make_table(spark, table_path, properties=properties)
+        spark.sql(f"INSERT INTO {table} VALUES (4, 'd')")
+        await_checkpoints(spark)
+        if is_behind:
+            commit_by_hand(table, "WRITE", copy(table, added(table, 2)[0], {}))
+            delta_log(spark, table).createCheckpointAtVersion(4)
+        replace_without_files(table, 3)
+        left_over = commit_file(table, 9).with_suffix(".crc")
+        shutil.copy(commit_file(table, 3).with_suffix(".crc"), left_over)
+        assert versions_with(table, "checkpoint") == [4 if is_behind else 3]
+        spark.sql(f"CALL interlock.repair('{table.path}', replaced => 3)")
+        assert versions_with(table, "checkpoint") == []
+        assert versions_with(table, "crc") == [0, 1, 2]
+        assert not (table.path / "_delta_log/_last_checkpoint").exists()
+        wanted = ((1, "a"), (2, "b"), (3, "c"), *([(3, "c")] * is_behind))
+        assert rows(spark, table) == deltalake_rows(table) == wanted
+        spark.sql(f"INSERT INTO {table} VALUES (5, 'e')")
+        check_log(table)
+        assert rows(spark, table) == deltalake_rows(table) == (*wanted, (5, "e"))
+
+    def test_repair_does_without_compacted_commits_that_hold_what_a_replaced_commit_had(
+        self, spark: SparkSession, table_path: Path
+    ) -> None:
+        """Delta's kernel writes such files; here it is the concatenation that Delta reads too."""
+        table = make_table(spark, table_path)
+        text = "".join(commit_file(table, version).read_text() for version in (1, 2))
+        lines = [line for line in text.splitlines(keepends=True) if "commitInfo" not in line]
+        compacted = commit_file(table, 1).with_suffix(f".{2:020}.compacted.json")
+        compacted.write_text("".join(lines))
+        replace_without_files(table, 2)
+        spark.sql(f"CALL interlock.repair('{table.path}', replaced => 2)")
+        assert not compacted.exists()
+        assert rows(spark, table) == deltalake_rows(table) == ((1, "a"), (2, "b"))
+
+    @pytest.mark.parametrize("missing", [1, 3, None])
+    def test_repair_keeps_a_checkpoint(
+        self, spark: SparkSession, table_path: Path, missing: int | None
+    ) -> None:
+        """One without which the table cannot be read, or of which no commit was replaced."""
+        table = make_table(spark, table_path, properties={"delta.checkpointInterval": "3"})
+        for n in (4, 5):
+            spark.sql(f"INSERT INTO {table} VALUES ({n}, 'd')")
+            await_checkpoints(spark)
+        before = {file: file.read_bytes() for file in (table.path / "_delta_log").glob("[0_]*.*")}
+        if missing is None:
+            spark.sql(f"CALL interlock.repair('{table.path}', replaced => 4)")
+        else:
+            commit_file(table, missing).unlink()
+            with pytest.raises(errors.InterlockError) as refused:
+                spark.sql(f"CALL interlock.repair('{table.path}', replaced => 3)")
+            assert refused.value.condition == "INTERLOCK_REPAIR_REFUSED"
+            assert "no commit of version 3" in str(refused.value) or missing == 1
+            kept = {file: file.read_bytes() for file in before if file.exists()}
+            assert kept.keys() == before.keys() - {commit_file(table, missing)}
+        assert versions_with(table, "checkpoint") == [3]
+        wanted = ((1, "a"), (2, "b"), (3, "c"), (4, "d"), (5, "d"))
         assert rows(spark, table) == deltalake_rows(table) == wanted
 
     def test_a_statement_that_read_the_table_before_a_repair(

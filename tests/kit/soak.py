@@ -2,13 +2,15 @@
 
 `pytest --soak-record FOLDER` leaves out the tests that have passed on this code, and notes each
 that passes in a file of the folder, one line with its seconds and its id. The code is what Git has
-in CODE, with the version of Spark and the settings of the tests in the environment. With changes
-that are not committed, all run and none is noted.
+in CODE and what is installed, with the versions of Spark and Java and the settings of the tests in
+the environment. With changes that are not committed, all run and none is noted.
 """
 
 from __future__ import annotations
 
+import functools
 import hashlib
+import importlib.metadata
 import os
 import subprocess
 from collections import defaultdict
@@ -18,6 +20,7 @@ from typing import Any
 
 import pyspark
 import pytest
+from interlock import _diagnosis
 
 from tests.kit.tree import ROOT
 
@@ -34,14 +37,19 @@ def record_of(folder: Path, root: Path = ROOT) -> Path | None:
         return None
     trees = _git(root, "ls-tree", "HEAD", "--", *CODE)
     settings = sorted(item for item in os.environ.items() if item[0].startswith("INTERLOCK_"))
-    code = hashlib.sha256(f"{pyspark.__version__}\n{settings}\n{trees}".encode()).hexdigest()
-    return folder / f"{code[:16]}.txt"
+    # RECORD has a checksum of each file, so of the jar too.
+    installed = importlib.metadata.distribution("spark-interlock").read_text("RECORD")
+    code = f"{pyspark.__version__}\n{_java()}\n{settings}\n{installed}\n{trees}"
+    return folder / f"{hashlib.sha256(code.encode()).hexdigest()[:16]}.txt"
+
+
+_java = functools.cache(lambda: _diagnosis.java().found)
 
 
 def _git(root: Path, *arguments: str) -> str:
-    return subprocess.run(
-        ["git", *arguments], cwd=root, check=True, capture_output=True, text=True
-    ).stdout
+    # Without the lock of the index, which somebody who commits meanwhile needs.
+    command = ["git", "--no-optional-locks", *arguments]
+    return subprocess.run(command, cwd=root, check=True, stdout=subprocess.PIPE, text=True).stdout
 
 
 def passed(record: Path) -> set[str]:
@@ -98,6 +106,11 @@ class Notes:
             self._record.parent.mkdir(parents=True, exist_ok=True)
             with self._record.open("a", encoding="utf-8") as file:
                 file.write(f"{self._seconds[report.nodeid]:.0f}\t{report.nodeid}\n")
+
+    def pytest_sessionfinish(self, session: pytest.Session, exitstatus: int) -> None:
+        """Let a soak of which all has passed succeed."""
+        if exitstatus == pytest.ExitCode.NO_TESTS_COLLECTED and self._left_out:
+            session.exitstatus = pytest.ExitCode.OK
 
     def pytest_terminal_summary(self, terminalreporter: pytest.TerminalReporter) -> None:
         """Say how many have passed on this code, in this run and those before."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.metadata
 import os
 import subprocess
 import sys
@@ -38,11 +39,11 @@ def pytest_configure(config):
 PASSED = {f"test_file.py::{name}" for name in ("test_it[0]", "test_it[2]", "test_after_it")}
 
 
-def run(folder: Path, *arguments: str) -> str:
+def run(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
     command = [sys.executable, "-m", "pytest", "-q", "-c", "/dev/null", "--rootdir", str(folder)]
     command += ["-p", "no:cacheprovider", str(folder), *arguments]
     own = {k: v for k, v in os.environ.items() if not k.startswith("PYTEST_")}
-    return subprocess.run(command, env=own, capture_output=True, text=True, check=False).stdout
+    return subprocess.run(command, env=own, capture_output=True, text=True, check=False)
 
 
 @pytest.mark.parametrize("workers", ["0", "2"])
@@ -51,29 +52,34 @@ def test_what_has_passed_is_left_out(tmp_path: Path, workers: str) -> None:
     records = tmp_path / "records"
     plugin = PLUGIN.format(records=["code"], folder=str(records))
     (tmp_path / "conftest.py").write_text(plugin)
-    first = run(tmp_path, "-n", workers)
+    first = run(tmp_path, "-n", workers).stdout
     assert "2 failed, 4 passed, 1 skipped, 1 error" in first
     assert soak.passed(records / "code") == PASSED
     assert f"3 have passed on this code: {records / 'code'}" in first
     (tmp_path / "mended").touch()
-    second = run(tmp_path, "-n", workers)
+    second = run(tmp_path, "-n", workers).stdout
     assert "3 passed, 1 skipped" in second
     assert f"6 have passed on this code: {records / 'code'}" in second
-    assert "1 skipped" in run(tmp_path, "-n", workers)
+    assert "1 skipped" in run(tmp_path, "-n", workers).stdout
     assert len((records / "code").read_text().splitlines()) == 6
+    all_passed = run(tmp_path, "-n", workers, "-k", "not skipped")
+    assert (all_passed.returncode, "6 have passed" in all_passed.stdout) == (0, True)
 
 
 def test_what_passes_after_the_code_has_changed_is_not_noted(tmp_path: Path) -> None:
     (tmp_path / "test_file.py").write_text("def test_one(): pass\ndef test_two(): pass")
     plugin = PLUGIN.format(records=["code", "code", "other"], folder=str(tmp_path))
     (tmp_path / "conftest.py").write_text(plugin)
-    assert "2 passed" in run(tmp_path)
+    assert "2 passed" in run(tmp_path).stdout
     assert soak.passed(tmp_path / "code") == {"test_file.py::test_one"}
     assert not (tmp_path / "other").exists()
 
 
-def test_the_record_is_that_of_the_code(tmp_path: Path) -> None:
-    """Other code has another record, and code that is not committed has none."""
+def test_the_record_is_that_of_the_code(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Other code has another record, and code that is not committed has none.
+
+    Code counts as other if something else is installed.
+    """
 
     def git(*arguments: str) -> None:
         names = ["-c", "user.name=ann", "-c", "user.email=ann@example.org"]
@@ -99,3 +105,6 @@ def test_the_record_is_that_of_the_code(tmp_path: Path) -> None:
     assert record() is None
     git("commit", "-am", "two")
     assert record() not in (None, first)
+    second = record()
+    monkeypatch.setattr(importlib.metadata.PathDistribution, "read_text", lambda *_: "another jar")
+    assert record() not in (None, first, second)

@@ -336,6 +336,18 @@ object InterlockException {
     "expected" -> expected
   )
 
+  /** @param version
+    *   the version of the commit that was replaced
+    * @param reason
+    *   why the table cannot be read from its commits
+    */
+  def repairRefused(table: String, version: Long, reason: String): InterlockException = of(
+    "INTERLOCK_REPAIR_REFUSED",
+    "table" -> table,
+    "version" -> version.toString,
+    "reason" -> reason
+  )
+
   /** @param kind
     *   the kind of versions
     * @param count

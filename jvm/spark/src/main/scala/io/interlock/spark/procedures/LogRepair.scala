@@ -2,30 +2,38 @@ package io.interlock.spark.procedures
 
 import io.interlock.spark.commits.{Coordinators, Operations}
 import io.interlock.spark.history.NamedTable
-import org.apache.spark.sql.delta.interlock.log.CommitLog
+import org.apache.spark.sql.delta.interlock.log.{BackgroundCheckpoints, CommitLog, DerivedFiles}
 import org.apache.spark.sql.delta.{DeltaLog, Snapshot}
 import org.apache.spark.sql.types.{LongType, StringType, StructType}
 import org.apache.spark.sql.{Row, SparkSession}
 
 /** Takes the log of a table as it is, after another writer has replaced a commit of this application
-  * or the table was put back from a backup. The newest checksums are deleted: they may have been
-  * derived from commits that are gone.
+  * or the table was put back from a backup. What may have been derived from commits that are gone is
+  * deleted.
   */
 object LogRepair {
+  private val CheckpointMillis = 60000L
+
   val schema: StructType = new StructType().add("version", LongType).add("operation", StringType)
 
-  /** @param statement
+  /** @param replaced
+    *   the version of a commit that another one has replaced; if none is given, only checksums are
+    *   deleted
+    * @param statement
     *   what asks, for errors
     * @return
     *   the last commit, on top of which the next is made
     */
-  def run(session: SparkSession, name: String, statement: String): Row = {
+  def run(session: SparkSession, name: String, replaced: Option[Long], statement: String): Row = {
     def loadedAnew(): Snapshot = {
       val known = NamedTable.load(session, name, statement).deltaLog
       DeltaLog.invalidateCache(session, known.dataPath)
       NamedTable.snapshot(session, NamedTable.load(session, name, statement), statement)
     }
-    new CommitLog(loadedAnew()).deleteChecksums()
+    // One that is on its way would come after the others are deleted.
+    BackgroundCheckpoints.awaitIdle(CheckpointMillis): Unit
+    val derived = new DerivedFiles(loadedAnew(), name)
+    replaced.fold(derived.deleteChecksums())(derived.deleteSince)
     val now = loadedAnew()
     // Last, so that statements which run meanwhile leave nothing that was read before.
     Coordinators.forget(now.deltaLog)

@@ -4,7 +4,7 @@ import java.io.FileNotFoundException
 
 import io.interlock.spark.properties.TableProperties
 import org.apache.spark.sql.delta.actions._
-import org.apache.spark.sql.delta.util.{DeltaCommitFileProvider, FileNames}
+import org.apache.spark.sql.delta.util.DeltaCommitFileProvider
 import org.apache.spark.sql.delta.{
   DeltaConfigs,
   DeltaHistoryManager,
@@ -40,13 +40,6 @@ final class CommitLog(snapshot: Snapshot) {
   private val log = snapshot.deltaLog
   private val conf = log.newDeltaHadoopConf()
   private val provider = DeltaCommitFileProvider(snapshot)
-
-  /** Deletes the `.crc` files since the last checkpoint. */
-  def deleteChecksums(): Unit = {
-    val fs = log.logPath.getFileSystem(conf)
-    for (version <- snapshot.logSegment.checkpointProvider.version.max(0) to snapshot.version)
-      fs.delete(FileNames.checksumFile(log.logPath, version), false): Unit
-  }
 
   /** None where the log has it no more. */
   def read(version: Long): Option[Commit] =
