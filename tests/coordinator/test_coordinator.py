@@ -450,26 +450,47 @@ class TestLifeOfATable:
         assert not compacted.exists()
         assert rows(spark, table) == deltalake_rows(table) == ((1, "a"), (2, "b"))
 
-    @pytest.mark.parametrize("missing", [1, 3, None])
+    @pytest.mark.parametrize(
+        ("replaced", "lost", "left", "why"),
+        [
+            (4, 1, "", None),
+            (3, 1, None, "DELTA_VERSIONS_NOT_CONTIGUOUS"),
+            (3, 3, None, "no commit 3"),
+            (2, 3, "", "no commit 3"),
+            (2, 3, '{"add":', "Unexpected end-of-input"),
+            (0, 0, '{"commitInfo":{}}', "no beginning of the table"),
+        ],
+    )
     def test_repair_keeps_a_checkpoint(
-        self, spark: SparkSession, table_path: Path, missing: int | None
+        self,
+        spark: SparkSession,
+        table_path: Path,
+        replaced: int,
+        lost: int,
+        left: str | None,
+        why: str | None,
     ) -> None:
-        """One without which the table cannot be read, or of which no commit was replaced."""
+        """One of an earlier version, and one without which the table cannot be read."""
         table = make_table(spark, table_path, properties={"delta.checkpointInterval": "3"})
         for n in (4, 5):
             spark.sql(f"INSERT INTO {table} VALUES ({n}, 'd')")
             await_checkpoints(spark)
         before = {file: file.read_bytes() for file in (table.path / "_delta_log").glob("[0_]*.*")}
-        if missing is None:
-            spark.sql(f"CALL interlock.repair('{table.path}', replaced => 4)")
+        file = commit_file(table, lost)
+        if left is None:
+            file.unlink()
+            del before[file]
         else:
-            commit_file(table, missing).unlink()
-            with pytest.raises(errors.InterlockError) as refused:
-                spark.sql(f"CALL interlock.repair('{table.path}', replaced => 3)")
+            file.write_text(left)
+            before[file] = left.encode()
+        repair = f"CALL interlock.repair('{table.path}', replaced => {replaced})"
+        if why is None:
+            spark.sql(repair)
+        else:
+            with pytest.raises(errors.InterlockError, match=why) as refused:
+                spark.sql(repair)
             assert refused.value.condition == "INTERLOCK_REPAIR_REFUSED"
-            assert "no commit of version 3" in str(refused.value) or missing == 1
-            kept = {file: file.read_bytes() for file in before if file.exists()}
-            assert kept.keys() == before.keys() - {commit_file(table, missing)}
+            assert {file: file.read_bytes() for file in before} == before
         assert versions_with(table, "checkpoint") == [3]
         wanted = ((1, "a"), (2, "b"), (3, "c"), (4, "d"), (5, "d"))
         assert rows(spark, table) == deltalake_rows(table) == wanted

@@ -55,7 +55,8 @@ def delete_table(spark: SparkSession, table: Table) -> None:
 
     The plans of one snapshot take megabytes, and a soak has thousands of tables.
     """
-    shutil.rmtree(table.path)
+    # Away first: the note of a transaction that was given up may be renewed meanwhile.
+    shutil.rmtree(table.path.rename(table.path.with_name(f"{table.path.name}.gone")))
     forget_logs(spark)
 
 

@@ -37,11 +37,15 @@ def delete(p: int | None, *, tells: bool) -> Job:
     )
 
 
-def insert(p: int | None, rows: Rows, columns: Columns) -> Job:
-    """A new file of one partition; where p is NULL its partitionValues have no key.
+def insert(p: int | None, rows: Rows, columns: Columns, *, has_key: bool) -> Job:
+    """A new file of one partition.
 
-    Where that leaves out a timestamp, Delta's dynamic overwrite compares partitions as text, and so
-    leaves files whose timestamp is spelled otherwise: there the key is written.
+    Args:
+        p: the partition
+        rows: its rows
+        columns: the table's columns
+        has_key: whether its partitionValues have the key also where p is NULL
+
     """
 
     def by_hand(table: Table) -> None:
@@ -51,7 +55,7 @@ def insert(p: int | None, rows: Rows, columns: Columns) -> Job:
         is_timestamp = columns.p == "TIMESTAMP"
         values: dict[str, str | None]
         if p is None:
-            values = {"p": None} if is_timestamp else {}
+            values = {"p": None} if has_key else {}
         else:
             values = {"p": noon(p) if is_timestamp else str(p)}
         add = {

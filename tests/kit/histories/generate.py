@@ -83,6 +83,7 @@ class _Statements:
         self._ids = template.ids
         self._columns = template.columns
         self._partitioned = template.partitioned
+        self._makes_vectors = template.vectors == "on"
         # Delta's change data feed reads a removal without partitionValues as one of p = NULL.
         self._foreign_tells = template.changes
         self._ansi = chance.random() < 0.7
@@ -167,7 +168,10 @@ class _Statements:
     def _foreign_insert(self, number: int) -> Job:
         p = self._chance.choice((None, self._partition()))
         rows = tuple(replace(row, p=p) for row in self._rows(number, least=1))
-        return foreign.insert(p, rows, self._columns)
+        # Without the key Delta writes no deletion vector for a file, and its dynamic overwrite
+        # leaves files whose timestamp is spelled otherwise.
+        needs_key = self._columns.p == "TIMESTAMP" or (self._makes_vectors and len(rows) > 1)
+        return foreign.insert(p, rows, self._columns, has_key=needs_key)
 
     def _update(self, number: int) -> Job:
         moves = self._partitioned and self._chance.random() < 0.25

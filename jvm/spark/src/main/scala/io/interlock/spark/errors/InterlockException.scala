@@ -339,7 +339,7 @@ object InterlockException {
   /** @param version
     *   the version of the commit that was replaced
     * @param reason
-    *   why the table cannot be read from its commits
+    *   why nothing could be deleted, without a full stop
     */
   def repairRefused(table: String, version: Long, reason: String): InterlockException = of(
     "INTERLOCK_REPAIR_REFUSED",

@@ -2,7 +2,7 @@ package io.interlock.spark.procedures
 
 import io.interlock.spark.commits.{Coordinators, Operations}
 import io.interlock.spark.history.NamedTable
-import org.apache.spark.sql.delta.interlock.log.{BackgroundCheckpoints, CommitLog, DerivedFiles}
+import org.apache.spark.sql.delta.interlock.log.{CommitLog, DerivedFiles}
 import org.apache.spark.sql.delta.{DeltaLog, Snapshot}
 import org.apache.spark.sql.types.{LongType, StringType, StructType}
 import org.apache.spark.sql.{Row, SparkSession}
@@ -12,8 +12,6 @@ import org.apache.spark.sql.{Row, SparkSession}
   * deleted.
   */
 object LogRepair {
-  private val CheckpointMillis = 60000L
-
   val schema: StructType = new StructType().add("version", LongType).add("operation", StringType)
 
   /** @param replaced
@@ -30,8 +28,6 @@ object LogRepair {
       DeltaLog.invalidateCache(session, known.dataPath)
       NamedTable.snapshot(session, NamedTable.load(session, name, statement), statement)
     }
-    // One that is on its way would come after the others are deleted.
-    BackgroundCheckpoints.awaitIdle(CheckpointMillis): Unit
     val derived = new DerivedFiles(loadedAnew(), name)
     replaced.fold(derived.deleteChecksums())(derived.deleteSince)
     val now = loadedAnew()

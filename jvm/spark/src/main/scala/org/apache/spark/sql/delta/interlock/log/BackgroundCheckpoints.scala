@@ -176,7 +176,7 @@ object BackgroundCheckpoints extends PostCommitHook with Logging {
         SparkSession.clearActiveSession()
         synchronized {
           busyThreads -= 1
-          if (busyThreads == 0) notifyAll()
+          notifyAll()
         }
       }
     }
@@ -215,13 +215,22 @@ object BackgroundCheckpoints extends PostCommitHook with Logging {
     () => SessionEnd.finish(ShutdownMillis)
   }
 
+  /** Lets the next checkpoint of a log be due after the last one that is there. */
+  def forget(log: Path): Unit = begun.keySet.removeIf(_._1 == log): Unit
+
   /** Waits until no checkpoint is running or waiting and all is cleaned up, at most `millis`
     * milliseconds; returns whether that is so.
     */
-  def awaitIdle(millis: Long): Boolean = synchronized {
+  def awaitIdle(millis: Long): Boolean = await(millis)(busyThreads == 0)
+
+  /** The same for one log. */
+  def awaitIdle(log: Path, millis: Long): Boolean =
+    await(millis)(!running.contains(log) && !waiting.contains(log) && !cleaning(log))
+
+  private def await(millis: Long)(isIdle: => Boolean): Boolean = synchronized {
     val end = System.nanoTime() + TimeUnit.MILLISECONDS.toNanos(millis)
     def left = TimeUnit.NANOSECONDS.toMillis(end - System.nanoTime())
-    while (busyThreads > 0 && left > 0) wait(left.max(1))
-    busyThreads == 0
+    while (!isIdle && left > 0) wait(left.max(1))
+    isIdle
   }
 }

@@ -1,9 +1,10 @@
 package org.apache.spark.sql.delta.interlock.log
 
-import java.io.IOException
+import java.io.{FileNotFoundException, IOException}
 
 import scala.util.control.NonFatal
 
+import com.google.common.base.Throwables
 import io.interlock.spark.errors.InterlockException
 import org.apache.hadoop.fs.Path
 import org.apache.spark.sql.delta.Snapshot
@@ -17,8 +18,11 @@ import org.apache.spark.sql.delta.util.FileNames
   *   the table's name in errors
   */
 final class DerivedFiles(snapshot: Snapshot, table: String) {
+  import DerivedFiles._
+
   private val log = snapshot.deltaLog
   private val conf = log.newDeltaHadoopConf()
+  private val commits = new CommitLog(snapshot)
   private lazy val files =
     log.store.listFrom(FileNames.listingPrefix(log.logPath, 0), conf).map(_.getPath).toVector
 
@@ -34,7 +38,7 @@ final class DerivedFiles(snapshot: Snapshot, table: String) {
     *
     * @throws InterlockException
     *   INTERLOCK_INVALID_ARGUMENT if the table has no such version; INTERLOCK_REPAIR_REFUSED if it
-    *   cannot be read without these files; then they are all there
+    *   cannot be read without these files, or one is being written; then they are all there
     * @throws java.io.IOException
     *   if a file cannot be deleted
     */
@@ -45,12 +49,16 @@ final class DerivedFiles(snapshot: Snapshot, table: String) {
         replaced.toString,
         s"a version of the table, 0 to ${snapshot.version}"
       )
+    // One that is on its way would come after the others are deleted.
+    if (!BackgroundCheckpoints.awaitIdle(log.logPath, CheckpointMillis))
+      throw refused(replaced, "a checkpoint is being written")
     val states = since(replaced)(file =>
       FileNames.isCheckpointFile(file) || FileNames.isCompactedDeltaFile(file)
     )
     if (states.nonEmpty) {
       requireReadable(replaced)
       (log.LAST_CHECKPOINT +: states).foreach(delete)
+      BackgroundCheckpoints.forget(log.logPath)
     }
     deleteChecksums(replaced.min(snapshot.checkpointProvider.version))
   }
@@ -61,22 +69,35 @@ final class DerivedFiles(snapshot: Snapshot, table: String) {
   private def since(version: Long)(isWanted: Path => Boolean): Seq[Path] =
     files.filter(file => isWanted(file) && FileNames.getFileVersion(file) >= version)
 
-  /** Requires all commits from a version on, and the state before it. */
-  private def requireReadable(version: Long): Unit = {
-    val commits = files.filter(FileNames.isDeltaFile).map(FileNames.getFileVersion).toSet
-    (version to snapshot.version).find(!commits(_)).foreach(missing =>
-      throw refused(version, s"the log has no commit of version $missing")
-    )
-    if (version > 0)
-      try log.getSnapshotAt(version - 1).stateDF.count(): Unit
-      catch { case NonFatal(unreadable) => throw refused(version, unreadable.getMessage) }
-  }
+  /** Requires that the state before a version and all commits from it on can be read. */
+  private def requireReadable(version: Long): Unit =
+    try {
+      if (version == 0) requireBeginning()
+      else log.getSnapshotAt(version - 1).stateDF.count(): Unit
+      (version to snapshot.version).find(commits.read(_).forall(isEmpty)).foreach(missing =>
+        throw new FileNotFoundException(s"no commit $missing in the log")
+      )
+    } catch {
+      case NonFatal(unreadable) =>
+        throw refused(version, s"without it, ${Throwables.getRootCause(unreadable)}")
+    }
+
+  private def requireBeginning(): Unit =
+    if (!commits.definition(0).exists(first => first.protocol.nonEmpty && first.metadata.nonEmpty))
+      throw new FileNotFoundException("no beginning of the table in the log")
+
+  private def isEmpty(commit: Commit) =
+    commit.info.isEmpty && commit.metadata.isEmpty && commit.files.isEmpty
 
   private def refused(version: Long, reason: String) =
-    InterlockException.repairRefused(table, version, reason)
+    InterlockException.repairRefused(table, version, reason.linesIterator.next())
 
   private def delete(file: Path): Unit = {
     val fs = file.getFileSystem(conf)
     if (!fs.delete(file, false) && fs.exists(file)) throw new IOException(s"$file was not deleted.")
   }
+}
+
+private object DerivedFiles {
+  private val CheckpointMillis = 60000L
 }
