@@ -74,8 +74,8 @@ def put_back(table: Table, backup: Path) -> None:
 def replace_without_files(table: Table, version: int) -> None:
     """Put another commit in the place of one, which adds nothing."""
     file = commit_file(table, version)
-    text = file.read_text().replace(commit_info(table, version)["txnId"], str(uuid.uuid4()))
-    file.write_text("".join(line for line in text.splitlines(keepends=True) if '"add"' not in line))
+    lines = file.read_text().splitlines(keepends=True)
+    file.write_text("".join(line for line in lines if '"add"' not in line))
 
 
 def versions_with(table: Table, kind: str) -> list[int]:
