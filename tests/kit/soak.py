@@ -2,8 +2,8 @@
 
 `pytest --soak-record FOLDER` leaves out the tests that have passed on this code, and notes each
 that passes in a file of the folder, one line with its seconds and its id. The code is what Git has
-in CODE and what is installed, with the versions of Spark and Java and the settings of the tests in
-the environment. With changes that are not committed, all run and none is noted.
+in CODE and what is installed, with the versions of Python, Spark and Java and the settings of both
+and of the tests in the environment. With changes that are not committed, all run and none is noted.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ import hashlib
 import importlib.metadata
 import os
 import subprocess
+import sys
 from collections import defaultdict
 from collections.abc import Callable, Collection
 from pathlib import Path
@@ -28,6 +29,7 @@ CODE = (
     *("jvm", "python", "tests", "integration", "conftest.py", "pyproject.toml", "constraints.txt"),
     *("build.sbt", "project", "Makefile", "hatch_build.py"),
 )
+SETTINGS = ("JAVA_TOOL_OPTIONS", "JDK_JAVA_OPTIONS", "PYSPARK_SUBMIT_ARGS", "SPARK_CONF_DIR")
 _LEFT_OUT = "interlock_left_out"
 
 
@@ -36,10 +38,12 @@ def record_of(folder: Path, root: Path = ROOT) -> Path | None:
     if _git(root, "status", "--porcelain", "--", *CODE):
         return None
     trees = _git(root, "ls-tree", "HEAD", "--", *CODE)
-    settings = sorted(item for item in os.environ.items() if item[0].startswith("INTERLOCK_"))
+    names = (name for name in os.environ if name.startswith("INTERLOCK_") or name in SETTINGS)
+    settings = sorted((name, os.environ[name]) for name in names)
     # RECORD has a checksum of each file, so of the jar too.
     installed = importlib.metadata.distribution("spark-interlock").read_text("RECORD")
-    code = f"{pyspark.__version__}\n{_java()}\n{settings}\n{installed}\n{trees}"
+    versions = f"{sys.version}\n{pyspark.__version__}\n{_java()}"
+    code = f"{versions}\n{settings}\n{installed}\n{trees}"
     return folder / f"{hashlib.sha256(code.encode()).hexdigest()[:16]}.txt"
 
 
@@ -60,18 +64,29 @@ def passed(record: Path) -> set[str]:
 
 
 class LeaveOut:
-    """The plugin that leaves tests out, in each process."""
+    """The plugin that leaves tests out, in each process.
+
+    Attributes:
+        ids: the tests
+        count: how many of those that were asked for it has left out
+
+    """
 
     def __init__(self, ids: Collection[str]) -> None:
-        self._ids = frozenset(ids)
+        self.ids = frozenset(ids)
+        self.count = 0
 
+    @pytest.hookimpl(trylast=True)
     def pytest_collection_modifyitems(
         self, config: pytest.Config, items: list[pytest.Item]
     ) -> None:
         """Leave them out."""
-        left_out = [item for item in items if item.nodeid in self._ids]
-        items[:] = [item for item in items if item.nodeid not in self._ids]
+        left_out = [item for item in items if item.nodeid in self.ids]
+        items[:] = [item for item in items if item.nodeid not in self.ids]
         config.hook.pytest_deselected(items=left_out)
+        self.count = len(left_out)
+        if hasattr(config, "workeroutput"):
+            config.workeroutput[_LEFT_OUT] = self.count
 
 
 class Notes:
@@ -79,22 +94,25 @@ class Notes:
 
     Args:
         record: the file
-        left_out: what all workers leave out, also one that is started after others have passed
+        leave_out: what all workers leave out, also one that is started after others have passed
         is_same: whether the code is still that of the record
 
     """
 
-    def __init__(
-        self, record: Path, left_out: Collection[str], is_same: Callable[[], bool]
-    ) -> None:
-        self._record, self._left_out, self._is_same = record, left_out, is_same
+    def __init__(self, record: Path, leave_out: LeaveOut, is_same: Callable[[], bool]) -> None:
+        self._record, self._leave_out, self._is_same = record, leave_out, is_same
         self._seconds: dict[str, float] = defaultdict(float)
         self._failed: set[str] = set()
 
     @pytest.hookimpl(optionalhook=True)
     def pytest_configure_node(self, node: Any) -> None:
         """Tell a worker what it leaves out."""
-        node.workerinput[_LEFT_OUT] = sorted(self._left_out)
+        node.workerinput[_LEFT_OUT] = sorted(self._leave_out.ids)
+
+    @pytest.hookimpl(optionalhook=True)
+    def pytest_testnodedown(self, node: Any) -> None:
+        """Hear of a worker what it has left out."""
+        self._leave_out.count += getattr(node, "workeroutput", {}).get(_LEFT_OUT, 0)
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
         """Note a test once it has passed with all that its fixtures clear away."""
@@ -109,7 +127,7 @@ class Notes:
 
     def pytest_sessionfinish(self, session: pytest.Session, exitstatus: int) -> None:
         """Let a soak of which all has passed succeed."""
-        if exitstatus == pytest.ExitCode.NO_TESTS_COLLECTED and self._left_out:
+        if exitstatus == pytest.ExitCode.NO_TESTS_COLLECTED and self._leave_out.count:
             session.exitstatus = pytest.ExitCode.OK
 
     def pytest_terminal_summary(self, terminalreporter: pytest.TerminalReporter) -> None:
@@ -124,6 +142,6 @@ def use(config: pytest.Config, folder: Path) -> None:
     if worker is not None:
         config.pluginmanager.register(LeaveOut(worker.get(_LEFT_OUT, ())))
     elif (record := record_of(folder)) is not None:
-        left_out = passed(record)
-        config.pluginmanager.register(LeaveOut(left_out))
-        config.pluginmanager.register(Notes(record, left_out, lambda: record_of(folder) == record))
+        leave_out = LeaveOut(passed(record))
+        config.pluginmanager.register(leave_out)
+        config.pluginmanager.register(Notes(record, leave_out, lambda: record_of(folder) == record))

@@ -292,6 +292,12 @@ def jobs_started(spark: SparkSession, statement: str) -> int:
     return len(context.statusTracker().getJobIdsForGroup(group))
 
 
+def put_back(table: Table, backup: Path) -> None:
+    """Put a table's folder back from a copy."""
+    shutil.rmtree(table.path)
+    shutil.copytree(backup, table.path)
+
+
 def await_checkpoints(spark: SparkSession) -> None:
     """Wait for the background checkpoints of tables with a coordinator."""
     jvm: Any = spark._jvm

@@ -64,6 +64,7 @@ def test_what_has_passed_is_left_out(tmp_path: Path, workers: str) -> None:
     assert len((records / "code").read_text().splitlines()) == 6
     all_passed = run(tmp_path, "-n", workers, "-k", "not skipped")
     assert (all_passed.returncode, "6 have passed" in all_passed.stdout) == (0, True)
+    assert run(tmp_path, "-n", workers, "-k", "mistyped").returncode == 5
 
 
 def test_what_passes_after_the_code_has_changed_is_not_noted(tmp_path: Path) -> None:

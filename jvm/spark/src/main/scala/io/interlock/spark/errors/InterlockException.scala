@@ -336,6 +336,18 @@ object InterlockException {
     "expected" -> expected
   )
 
+  /** @param file
+    *   the file that could not be deleted
+    * @param reason
+    *   what the storage said, without a full stop
+    */
+  def repairIncomplete(table: String, file: String, reason: String): InterlockException = of(
+    "INTERLOCK_REPAIR_INCOMPLETE",
+    "table" -> table,
+    "file" -> file,
+    "reason" -> reason
+  )
+
   /** @param version
     *   the version of the commit that was replaced
     * @param reason

@@ -2,8 +2,10 @@ package io.interlock.spark.procedures
 
 import io.interlock.spark.commits.{Coordinators, Operations}
 import io.interlock.spark.history.NamedTable
+import org.apache.spark.sql.classic.ClassicConversions.castToImpl
+import org.apache.spark.sql.delta.DeltaLog
+import org.apache.spark.sql.delta.catalog.DeltaTableV2
 import org.apache.spark.sql.delta.interlock.log.{CommitLog, DerivedFiles}
-import org.apache.spark.sql.delta.{DeltaLog, Snapshot}
 import org.apache.spark.sql.types.{LongType, StringType, StructType}
 import org.apache.spark.sql.{Row, SparkSession}
 
@@ -23,16 +25,22 @@ object LogRepair {
     *   the last commit, on top of which the next is made
     */
   def run(session: SparkSession, name: String, replaced: Option[Long], statement: String): Row = {
-    def loadedAnew(): Snapshot = {
+    def loadedAnew(): DeltaTableV2 = {
       val known = NamedTable.load(session, name, statement).deltaLog
       DeltaLog.invalidateCache(session, known.dataPath)
-      NamedTable.snapshot(session, NamedTable.load(session, name, statement), statement)
+      NamedTable.load(session, name, statement)
     }
-    val derived = new DerivedFiles(loadedAnew(), name)
+    def snapshot(table: DeltaTableV2) = NamedTable.snapshot(session, table, statement)
+    val before = loadedAnew()
+    val derived = new DerivedFiles(snapshot(before), before.catalogTable, name)
     replaced.fold(derived.deleteChecksums())(derived.deleteSince)
-    val now = loadedAnew()
+    val table = loadedAnew()
+    val now = snapshot(table)
     // Last, so that statements which run meanwhile leave nothing that was read before.
     Coordinators.forget(now.deltaLog)
+    // A cached plan keeps the log that it was made with, so Spark could not read it anew.
+    session.sharedState.cacheManager
+      .uncacheQuery(castToImpl(session), table.toLogicalRelation, cascade = true)
     Row(now.version, new CommitLog(now).info(now.version).flatMap(Operations.name).orNull)
   }
 }

@@ -161,6 +161,7 @@ object BackgroundCheckpoints extends PostCommitHook with Logging {
     running += log -> due.version
     busyThreads += 1
     threads.execute { () =>
+      var cleans = false
       try {
         SparkSession.setActiveSession(due.session)
         // The thread inherited the statement's local properties.
@@ -169,12 +170,15 @@ object BackgroundCheckpoints extends PostCommitHook with Logging {
           try !due.session.sparkContext.isStopped && write(log, due)
           finally synchronized {
               running -= log
+              // In the same step, so that the log is not idle in between.
+              cleans = cleaning.add(log)
               start(log)
             }
-        if (synchronized(cleaning.add(log))) clean(log, due, isWritten)
+        if (cleans) clean(log, due, isWritten)
       } finally {
         SparkSession.clearActiveSession()
         synchronized {
+          if (cleans) cleaning -= log
           busyThreads -= 1
           notifyAll()
         }
@@ -207,7 +211,7 @@ object BackgroundCheckpoints extends PostCommitHook with Logging {
       val _ = OrphanFiles.sweep(table, OrphanFiles.LongestTransaction)
     } catch {
       case NonFatal(error) => logWarning(s"The log at $log was not swept.", error)
-    } finally synchronized { val _ = cleaning.remove(log) }
+    }
 
   // A daemon thread, as a JVM may end without stopping its session; the next writer then writes the
   // checkpoint.
@@ -215,17 +219,35 @@ object BackgroundCheckpoints extends PostCommitHook with Logging {
     () => SessionEnd.finish(ShutdownMillis)
   }
 
-  /** Lets the next checkpoint of a log be due after the last one that is there. */
-  def forget(log: Path): Unit = begun.keySet.removeIf(_._1 == log): Unit
-
   /** Waits until no checkpoint is running or waiting and all is cleaned up, at most `millis`
     * milliseconds; returns whether that is so.
     */
   def awaitIdle(millis: Long): Boolean = await(millis)(busyThreads == 0)
 
-  /** The same for one log. */
-  def awaitIdle(log: Path, millis: Long): Boolean =
-    await(millis)(!running.contains(log) && !waiting.contains(log) && !cleaning(log))
+  /** Does what deletes checkpoints of a log, while here no checkpoint of it is written and nothing is
+    * cleaned up there. One that becomes due meanwhile may hold what is deleted, so it is dropped; the
+    * next is due after the last one that is left.
+    *
+    * @return
+    *   none, and nothing is done, if that does not come within `millis` milliseconds
+    */
+  def suspended[A](log: Path, millis: Long)(work: => A): Option[A] = {
+    val isReserved = synchronized {
+      val isIdle =
+        await(millis)(!running.contains(log) && !waiting.contains(log) && !cleaning(log))
+      if (isIdle) running += log -> 0L
+      isIdle
+    }
+    Option.when(isReserved) {
+      try work
+      finally synchronized {
+          waiting -= log
+          running -= log
+          begun.keySet.removeIf(_._1 == log)
+          notifyAll()
+        }
+    }
+  }
 
   private def await(millis: Long)(isIdle: => Boolean): Boolean = synchronized {
     val end = System.nanoTime() + TimeUnit.MILLISECONDS.toNanos(millis)

@@ -45,6 +45,12 @@ final class CommitLog(snapshot: Snapshot) {
   def read(version: Long): Option[Commit] =
     if (version < 0) None else ofLines(version)(commit(version, _))
 
+  /** The number of actions of a version's commit, which are all parsed; none where the log has it no
+    * more.
+    */
+  def countActions(version: Long): Option[Int] =
+    ofLines(version)(_.map(Action.fromJson).count(_ != null))
+
   /** The commitInfo of a version; none if the log no longer has the version, or it has no
     * commitInfo.
     */

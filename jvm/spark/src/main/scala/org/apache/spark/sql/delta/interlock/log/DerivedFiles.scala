@@ -7,17 +7,20 @@ import scala.util.control.NonFatal
 import com.google.common.base.Throwables
 import io.interlock.spark.errors.InterlockException
 import org.apache.hadoop.fs.Path
-import org.apache.spark.sql.delta.Snapshot
+import org.apache.spark.sql.catalyst.catalog.CatalogTable
 import org.apache.spark.sql.delta.util.FileNames
+import org.apache.spark.sql.delta.{CheckpointProtectionTableFeature, Snapshot}
 
 /** The files of a log that were derived from its commits.
   *
   * @param snapshot
   *   the log's last version
+  * @param catalogTable
+  *   the table in the catalog, if it is there
   * @param table
   *   the table's name in errors
   */
-final class DerivedFiles(snapshot: Snapshot, table: String) {
+final class DerivedFiles(snapshot: Snapshot, catalogTable: Option[CatalogTable], table: String) {
   import DerivedFiles._
 
   private val log = snapshot.deltaLog
@@ -28,8 +31,8 @@ final class DerivedFiles(snapshot: Snapshot, table: String) {
 
   /** Deletes the checksums since the last checkpoint.
     *
-    * @throws java.io.IOException
-    *   if a file cannot be deleted
+    * @throws InterlockException
+    *   INTERLOCK_REPAIR_INCOMPLETE if a file cannot be deleted
     */
   def deleteChecksums(): Unit = deleteChecksums(snapshot.checkpointProvider.version)
 
@@ -38,9 +41,8 @@ final class DerivedFiles(snapshot: Snapshot, table: String) {
     *
     * @throws InterlockException
     *   INTERLOCK_INVALID_ARGUMENT if the table has no such version; INTERLOCK_REPAIR_REFUSED if it
-    *   cannot be read without these files, or one is being written; then they are all there
-    * @throws java.io.IOException
-    *   if a file cannot be deleted
+    *   cannot be read without these files, or has to keep them, or one is being written; then they are
+    *   all there. INTERLOCK_REPAIR_INCOMPLETE if a file cannot be deleted
     */
   def deleteSince(replaced: Long): Unit = {
     if (replaced > snapshot.version)
@@ -49,18 +51,22 @@ final class DerivedFiles(snapshot: Snapshot, table: String) {
         replaced.toString,
         s"a version of the table, 0 to ${snapshot.version}"
       )
-    // One that is on its way would come after the others are deleted.
-    if (!BackgroundCheckpoints.awaitIdle(log.logPath, CheckpointMillis))
-      throw refused(replaced, "a checkpoint is being written")
-    val states = since(replaced)(file =>
-      FileNames.isCheckpointFile(file) || FileNames.isCompactedDeltaFile(file)
-    )
-    if (states.nonEmpty) {
-      requireReadable(replaced)
-      (log.LAST_CHECKPOINT +: states).foreach(delete)
-      BackgroundCheckpoints.forget(log.logPath)
-    }
-    deleteChecksums(replaced.min(snapshot.checkpointProvider.version))
+    CheckpointProtectionTableFeature
+      .getCheckpointProtectionVersionOption(snapshot.protocol, snapshot.metadata)
+      .filter(replaced <= _)
+      .foreach(version =>
+        throw refused(replaced, s"checkpointProtection keeps the checkpoints to version $version")
+      )
+    BackgroundCheckpoints.suspended(log.logPath, CheckpointMillis) {
+      val states = since(replaced)(file =>
+        FileNames.isCheckpointFile(file) || FileNames.isCompactedDeltaFile(file)
+      )
+      if (states.nonEmpty) {
+        requireReadable(replaced)
+        (log.LAST_CHECKPOINT +: states).foreach(delete)
+      }
+      deleteChecksums(replaced.min(snapshot.checkpointProvider.version))
+    }.getOrElse(throw refused(replaced, "a checkpoint is being written, or the log cleaned up"))
   }
 
   private def deleteChecksums(first: Long): Unit =
@@ -69,33 +75,53 @@ final class DerivedFiles(snapshot: Snapshot, table: String) {
   private def since(version: Long)(isWanted: Path => Boolean): Seq[Path] =
     files.filter(file => isWanted(file) && FileNames.getFileVersion(file) >= version)
 
-  /** Requires that the state before a version and all commits from it on can be read. */
+  /** Requires that the state before a version, which is read from a checkpoint of an earlier one or
+    * from the table's beginning, and all commits since that can be read.
+    */
   private def requireReadable(version: Long): Unit =
     try {
-      if (version == 0) requireBeginning()
-      else log.getSnapshotAt(version - 1).stateDF.count(): Unit
-      (version to snapshot.version).find(commits.read(_).forall(isEmpty)).foreach(missing =>
-        throw new FileNotFoundException(s"no commit $missing in the log")
+      val before = Option.when(version > 0)(
+        log.getSnapshotAt(version - 1, catalogTableOpt = catalogTable)
       )
+      before.fold(requireBeginning())(requireState)
+      (before.fold(0L)(_.checkpointProvider.version + 1) to snapshot.version)
+        .find(commits.countActions(_).forall(_ == 0))
+        .foreach(missing => throw new FileNotFoundException(s"no commit $missing in the log"))
     } catch {
-      case NonFatal(unreadable) =>
-        throw refused(version, s"without it, ${Throwables.getRootCause(unreadable)}")
+      case NonFatal(unreadable) => throw refused(version, s"without it, ${reason(unreadable)}")
     }
 
   private def requireBeginning(): Unit =
     if (!commits.definition(0).exists(first => first.protocol.nonEmpty && first.metadata.nonEmpty))
       throw new FileNotFoundException("no beginning of the table in the log")
 
-  private def isEmpty(commit: Commit) =
-    commit.info.isEmpty && commit.metadata.isEmpty && commit.files.isEmpty
+  /** Requires that a state has protocol and metadata, as Delta does, and what its checksum says. */
+  private def requireState(before: Snapshot): Unit = {
+    val found = (before.numOfFiles, before.sizeInBytes)
+    Checksums.of(before).map(checksum => (checksum.numFiles, checksum.tableSizeBytes))
+      .filter(_ != found)
+      .foreach { case (files, bytes) =>
+        throw new IOException(
+          s"version ${before.version} has ${found._1} files of ${found._2} bytes, but its " +
+            s"checksum $files of $bytes: an earlier commit was replaced or is damaged"
+        )
+      }
+  }
 
   private def refused(version: Long, reason: String) =
-    InterlockException.repairRefused(table, version, reason.linesIterator.next())
+    InterlockException.repairRefused(table, version, reason)
 
-  private def delete(file: Path): Unit = {
-    val fs = file.getFileSystem(conf)
-    if (!fs.delete(file, false) && fs.exists(file)) throw new IOException(s"$file was not deleted.")
-  }
+  private def reason(error: Throwable) =
+    Throwables.getRootCause(error).toString.linesIterator.next()
+
+  private def delete(file: Path): Unit =
+    try {
+      val fs = file.getFileSystem(conf)
+      if (!fs.delete(file, false) && fs.exists(file)) throw new IOException("it is still there")
+    } catch {
+      case NonFatal(failed) =>
+        throw InterlockException.repairIncomplete(table, file.toString, reason(failed))
+    }
 }
 
 private object DerivedFiles {
