@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 import shutil
+import time
 from pathlib import Path
 
 import interlock.errors as errors
@@ -86,7 +88,10 @@ def test_checksums_of_a_commit_that_was_replaced(spark: SparkSession, table_path
 def test_a_checkpoint_that_holds_what_a_replaced_commit_had(
     spark: SparkSession, table_path: Path, kind: str, *, is_behind: bool
 ) -> None:
-    """The checkpoint is of the commit itself, or of another writer's behind it."""
+    """The checkpoint is of the commit itself, or of another writer's behind it.
+
+    It counts as missing, and the next version gets one.
+    """
     interval = {"delta.checkpointInterval": "100" if is_behind else "3"}
     properties = {**interval, "delta.checkpointPolicy": kind}
     table = make_table(spark, table_path, properties=properties)
@@ -96,6 +101,8 @@ def test_a_checkpoint_that_holds_what_a_replaced_commit_had(
         commit_by_hand(table, "WRITE", copy(table, added(table, 2)[0], {}))
         delta_log(spark, table).createCheckpointAtVersion(4)
     replace_without_files(table, 3)
+    minutes_ago = time.time() - 120
+    os.utime(commit_file(table, 3), (minutes_ago, minutes_ago))
     left_over = commit_file(table, 9).with_suffix(".crc")
     shutil.copy(commit_file(table, 3).with_suffix(".crc"), left_over)
     assert versions_with(table, "checkpoint") == [4 if is_behind else 3]
@@ -106,6 +113,8 @@ def test_a_checkpoint_that_holds_what_a_replaced_commit_had(
     wanted = ((1, "a"), (2, "b"), (3, "c"), *([(3, "c")] * is_behind))
     assert rows(spark, table) == deltalake_rows(table) == wanted
     spark.sql(f"INSERT INTO {table} VALUES (5, 'e')")
+    await_checkpoints(spark)
+    assert versions_with(table, "checkpoint") == ([] if is_behind else [4])
     check_log(table)
     assert rows(spark, table) == deltalake_rows(table) == (*wanted, (5, "e"))
 
@@ -152,7 +161,8 @@ def test_a_checkpoint_is_kept(
     for n in (4, 5):
         spark.sql(f"INSERT INTO {table} VALUES ({n}, 'd')")
         await_checkpoints(spark)
-    before = {file: file.read_bytes() for file in (table.path / "_delta_log").glob("[0_]*.*")}
+    log = table.path / "_delta_log"
+    before = {file: file.read_bytes() for file in log.iterdir() if file.is_file()}
     file = commit_file(table, lost)
     if left is None:
         file.unlink()
@@ -203,7 +213,9 @@ def test_a_checkpoint_that_is_protected_is_kept(spark: SparkSession, table_path:
     protected = latest_version(table)
     before = versions_with(table, "checkpoint")
     assert before[-1] == protected
-    with pytest.raises(errors.InterlockError, match=f"checkpoints to version {protected}") as error:
+    with pytest.raises(
+        errors.InterlockError, match=f"to version {protected} are protected"
+    ) as error:
         spark.sql(f"CALL interlock.repair('{table.path}', replaced => {protected})")
     assert error.value.condition == "INTERLOCK_REPAIR_REFUSED"
     assert versions_with(table, "checkpoint") == before
@@ -219,6 +231,7 @@ def test_a_checkpoint_that_is_protected_is_kept(spark: SparkSession, table_path:
 def test_a_file_that_cannot_be_deleted(spark: SparkSession, table_path: Path) -> None:
     """What was deleted before it stays so; the call can be made again."""
     table = make_table(spark, table_path, properties={"delta.checkpointInterval": "2"})
+    spark.sql(f"INSERT INTO {table} VALUES (4, 'd')")
     await_checkpoints(spark)
     replace_without_files(table, 2)
     stuck = commit_file(table, 9).with_suffix(".crc")
@@ -228,18 +241,21 @@ def test_a_file_that_cannot_be_deleted(spark: SparkSession, table_path: Path) ->
         spark.sql(repair)
     assert raised.value.condition == "INTERLOCK_REPAIR_INCOMPLETE"
     assert versions_with(table, "checkpoint") == []
+    spark.sql(f"DELETE FROM {table} WHERE id = 1")
     shutil.rmtree(stuck)
     spark.sql(repair)
     spark.sql(f"INSERT INTO {table} VALUES (5, 'e')")
-    wanted = ((1, "a"), (2, "b"), (5, "e"))
+    wanted = ((2, "b"), (4, "d"), (5, "e"))
     assert rows(spark, table) == deltalake_rows(table) == wanted
 
 
-def test_a_cached_table(spark: SparkSession, table_path: Path, tmp_path: Path) -> None:
+def test_what_spark_has_cached(spark: SparkSession, table_path: Path) -> None:
+    """Of the table as it is, and of the version that was replaced."""
     table = make_table(spark, table_path)
-    spark.sql(f"CACHE TABLE cached_before_a_repair AS SELECT * FROM {table}")
     spark.table(f"{table}").cache().count()
+    spark.sql(f"SELECT * FROM {table} VERSION AS OF 2").cache().count()
     replace_without_files(table, 2)
-    assert rows(spark, table) == EXAMPLE
+    assert rows(spark, table) == rows(spark, table, version=2) == EXAMPLE
     spark.sql(f"CALL interlock.repair('{table.path}')")
-    assert rows(spark, table) == deltalake_rows(table) == ((1, "a"), (2, "b"))
+    wanted = ((1, "a"), (2, "b"))
+    assert rows(spark, table) == rows(spark, table, version=2) == deltalake_rows(table) == wanted

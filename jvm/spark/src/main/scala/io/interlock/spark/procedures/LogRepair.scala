@@ -2,7 +2,6 @@ package io.interlock.spark.procedures
 
 import io.interlock.spark.commits.{Coordinators, Operations}
 import io.interlock.spark.history.NamedTable
-import org.apache.spark.sql.classic.ClassicConversions.castToImpl
 import org.apache.spark.sql.delta.DeltaLog
 import org.apache.spark.sql.delta.catalog.DeltaTableV2
 import org.apache.spark.sql.delta.interlock.log.{CommitLog, DerivedFiles}
@@ -25,22 +24,20 @@ object LogRepair {
     *   the last commit, on top of which the next is made
     */
   def run(session: SparkSession, name: String, replaced: Option[Long], statement: String): Row = {
-    def loadedAnew(): DeltaTableV2 = {
-      val known = NamedTable.load(session, name, statement).deltaLog
-      DeltaLog.invalidateCache(session, known.dataPath)
-      NamedTable.load(session, name, statement)
-    }
+    def load() = NamedTable.load(session, name, statement)
     def snapshot(table: DeltaTableV2) = NamedTable.snapshot(session, table, statement)
-    val before = loadedAnew()
+    def readAnewNext(table: DeltaTableV2) =
+      DeltaLog.invalidateCache(session, table.deltaLog.dataPath)
+    readAnewNext(load())
+    val before = load()
     val derived = new DerivedFiles(snapshot(before), before.catalogTable, name)
-    replaced.fold(derived.deleteChecksums())(derived.deleteSince)
-    val table = loadedAnew()
-    val now = snapshot(table)
+    try replaced.fold(derived.deleteChecksums())(derived.deleteSince)
+    finally readAnewNext(before)
+    val now = snapshot(load())
     // Last, so that statements which run meanwhile leave nothing that was read before.
     Coordinators.forget(now.deltaLog)
-    // A cached plan keeps the log that it was made with, so Spark could not read it anew.
-    session.sharedState.cacheManager
-      .uncacheQuery(castToImpl(session), table.toLogicalRelation, cascade = true)
+    // A cached plan keeps the log that it was made with, and may be of an earlier version.
+    session.catalog.clearCache()
     Row(now.version, new CommitLog(now).info(now.version).flatMap(Operations.name).orNull)
   }
 }

@@ -54,9 +54,10 @@ final class DerivedFiles(snapshot: Snapshot, catalogTable: Option[CatalogTable],
     CheckpointProtectionTableFeature
       .getCheckpointProtectionVersionOption(snapshot.protocol, snapshot.metadata)
       .filter(replaced <= _)
-      .foreach(version =>
-        throw refused(replaced, s"checkpointProtection keeps the checkpoints to version $version")
-      )
+      .foreach { version =>
+        val end = "DROP FEATURE checkpointProtection TRUNCATE HISTORY"
+        throw refused(replaced, s"checkpoints to version $version are protected, until $end")
+      }
     BackgroundCheckpoints.suspended(log.logPath, CheckpointMillis) {
       val states = since(replaced)(file =>
         FileNames.isCheckpointFile(file) || FileNames.isCompactedDeltaFile(file)
