@@ -224,14 +224,15 @@ object BackgroundCheckpoints extends PostCommitHook with Logging {
     */
   def awaitIdle(millis: Long): Boolean = await(millis)(busyThreads == 0)
 
-  /** Does what deletes checkpoints of a log, while here no checkpoint of it is written and nothing is
-    * cleaned up there. One that becomes due meanwhile may hold what is deleted, so it is dropped; the
-    * next is due after the last one that is left.
+  /** Deletes checkpoints of a log while this process writes none of it and cleans up nothing there. A
+    * checkpoint that becomes due meanwhile may hold what is deleted, so it is dropped; the next is due
+    * after the last one that is left.
     *
     * @return
-    *   none, and nothing is done, if that does not come within `millis` milliseconds
+    *   what `delete` returns; none, and nothing is deleted, if one is written or something is cleaned
+    *   up for longer than `millis` milliseconds
     */
-  def suspended[A](log: Path, millis: Long)(work: => A): Option[A] = {
+  def suspended[A](log: Path, millis: Long)(delete: => A): Option[A] = {
     val isReserved = synchronized {
       val isIdle =
         await(millis)(!running.contains(log) && !waiting.contains(log) && !cleaning(log))
@@ -239,7 +240,7 @@ object BackgroundCheckpoints extends PostCommitHook with Logging {
       isIdle
     }
     Option.when(isReserved) {
-      try work
+      try delete
       finally synchronized {
           waiting -= log
           running -= log
