@@ -18,7 +18,7 @@ from integration.database import NAME, Database, database
 from tests.kit import command
 from tests.kit.driver_process import DriverProcess, driver_processes
 from tests.kit.postgres import Dump
-from tests.kit.support import Table, commit_file, deltalake_rows, latest_version
+from tests.kit.support import Table, commit_file, deltalake_rows, latest_version, put_back
 
 
 @dataclass(frozen=True)
@@ -75,8 +75,7 @@ def driver(behind: Database, folder: Path) -> Iterator[DriverProcess]:
 
 
 def restore(table: Table, backup: Backup) -> None:
-    shutil.rmtree(table.path)
-    shutil.copytree(backup.folder, table.path)
+    put_back(table, backup.folder)
 
 
 def repair(behind: Database, table: Table) -> None:

@@ -207,8 +207,7 @@ class TestLifeOfATable:
         def swap(phase: str, version: int) -> None:
             if phase == "staging" and not swapped:
                 swapped.append(phase)
-                shutil.rmtree(table_path)
-                shutil.copytree(other.path, table_path)
+                put_back(table, other.path)
 
         listen: Any = ensure_callback_server_started
         listen(spark.sparkContext._gateway)
@@ -260,8 +259,7 @@ class TestLifeOfATable:
         table = make_table(spark, table_path)
         shutil.copytree(table_path, tmp_path / "backup")
         spark.sql(f"INSERT INTO {table} VALUES (4, 'd')")
-        shutil.rmtree(table_path)
-        shutil.copytree(tmp_path / "backup", table_path)
+        put_back(table, tmp_path / "backup")
         with pytest.raises(errors.InterlockError) as stopped:
             spark.sql(f"INSERT INTO {table} VALUES (5, 'e')")
         assert stopped.value.condition == "INTERLOCK_COMMIT_OVERWRITTEN"

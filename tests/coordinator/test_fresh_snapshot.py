@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -24,6 +23,7 @@ from tests.kit.support import (
     latest_version,
     log_of,
     make_table,
+    put_back,
     rows,
     unlistable,
 )
@@ -258,8 +258,7 @@ def put_another_in_its_place(spark: SparkSession, table: Table) -> None:
     """A table with the same number of versions is copied to where this one was."""
     inserts = tuple(f"INSERT INTO {{t}} VALUES ({n}, 'o')" for n in (7, 8))
     other = make_table(spark, table.path.with_name("other"), statements=inserts)
-    shutil.rmtree(table.path)
-    shutil.copytree(other.path, table.path)
+    put_back(table, other.path)
 
 
 def take_away_the_last_version(_: SparkSession, table: Table) -> None:

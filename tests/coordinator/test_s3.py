@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import re
-import shutil
 import threading
 from collections import Counter
 from collections.abc import Iterator
@@ -26,6 +25,7 @@ from tests.kit.support import (
     commit_file,
     deltalake_rows,
     latest_version,
+    put_back,
     unknown_files,
     versions,
 )
@@ -181,8 +181,7 @@ def test_a_log_that_was_replaced_is_listed(
     create = f"CREATE TABLE {other} (id INT, v STRING) USING delta TBLPROPERTIES ({properties})"
     assert both[0].run(create) == DONE
     assert both[0].run(f"INSERT INTO {other} VALUES (7, 'y'), (8, 'z')") == DONE
-    shutil.rmtree(table.path)
-    shutil.copytree(other.path, table.path)
+    put_back(table, other.path)
     before = len(requests(server))
     assert both[1].run(f"INSERT INTO {table} VALUES (9, 'n')") == DONE
     assert any(log_is_listed(path, table) for _, path in requests(server)[before:])

@@ -24,6 +24,7 @@ from tests.kit.support import (
     latest_version,
     log_of,
     make_table,
+    put_back,
     rows,
 )
 
@@ -246,8 +247,7 @@ def test_a_checkpoint_that_was_put_in_the_place_of_another(
     for history, first in ((table, 40), (other, 60)):
         run(spark, history, [f"INSERT INTO {{t}} VALUES ({first + n}, 'kept')" for n in range(3)])
         assert checkpoint_file(history, 6).exists()
-    shutil.rmtree(table_path)
-    shutil.copytree(other.path, table_path)
+    put_back(table, other.path)
     spark.sql(f"CALL interlock.repair('{table_path}')")
     run(spark, table, [f"INSERT INTO {{t}} VALUES ({n}, 'kept')" for n in (63, 64, 65)])
     check_content(spark, table, 9)
