@@ -5,6 +5,7 @@ What the stores do by themselves is tested beside them (jvm/coordinator, tests/t
 
 from __future__ import annotations
 
+import gc
 import json
 import os
 import shutil
@@ -22,6 +23,7 @@ from pyspark.java_gateway import ensure_callback_server_started
 from pyspark.sql import SparkSession
 
 from tests.kit.coordinator_jvm import observed
+from tests.kit.eventually import eventually
 from tests.kit.foreign import commit_by_hand
 from tests.kit.gates import end_behind
 from tests.kit.log_replay import check_log
@@ -195,6 +197,24 @@ class TestLifeOfATable:
         spark.sql(f"INSERT INTO {table} VALUES (5, 'e')")
         assert stamps(table) == ours(2)
         assert rows(spark, table) == deltalake_rows(table) == ((5, "e"),)
+
+    def test_a_replaced_table_keeps_no_queue_of_the_one_before(
+        self, spark: SparkSession, table_path: Path
+    ) -> None:
+        jvm: Any = spark._jvm
+        table = make_table(spark, table_path, policy="row_level")
+        before = jvm.java.lang.ref.WeakReference(queue_of(spark, table))
+        spark.sql(f"CREATE OR REPLACE TABLE {table} USING delta AS SELECT 1 AS id, 'a' AS v")
+        spark.sql(f"ALTER TABLE {table} SET TBLPROPERTIES ('interlock.policy' = 'row_level')")
+        spark.sql(f"INSERT INTO {table} VALUES (2, 'b')")
+        assert rows(spark, table) == deltalake_rows(table) == ((1, "a"), (2, "b"))
+
+        def is_gone() -> bool:
+            gc.collect()  # Python's reference to it
+            jvm.System.gc()
+            return before.get() is None
+
+        eventually(is_gone)
 
     def test_made_anew_after_the_statement_has_looked(
         self, spark: SparkSession, table_path: Path, tmp_path: Path

@@ -87,6 +87,20 @@ def test_later_checkpoints_are_used(spark: SparkSession, table_path: Path) -> No
     check_anew(spark, table, snapshot)
 
 
+def test_a_log_with_a_checkpoint_of_each_version_stays_short(
+    spark: SparkSession, table_path: Path
+) -> None:
+    table = make_table(spark, table_path, properties={"delta.checkpointInterval": "1"})
+    log, lengths = delta_log(spark, table), []
+    for _ in range(24):
+        spark.sql(f"INSERT INTO {table} VALUES (9, 'z')")
+        lengths.append(log.unsafeVolatileSnapshot().logSegment().deltas().size())
+        await_checkpoints(spark)
+    assert max(lengths) <= 21
+    assert lengths[-1] < 10
+    check_anew(spark, table, log.unsafeVolatileSnapshot())
+
+
 @pytest.mark.parametrize("file", ["in parts", "empty beside parts", "empty"])
 def test_delta_looks_for_the_files_of_other_checkpoints(
     spark: SparkSession, table_path: Path, file: str

@@ -8,11 +8,13 @@ from typing import Any
 import pytest
 
 from tests.kit.coordinator_sql import (
+    TABLE,
     attach,
     commit,
     listed,
     outcome,
     published,
+    recreated,
     repair,
     revoke,
     state,
@@ -132,6 +134,32 @@ def test_another_table_id_is_refused(writer: Connection, path: str) -> None:
     call = commit(path, "a", head=1, new_table_id="other")
     assert statuses(call(writer)) == "committed"
     assert statuses(commit(path, "b", head=2, head_txn="a")(writer)) == "table"
+
+
+def test_who_has_read_the_table_before_its_tail_has_lost(writer: Connection, path: str) -> None:
+    replace = commit(path, "r", head=1, head_txn="c1", new_table_id="new")
+    assert statuses(replace(writer)) == "committed"
+    late = commit(path, "a", head=1, head_txn="c1")
+    rows = late(writer)
+    assert (statuses(rows), listed(rows)) == ("taken", winners(2, "r"))
+    seen = attach(path)(writer)
+    assert recreated(path, epoch=0, head=2, table=TABLE, log_head=1)(writer) == seen
+    for call in (commit(path, "a", head=1, table_id="other"), commit(path, "a", head=2)):
+        assert statuses(call(writer)) == "table"
+    published(path, 2, "r")(writer)
+    assert statuses(late(writer)) == "table"
+
+
+def test_of_two_who_create_a_table_one_has_lost(writer: Connection) -> None:
+    path = f"file:/{uuid.uuid4()}"
+    attach(path, table="")(writer)
+    calls = [commit(path, txn, head=-1, table_id="", new_table_id=txn) for txn in "ab"]
+    assert statuses(calls[0](writer)) == "committed"
+    assert listed(calls[1](writer)) == winners(0, "a")
+    published(path, 0, "a")(writer)
+    assert statuses(calls[1](writer)) == "table"
+    (row,) = recreated(path, epoch=0, head=0, table="", log_head=-1)(writer)
+    assert row[1:] == ("", 1, 0, -1, None, -1)
 
 
 def test_a_log_ahead_of_the_database_is_not_committed_to(writer: Connection, path: str) -> None:

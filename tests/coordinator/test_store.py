@@ -35,6 +35,7 @@ from tests.kit.tcp_proxy import Proxy
 COMMIT = b"interlock.commit"
 TAKEN = Outcome("Taken")
 UNKNOWN = Outcome("Unknown")
+OTHER = "00000000-0000-4000-8000-000000000002"
 
 
 def committed(*versions: int) -> list[Outcome]:
@@ -145,7 +146,11 @@ def test_one_call_for_each_commit(open_store: Open, server: postgres.Server, log
             "SELECT funcname, calls FROM pg_stat_user_functions WHERE funcname = ANY(%s)",
             [["attach", "commit", "outcome", "published", "tail", "revoke", "adopt", "recreated"]],
         )
-        assert dict(calls.fetchall()) == {"attach": 1, "commit": 6, "published": 1}  # as it closes
+        assert dict(calls.fetchall()) == {
+            "attach": 1,
+            "commit": 6,
+            "published": 2,
+        }  # first and last
 
 
 def wait_for(connection: postgres.Connection, query: str) -> None:
@@ -218,6 +223,22 @@ def test_a_lost_reply_makes_no_duplicate(open_store: Open, proxy: Proxy, log: Pa
     proxy.lose_reply(COMMIT)
     assert store.commit(log, 1, "b", "c") == committed(1, 2)
     assert transactions(log) == ["a", "b", "c"]
+
+
+def test_a_commit_of_another_process_behind_a_lost_reply(
+    open_store: Open, proxy: Proxy, log: Path
+) -> None:
+    store, other = open_store(proxy.port), open_store()
+    store.commit(log, 0, "a")
+
+    def commit_behind() -> None:
+        assert other.commit(log, 1, "x") == [taken("b")]
+        assert other.commit(log, 2, "x") == committed(2)
+
+    proxy.lose_reply(COMMIT, then=commit_behind)
+    assert store.commit(log, 1, "b") == committed(1)
+    assert store.commit(log, 3, "c") == committed(3)
+    assert transactions(log) == ["a", "b", "x", "c"]
 
 
 def test_a_lost_request_is_made_again(open_store: Open, proxy: Proxy, log: Path) -> None:
@@ -353,6 +374,41 @@ def test_the_next_writer_publishes_what_a_dead_one_left(
     assert log_file(log, 1).read_text(encoding="utf-8").splitlines()[1:] == list(lines)
     assert living.commit(log, 3, "x") == committed(3)
     assert not list(log.glob(".*"))
+
+
+@pytest.mark.parametrize("version", [0, 1])
+def test_the_next_writer_publishes_a_new_table_id(
+    jvm: Any, open_store: Open, server: postgres.Server, log: Path, version: int
+) -> None:
+    """As CREATE TABLE and CREATE OR REPLACE TABLE bring it."""
+    late, living = open_store(), open_store()
+    before = ["a"][:version]
+    if version:
+        write_foreign(log, 0, "a")
+    with observed(jvm, raise_at("publishing")):
+        assert late.commit(log, version, "new", new_table_id=OTHER) == [UNKNOWN]
+    assert living.commit(log, version, "x") == [taken("new")]
+    assert transactions(log) == [*before, "new"]
+    assert row(server, log)[::2] == (0, version)
+    assert living.commit(log, version + 1, "x", table_id=OTHER) == committed(version + 1)
+    assert late.commit(log, version + 2, "b", table_id=OTHER) == committed(version + 2)
+    assert transactions(log) == [*before, "new", "x", "b"]
+
+
+@pytest.mark.parametrize("is_published_by_another", [False, True])
+def test_a_table_that_is_created_anew_after_its_first_commit(
+    jvm: Any, open_store: Open, log: Path, is_published_by_another: bool
+) -> None:
+    first, second = open_store(), open_store()
+    if is_published_by_another:
+        with observed(jvm, raise_at("publishing")):
+            assert first.commit(log, 0, "a") == [UNKNOWN]
+        assert second.commit(log, 0, "x", table_id=OTHER) == [taken("a")]
+    else:
+        first.commit(log, 0, "a")
+    log_file(log, 0).unlink()
+    assert second.commit(log, 0, "b", table_id=OTHER) == committed(0)
+    assert transactions(log) == ["b"]
 
 
 def test_a_staged_file_that_was_changed_is_not_published(
@@ -585,9 +641,6 @@ def test_repair_publishes_adopts_and_sweeps(
 def repair(jvm: Any, server: postgres.Server, log: Path) -> dict[str, Any]:
     options = {"url": server.jdbc_url, "user": postgres.ADMIN, "table": str(log.parent)}
     return admin(jvm, "repair", options, password=postgres.PASSWORDS[postgres.ADMIN])
-
-
-OTHER = "00000000-0000-4000-8000-000000000002"
 
 
 @pytest.mark.parametrize("versions", [0, 1, 2, 4])

@@ -25,7 +25,8 @@ private[postgres] object Migrations {
       Migration(1, "V1__schema"),
       Migration(2, "V2__functions"),
       Migration(3, "V3__idle_sessions"),
-      Migration(4, "V4__bounded_contents")
+      Migration(4, "V4__bounded_contents"),
+      Migration(5, "V5__replaced_tables")
     )
   val newest: Int = all.last.version
 

@@ -24,9 +24,9 @@ object Coordinators {
   private val stores = new ConcurrentHashMap[CoordinatorSettings, CommitStore]
   private val queues = CacheBuilder.newBuilder().weakValues().build[Key, CommitQueue]()
 
-  /** A queue is kept as long as a log that has used it, or a transaction. */
+  /** A queue is kept as long as the log that has used it last, or a transaction. */
   private val used = CacheBuilder.newBuilder().weakKeys()
-    .build[DeltaLog, ConcurrentHashMap[Key, CommitQueue]]()
+    .build[DeltaLog, ConcurrentHashMap[CommitStore, CommitQueue]]()
 
   /** The queue of a table; none if Delta commits to it by itself.
     *
@@ -46,7 +46,7 @@ object Coordinators {
       val key = Key(store, deltaLog.logPath, tableId)
       def log = TableLog(deltaLog.logPath, deltaLog.newDeltaHadoopConf())
       val queue = queues.get(key, () => new CommitQueue(log, store))
-      used.get(deltaLog, () => new ConcurrentHashMap).put(key, queue)
+      used.get(deltaLog, () => new ConcurrentHashMap).put(store, queue)
       queue
     }
 

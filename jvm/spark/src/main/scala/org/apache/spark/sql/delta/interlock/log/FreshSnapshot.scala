@@ -134,7 +134,7 @@ object FreshSnapshot extends Logging {
       next.isEmpty && laterCheckpoint(snapshot, snapshot.logSegment).isEmpty
   }
 
-  /** None if the log has been replaced or cleaned up since. */
+  /** None if the log has been replaced or cleaned up since, or Delta has to take up a checkpoint. */
   private def lastSeen(log: DeltaLog, files: LogFiles): Option[Last] =
     Option(log.unsafeVolatileSnapshot).filter(isFollowed).flatMap { last =>
       val known = Seq(last.logSegment.deltas.last, last.logSegment.deltas.head).distinct
@@ -143,8 +143,15 @@ object FreshSnapshot extends Logging {
       val isThere = known.zip(found).forall { case (file, now) =>
         now.exists(SameFile(file, _))
       }
-      Option.when(isThere)(Last(last, found.last))
+      Option.when(isThere && !hasCheckpointAtEnd(last))(Last(last, found.last))
     }
+
+  /** Whether the log is long and its last version has a checkpoint, as where each version has one: a
+    * segment that begins with it has no commit at its end, so Delta has to find it.
+    */
+  private def hasCheckpointAtEnd(last: Snapshot): Boolean =
+    last.logSegment.deltas.size > MostAdded &&
+      LastCheckpointFile.recently(last.deltaLog).exists(_.version == last.version)
 
   private def isFollowed(last: Snapshot) =
     last.version >= 0 &&
