@@ -144,20 +144,19 @@ def test_who_has_read_the_table_before_its_tail_has_lost(writer: Connection, pat
     assert (statuses(rows), listed(rows)) == ("taken", winners(2, "r"))
     seen = attach(path)(writer)
     assert recreated(path, epoch=0, head=2, table=TABLE, log_head=1)(writer) == seen
-    for call in (commit(path, "a", head=1, table_id="other"), commit(path, "a", head=2)):
-        assert statuses(call(writer)) == "table"
+    assert statuses(commit(path, "a", head=1, table_id="other")(writer)) == "table"
+    for head, found in ((2, "foreign"), (3, "ahead")):
+        call = commit(path, "a", head=head, head_txn="stock")
+        assert statuses(call(writer)) == found
     published(path, 2, "r")(writer)
     assert statuses(late(writer)) == "table"
 
 
-def test_of_two_who_create_a_table_one_has_lost(writer: Connection) -> None:
+def test_a_table_that_was_created_and_waits_may_have_been_dropped(writer: Connection) -> None:
     path = f"file:/{uuid.uuid4()}"
     attach(path, table="")(writer)
     calls = [commit(path, txn, head=-1, table_id="", new_table_id=txn) for txn in "ab"]
-    assert statuses(calls[0](writer)) == "committed"
-    assert listed(calls[1](writer)) == winners(0, "a")
-    published(path, 0, "a")(writer)
-    assert statuses(calls[1](writer)) == "table"
+    assert [statuses(call(writer)) for call in calls] == ["committed", "table"]
     (row,) = recreated(path, epoch=0, head=0, table="", log_head=-1)(writer)
     assert row[1:] == ("", 1, 0, -1, None, -1)
 

@@ -146,11 +146,7 @@ def test_one_call_for_each_commit(open_store: Open, server: postgres.Server, log
             "SELECT funcname, calls FROM pg_stat_user_functions WHERE funcname = ANY(%s)",
             [["attach", "commit", "outcome", "published", "tail", "revoke", "adopt", "recreated"]],
         )
-        assert dict(calls.fetchall()) == {
-            "attach": 1,
-            "commit": 6,
-            "published": 2,
-        }  # first and last
+        assert dict(calls.fetchall()) == {"attach": 1, "commit": 6, "published": 1}  # as it closes
 
 
 def wait_for(connection: postgres.Connection, query: str) -> None:
@@ -376,36 +372,44 @@ def test_the_next_writer_publishes_what_a_dead_one_left(
     assert not list(log.glob(".*"))
 
 
-@pytest.mark.parametrize("version", [0, 1])
+@pytest.mark.parametrize("is_first_foreign", [False, True])
 def test_the_next_writer_publishes_a_new_table_id(
-    jvm: Any, open_store: Open, server: postgres.Server, log: Path, version: int
+    jvm: Any, open_store: Open, server: postgres.Server, log: Path, is_first_foreign: bool
 ) -> None:
-    """As CREATE TABLE and CREATE OR REPLACE TABLE bring it."""
+    """As CREATE OR REPLACE TABLE brings it."""
     late, living = open_store(), open_store()
-    before = ["a"][:version]
-    if version:
+    if is_first_foreign:
         write_foreign(log, 0, "a")
-    with observed(jvm, raise_at("publishing")):
-        assert late.commit(log, version, "new", new_table_id=OTHER) == [UNKNOWN]
-    assert living.commit(log, version, "x") == [taken("new")]
-    assert transactions(log) == [*before, "new"]
-    assert row(server, log)[::2] == (0, version)
-    assert living.commit(log, version + 1, "x", table_id=OTHER) == committed(version + 1)
-    assert late.commit(log, version + 2, "b", table_id=OTHER) == committed(version + 2)
-    assert transactions(log) == [*before, "new", "x", "b"]
-
-
-@pytest.mark.parametrize("is_published_by_another", [False, True])
-def test_a_table_that_is_created_anew_after_its_first_commit(
-    jvm: Any, open_store: Open, log: Path, is_published_by_another: bool
-) -> None:
-    first, second = open_store(), open_store()
-    if is_published_by_another:
-        with observed(jvm, raise_at("publishing")):
-            assert first.commit(log, 0, "a") == [UNKNOWN]
-        assert second.commit(log, 0, "x", table_id=OTHER) == [taken("a")]
     else:
-        first.commit(log, 0, "a")
+        living.commit(log, 0, "a")
+    with observed(jvm, raise_at("publishing")):
+        assert late.commit(log, 1, "new", new_table_id=OTHER) == [UNKNOWN]
+    assert living.commit(log, 1, "x") == [taken("new")]
+    assert transactions(log) == ["a", "new"]
+    assert row(server, log)[::2] == (0, 1)
+    assert living.commit(log, 2, "x", table_id=OTHER) == committed(2)
+    assert late.commit(log, 3, "b", table_id=OTHER) == committed(3)
+    assert transactions(log) == ["a", "new", "x", "b"]
+
+
+@pytest.mark.parametrize("foreign", [1, 2])
+def test_foreign_commits_in_the_place_of_a_new_table_id(
+    jvm: Any, open_store: Open, log: Path, foreign: int
+) -> None:
+    late, living = open_store(), open_store()
+    late.commit(log, 0, "a")
+    with observed(jvm, raise_at("publishing")):
+        assert late.commit(log, 1, "new", new_table_id=OTHER) == [UNKNOWN]
+    names = [f"foreign-{n}" for n in range(foreign)]
+    for version, name in enumerate(names, start=1):
+        write_foreign(log, version, name)
+    assert living.commit(log, 1 + foreign, "x") == committed(1 + foreign)
+    assert transactions(log) == ["a", *names, "x"]
+
+
+def test_a_table_that_is_created_anew_after_its_first_commit(open_store: Open, log: Path) -> None:
+    first, second = open_store(), open_store()
+    first.commit(log, 0, "a")
     log_file(log, 0).unlink()
     assert second.commit(log, 0, "b", table_id=OTHER) == committed(0)
     assert transactions(log) == ["b"]

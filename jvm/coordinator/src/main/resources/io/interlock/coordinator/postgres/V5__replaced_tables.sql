@@ -1,4 +1,4 @@
--- Who has read a table before a ratified commit that gives it another id, by CREATE or REPLACE, has
+-- Who has read a table before a ratified commit that gives it another id, by CREATE OR REPLACE, has
 -- lost against that commit: the table was not dropped and created anew.
 
 SET ROLE interlock_admin;
@@ -6,10 +6,13 @@ SET ROLE interlock_admin;
 -- base_table_id  the table's id before the commits that were ratified last; null if it is not known
 ALTER TABLE interlock.tables ADD COLUMN base_table_id text;
 
--- Internal: whether the id is that of the table before commits which wait to be published.
+-- Internal: whether the id is that of the table before commits which wait to be published. A table
+-- that is created has none before: it may have been dropped since.
 CREATE FUNCTION interlock.is_before_tail(t interlock.tables, p_table_id text) RETURNS boolean
 LANGUAGE sql IMMUTABLE SET search_path = pg_catalog, interlock, pg_temp AS $$
-  SELECT coalesce((t).published < (t).head AND (t).base_table_id = p_table_id, false)
+  SELECT coalesce(
+    (t).published < (t).head AND (t).base_table_id = p_table_id AND p_table_id <> '', false
+  )
 $$;
 
 -- As before, but ids of the table before its tail do not speak for another table.
@@ -37,8 +40,7 @@ BEGIN
 END
 $$;
 
--- As before, but `table` is not the answer to a caller who has read the table before its tail: that
--- is `taken`.
+-- As before, but `table` is not the answer to a caller who has read the table before its tail.
 CREATE OR REPLACE FUNCTION interlock.commit(
   p_log_path text, p_table_id text, p_epoch bigint, p_head bigint, p_sequence bigint,
   p_head_txn text, p_attempt uuid, p_new_table_id text, p_txn_ids text[], p_contents bytea[],
@@ -74,7 +76,7 @@ BEGIN
     answer := 'replayed';
   ELSIF NOT fresh THEN
     answer := 'epoch';
-  ELSIF t.table_id <> p_table_id AND NOT (p_head < t.head AND is_before_tail(t, p_table_id)) THEN
+  ELSIF t.table_id <> p_table_id AND NOT is_before_tail(t, p_table_id) THEN
     answer := 'table';
   ELSIF EXISTS (SELECT FROM abandoned WHERE attempt = p_attempt) THEN
     answer := 'abandoned';

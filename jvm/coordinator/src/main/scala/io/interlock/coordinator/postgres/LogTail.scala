@@ -89,8 +89,7 @@ final private[postgres] class LogTail(context: StoreContext, log: TableLog) {
     }
   }
 
-  /** Tells the database that these commits are in the log, and those before them. */
-  def marked(state: TableState, done: Seq[Ratified]): TableState =
+  private def marked(state: TableState, done: Seq[Ratified]): TableState =
     done.lastOption.fold(state)(last =>
       state.after(database.published(log.path, state.epoch, last.version, last.txnId))
     )

@@ -146,9 +146,8 @@ final private[postgres] class PostgresCommit(
     */
   private def taken(state: TableState, commits: Seq[Ratified]): Option[Seq[CommitOutcome]] =
     tail.settle(state, commits) match {
-      case LogTail.InPlace(done) =>
-        val now = if (base < 0) tail.marked(state, done) else state
-        context.states.put(log.path, now.copy(own = None))
+      case LogTail.InPlace(_) =>
+        context.states.put(log.path, state.copy(own = None))
         Some(own(commits).getOrElse(lost(winners(state.head, commits))))
       case LogTail.Overtaken(done, ours) =>
         context.states.put(log.path, tail.revoke(state, ours))

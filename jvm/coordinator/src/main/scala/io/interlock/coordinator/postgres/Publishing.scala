@@ -166,21 +166,10 @@ final private[postgres] class Publishing(
     outcomes.lastOption.collect {
       case Committed(version, file) if outcomes.forall(_.isInstanceOf[Committed]) =>
         val own = LastCommit.of(requests.last, version, file)
-        val now = if (requests.head.version == 0) marked(state, own) else state
         // Another process may have committed behind it before a lost reply was asked for.
-        context.states.put(log.path, now.copy(own = Some(own).filter(_ => version == now.head)))
+        val atHead = Some(own).filter(_ => version == state.head)
+        context.states.put(log.path, state.copy(own = atHead))
     }: Unit
-
-  /** The state once the database knows that a new table is in its log. Until then, who creates
-    * another table there has lost, even after this one was dropped.
-    */
-  private def marked(state: TableState, made: LastCommit): TableState =
-    try tail.marked(state, Seq(Ratified(made.version, made.txnId, None)))
-    catch {
-      case NonFatal(e) =>
-        logger.warn(s"Version ${made.version} of ${log.path} is to be marked: ${e.getMessage}")
-        state
-    }
 }
 
 private object Publishing {

@@ -149,9 +149,11 @@ object FreshSnapshot extends Logging {
   /** Whether the log is long and its last version has a checkpoint, as where each version has one: a
     * segment that begins with it has no commit at its end, so Delta has to find it.
     */
-  private def hasCheckpointAtEnd(last: Snapshot): Boolean =
-    last.logSegment.deltas.size > MostAdded &&
-      LastCheckpointFile.recently(last.deltaLog).exists(_.version == last.version)
+  private def hasCheckpointAtEnd(last: Snapshot): Boolean = {
+    val longest = MostAdded + last.deltaLog.checkpointInterval(last.metadata)
+    last.logSegment.deltas.size > longest &&
+    LastCheckpointFile.recently(last.deltaLog).exists(_.version == last.version)
+  }
 
   private def isFollowed(last: Snapshot) =
     last.version >= 0 &&
