@@ -88,7 +88,7 @@ def measure(files: int, repetitions: int) -> list[list[tuple[float, float]]]:
 def row(measured: str, times: list[list[float]]) -> list[str]:
     """Compare the medians of the sessions."""
     stock, again, interlock = (statistics.median(of_session) for of_session in times)
-    columns = [f"{seconds * 1000:.0f} ms" for seconds in (stock, again, interlock)]
+    columns = [f"{median * 1000:.0f} ms" for median in (stock, again, interlock)]
     columns.insert(2, f"{again / stock:.2f}")
     return [measured, *columns, f"{2 * interlock / (stock + again):.2f}"]
 
