@@ -30,7 +30,7 @@ from pyspark.sql import SparkSession
 
 from integration.commit_clock import CommitClock
 from tests.kit.sessions import classic_session
-from tests.kit.support import Table, latest_version, tags
+from tests.kit.support import Table, await_checkpoints, commit_file, latest_version, tags
 
 POLICY = {"interlock.policy": "maxcompute_delta", "delta.enableDeletionVectors": "true"}
 REQUIRED = {
@@ -191,6 +191,7 @@ def with_winners(bench: Bench, of: Table, winner: str, count: int) -> Table:
     copy = bench.copy(of)
     for p in range(count):
         bench.spark.sql(winner.format(t=copy, p=p))
+    await_checkpoints(bench.spark)
     return copy
 
 
@@ -204,15 +205,21 @@ def past_winners(
 
 
 def _lay_before(table: Table, source: Table, versions: range) -> None:
-    """Give a table versions that were made on a copy of it, as another process would."""
+    """Give a table versions that were made on a copy of it, as another process would.
+
+    Where they are all versions of the copy, its checkpoints are there too: a commit waits for one
+    that is late.
+    """
     known = {file.relative_to(table.path) for file in _files(table)}
     for file in _files(source):
         name = file.relative_to(source.path)
         if name not in known:
             shutil.copy2(file, table.path / name)
-    for version in versions:
-        name = Path("_delta_log", f"{version:020}.json")
-        shutil.copy2(source.path / name, table.path / name)
+    files = [commit_file(source, version) for version in versions]
+    if versions[-1] == latest_version(source):
+        files += (source.path / "_delta_log").glob("[!.]*checkpoint*")
+    for file in files:
+        shutil.copy2(file, table.path / "_delta_log")
 
 
 def compaction(bench: Bench) -> list[list[str]]:
