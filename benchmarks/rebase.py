@@ -207,15 +207,16 @@ def past_winners(
 def _lay_before(table: Table, source: Table, versions: range) -> None:
     """Give a table versions that were made on a copy of it, as another process would.
 
-    Where they are all versions of the copy, its checkpoints are there too: a commit waits for one
-    that is late.
+    Their checksums are there too and, where they are all versions of the copy, its checkpoints: a
+    commit waits for one that is late.
     """
     known = {file.relative_to(table.path) for file in _files(table)}
     for file in _files(source):
         name = file.relative_to(source.path)
         if name not in known:
             shutil.copy2(file, table.path / name)
-    files = [commit_file(source, version) for version in versions]
+    commits = [commit_file(source, version) for version in versions]
+    files = [*commits, *(file.with_suffix(".crc") for file in commits)]
     if versions[-1] == latest_version(source):
         files += (source.path / "_delta_log").glob("[!.]*checkpoint*")
     for file in files:
