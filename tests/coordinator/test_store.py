@@ -407,14 +407,6 @@ def test_foreign_commits_in_the_place_of_a_new_table_id(
     assert transactions(log) == ["a", *names, "x"]
 
 
-def test_a_table_that_is_created_anew_after_its_first_commit(open_store: Open, log: Path) -> None:
-    first, second = open_store(), open_store()
-    first.commit(log, 0, "a")
-    log_file(log, 0).unlink()
-    assert second.commit(log, 0, "b", table_id=OTHER) == committed(0)
-    assert transactions(log) == ["b"]
-
-
 def test_a_staged_file_that_was_changed_is_not_published(
     jvm: Any, open_store: Open, log: Path
 ) -> None:
@@ -660,6 +652,14 @@ def test_a_table_that_is_created_anew_at_the_path(
         write_foreign(log, version, f"new-{version}")
     assert store.commit(log, versions, "d", table_id=OTHER) == committed(versions)
     assert transactions(log)[-1] == "d"
+
+
+def test_a_table_that_is_created_anew_after_its_first_commit(open_store: Open, log: Path) -> None:
+    first, second = open_store(), open_store()
+    first.commit(log, 0, "a")
+    log_file(log, 0).unlink()
+    assert second.commit(log, 0, "b", table_id=OTHER) == committed(0)
+    assert transactions(log) == ["b"]
 
 
 def test_a_paused_writer_leaves_a_table_alone_that_was_created_anew(

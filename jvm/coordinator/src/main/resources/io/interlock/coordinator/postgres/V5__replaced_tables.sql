@@ -6,11 +6,12 @@ SET ROLE interlock_admin;
 -- base_table_id  the table's id before the commits that were ratified last; null if it is not known
 ALTER TABLE interlock.tables ADD COLUMN base_table_id text;
 
--- Internal: whether the id is that of the table before commits which wait to be published. A table
--- that is created has none before: it may have been dropped since.
-CREATE FUNCTION interlock.is_before_tail(t interlock.tables, p_table_id text) RETURNS boolean
+-- Internal: whether the id is that of another table than the one that is known. The id before
+-- commits which wait to be published is not; but a table that is created has none before, and may
+-- have been dropped since.
+CREATE FUNCTION interlock.is_other_table(t interlock.tables, p_table_id text) RETURNS boolean
 LANGUAGE sql IMMUTABLE SET search_path = pg_catalog, interlock, pg_temp AS $$
-  SELECT coalesce(
+  SELECT (t).table_id <> p_table_id AND NOT coalesce(
     (t).published < (t).head AND (t).base_table_id = p_table_id AND p_table_id <> '', false
   )
 $$;
@@ -26,10 +27,7 @@ BEGIN
   PERFORM check_table(p_log_path, p_table_id, p_log_head);
   t := locked(p_log_path);
   IF t.epoch = p_epoch AND t.head = p_head
-    AND (
-      p_log_head < t.published
-      OR p_table_id <> t.table_id AND NOT is_before_tail(t, p_table_id)
-    )
+    AND (p_log_head < t.published OR is_other_table(t, p_table_id))
   THEN
     DELETE FROM commits WHERE key = t.key;
     UPDATE tables SET table_id = p_table_id, epoch = epoch + 1, sequence = 0, head = p_log_head,
@@ -76,7 +74,7 @@ BEGIN
     answer := 'replayed';
   ELSIF NOT fresh THEN
     answer := 'epoch';
-  ELSIF t.table_id <> p_table_id AND NOT is_before_tail(t, p_table_id) THEN
+  ELSIF is_other_table(t, p_table_id) THEN
     answer := 'table';
   ELSIF EXISTS (SELECT FROM abandoned WHERE attempt = p_attempt) THEN
     answer := 'abandoned';

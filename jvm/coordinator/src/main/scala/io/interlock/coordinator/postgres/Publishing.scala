@@ -167,8 +167,7 @@ final private[postgres] class Publishing(
       case Committed(version, file) if outcomes.forall(_.isInstanceOf[Committed]) =>
         val own = LastCommit.of(requests.last, version, file)
         // Another process may have committed behind it before a lost reply was asked for.
-        val atHead = Some(own).filter(_ => version == state.head)
-        context.states.put(log.path, state.copy(own = atHead))
+        context.states.put(log.path, state.copy(own = Option.when(version == state.head)(own)))
     }: Unit
 }
 

@@ -61,7 +61,7 @@ object FreshSnapshot extends Logging {
   private def newest(log: DeltaLog, table: Option[CatalogTable]): Option[Snapshot] = {
     val now = System.currentTimeMillis()
     for {
-      seen <- Option(log.unsafeVolatileSnapshot) if isFollowed(seen)
+      seen <- Option(log.unsafeVolatileSnapshot) if isFollowed(seen) && !hasCheckpointAtEnd(seen)
       files <- LogFiles.of(log)
       last <- lastSeen(log, files)
       newest <-
@@ -134,7 +134,7 @@ object FreshSnapshot extends Logging {
       next.isEmpty && laterCheckpoint(snapshot, snapshot.logSegment).isEmpty
   }
 
-  /** None if the log has been replaced or cleaned up since, or Delta has to take up a checkpoint. */
+  /** None if the log has been replaced or cleaned up since. */
   private def lastSeen(log: DeltaLog, files: LogFiles): Option[Last] =
     Option(log.unsafeVolatileSnapshot).filter(isFollowed).flatMap { last =>
       val known = Seq(last.logSegment.deltas.last, last.logSegment.deltas.head).distinct
@@ -143,7 +143,7 @@ object FreshSnapshot extends Logging {
       val isThere = known.zip(found).forall { case (file, now) =>
         now.exists(SameFile(file, _))
       }
-      Option.when(isThere && !hasCheckpointAtEnd(last))(Last(last, found.last))
+      Option.when(isThere)(Last(last, found.last))
     }
 
   /** Whether the log is long and its last version has a checkpoint, as where each version has one: a
