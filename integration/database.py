@@ -94,14 +94,14 @@ class Database:
             yield connection.close
 
     def await_waiting(self, application: str) -> bool:
-        """Wait until a session of `application` waits for a lock; tell whether one does."""
+        """Wait until a commit of `application` waits for a lock; tell whether one does."""
         end = time.monotonic() + PATIENCE_SECONDS
         with self.server.superuser() as connection:
             while time.monotonic() < end:
                 found = connection.execute(
                     "SELECT 1 FROM pg_stat_activity WHERE application_name = %s"
-                    " AND wait_event_type = 'Lock'",
-                    [application],
+                    " AND wait_event_type = 'Lock' AND query LIKE %s",
+                    [application, "%interlock.commit(%"],
                 )
                 if found.fetchone():
                     return True

@@ -27,6 +27,7 @@ ARRIVAL_SECONDS = 60
 PAUSE_SECONDS = 6  # longer than each timeout of the sessions
 BOUND, DUMPED, BESIDE, LATER = 5, 6, 900, 901
 RESTORED = "INTERLOCK_COORDINATOR_RESTORED"
+_BROKEN_CONNECTIONS = (Fault.RESTART, Fault.TERMINATE, Fault.CUT)
 
 
 @dataclass(frozen=True)
@@ -80,6 +81,8 @@ class Run:
                 self._do_fault(thread)
             self._go()
         thread.join()
+        if self._wrong and self._answer is not None:
+            self._wrong.append(f"the victim: {self._answer.message[:300]}")
         if self._fault is Fault.KILL:
             self._processes.bury()
         self._afterwards()
@@ -92,7 +95,8 @@ class Run:
 
     def _before_all(self, victim: DriverProcess) -> None:
         if self._bound_to is not None:
-            self._insert(BOUND)
+            # Who knows the table waits with its commit, and not with a question before it.
+            self._insert(BOUND, by=victim if self._is_locked else None)
         if self._fault is Fault.RESTORE:
             self._dump = self._database.dump()
             self._insert(DUMPED)
@@ -215,11 +219,11 @@ class Run:
             self._insert(BESIDE)
         self._insert(LATER)
 
-    def _insert(self, identifier: int) -> None:
-        """Let the second writer append a row."""
-        answer = self._processes.other.run(self._insertion(identifier))
+    def _insert(self, identifier: int, *, by: DriverProcess | None = None) -> None:
+        """Let a writer append a row, the second one if none is given."""
+        answer = (by or self._processes.other).run(self._insertion(identifier))
         if answer.error is not None:
-            self._wrong.append(f"the second writer: {answer.error} {answer.message[:300]}")
+            self._wrong.append(f"row {identifier}: {answer.error} {answer.message[:300]}")
         else:
             self._rows.add(identifier)
 
@@ -262,6 +266,8 @@ class Run:
         broken = [path for path, add in check_log(self._table).items() if not self._whole(add)]
         if broken:
             self._wrong.append(f"files that are not as recorded: {broken}")
+        if self._fault in _BROKEN_CONNECTIONS and self._told() != "committed":
+            self._wrong.append("a connection that broke was not replaced")
         if there is None or self._answer is None or self._fault is Fault.KILL:
             return
         if self._answer.error is None and not there:

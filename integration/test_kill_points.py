@@ -21,6 +21,7 @@ NEWEST = STORES[-1]
 ON_DISK_AND_S3 = (
     (FILE_SYSTEM.name, "K3", Fault.AFTER),
     (FILE_SYSTEM.name, "K2", Fault.DISK_FULL),
+    (NEWEST, "K4", Fault.TERMINATE),
     (NEWEST, "K6", Fault.RESTART),
     (FILE_SYSTEM.name + ON_S3, "K7", Fault.KILL),
     (NEWEST + ON_S3, "K5", Fault.KILL),

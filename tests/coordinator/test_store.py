@@ -274,6 +274,58 @@ def test_a_terminated_connection(open_store: Open, server: postgres.Server, log:
     assert transactions(log) == ["a", "b"]
 
 
+def test_connections_that_are_terminated_in_calls_and_since_calls(
+    open_store: Open, server: postgres.Server, tmp_path: Path
+) -> None:
+    logs = [tmp_path / str(i) / "_delta_log" for i in range(5)]
+    for log in logs:
+        log.mkdir(parents=True)
+    store = open_store(lockTimeout="20s")
+    blocked = (
+        "SELECT count(*) = 4 FROM pg_stat_activity"
+        " WHERE usename = 'writer' AND wait_event_type = 'Lock'"
+    )
+    with server.superuser() as admin, server.superuser() as holder, ThreadPoolExecutor(4) as pool:
+        holder.execute("BEGIN")
+        holder.execute("LOCK TABLE interlock.tables")
+        outcomes = [pool.submit(store.commit, log, 0, "a") for log in logs[:4]]
+        wait_for(admin, blocked)
+        assert server.terminate("interlock") == 4
+        wait_for(admin, blocked)
+        holder.execute("COMMIT")
+        assert [outcome.result() for outcome in outcomes] == [committed(0)] * 4
+    assert server.terminate("interlock") == 4
+    assert store.commit(logs[4], 0, "a") == committed(0)
+    assert [transactions(log) for log in logs] == [["a"]] * 5
+
+
+@pytest.mark.parametrize(
+    "question", ["attach", "tail", "published", "adopt", "revoke", "recreated"]
+)
+def test_a_question_whose_reply_is_lost_is_asked_again(
+    jvm: Any, open_store: Open, proxy: Proxy, log: Path, question: str
+) -> None:
+    store = open_store(proxy.port)
+    proxy.lose_reply(f"interlock.{question}(".encode())
+    assert store.commit(log, 0, "a") == committed(0)
+    write_foreign(log, 1, "foreign-1")
+    assert store.commit(log, 2, "b") == committed(2)
+
+    def at(phase: str, version: int) -> None:
+        if phase == "publishing" and version == 3:
+            write_foreign(log, 3, "foreign-3")
+
+    with observed(jvm, at):
+        assert store.commit(log, 3, "c") == [taken("foreign-3")]
+    assert store.commit(log, 4, "c") == committed(4)
+    assert transactions(log) == ["a", "foreign-1", "b", "foreign-3", "c"]
+    for file in log.iterdir():
+        file.unlink()
+    assert store.commit(log, 0, "new", table_id=OTHER, new_table_id=OTHER) == committed(0)
+    assert transactions(log) == ["new"]
+    assert proxy.has_cut.is_set()
+
+
 def test_unknown_until_the_server_is_back(
     open_store: Open, server: postgres.Server, proxy: Proxy, log: Path
 ) -> None:
@@ -679,6 +731,23 @@ def test_a_paused_writer_leaves_a_table_alone_that_was_created_anew(
     assert transactions(log) == ["new"]
 
 
+def test_a_paused_writer_asks_until_there_is_an_answer(
+    jvm: Any, open_store: Open, proxy: Proxy, log: Path
+) -> None:
+    store = open_store(proxy.port)
+    store.commit(log, 0, "a")
+
+    def at(phase: str, version: int) -> None:
+        if phase == "ratified":
+            proxy.lose_request(b"interlock.outcome(")
+            threading.Event().wait(1.1)  # longer than a reply is acted on unseen
+
+    with observed(jvm, at):
+        assert store.commit(log, 1, "b") == committed(1)
+    assert transactions(log) == ["a", "b"]
+    assert proxy.has_cut.is_set()
+
+
 @pytest.mark.parametrize("is_made_anew", [True, False])
 def test_a_table_that_is_dropped_while_a_batch_is_published(
     jvm: Any, open_store: Open, log: Path, is_made_anew: bool
@@ -719,6 +788,7 @@ def test_a_database_that_is_gone_is_waited_for_once_by_a_store_that_closes(
         store.commit(log, 0, "a")
     calls: list[None] = []
     proxy.lose_request(b"interlock.published")
+    proxy.refuse()
     with proxy.before_each(b"interlock.published", lambda: calls.append(None)):
         store.close()
     assert len(calls) == 1

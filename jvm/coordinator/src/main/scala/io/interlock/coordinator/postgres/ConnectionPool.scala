@@ -40,6 +40,21 @@ final private[postgres] class ConnectionPool(settings: PostgresSettings) extends
     }
   }
 
+  /** Runs `work` as [[use]] does, and again if the connection was broken. The pool notices that by
+    * itself only after half a second without use, so all of its connections may be.
+    *
+    * @param work
+    *   changes nothing more when it is done again
+    * @throws CoordinatorException
+    *   as above, but `work` may have been done
+    */
+  def useAgain[A](work: Connection => A): A = {
+    def tried(more: Int): A =
+      try use(work)
+      catch { case e: SQLException if more > 0 && Refusals.isDisconnected(e) => tried(more - 1) }
+    tried(settings.poolSize)
+  }
+
   /** Runs `work` on a new connection outside of the pool. */
   def fresh[A](work: Connection => A): A = Using.resource(open())(work)
 

@@ -13,16 +13,16 @@ final private[postgres] class Database(pool: ConnectionPool) {
   import Database._
 
   def attach(log: TableLog, tableId: String, logHead: Long): TableState =
-    state(pool, "attach(?, ?, ?)", log.path, tableId, logHead)
+    pool.useAgain(state(_, "attach(?, ?, ?)", log.path, tableId, logHead))
 
   /** The transaction that was ratified at the head of a known table; none if the head is foreign.
     */
-  def headTxn(log: TableLog, known: TableState): Option[String] = pool.use(
+  def headTxn(log: TableLog, known: TableState): Option[String] = pool.useAgain(
     rows(_, "attach(?, ?, ?)", Seq(log.path, "", known.head))(_.getString("head_txn"))
   ).headOption.flatMap(Option(_))
 
   /** All tables, by path. */
-  def tables(): Seq[TableRow] = pool.use(rows(_, "status()", Seq.empty) { row =>
+  def tables(): Seq[TableRow] = pool.useAgain(rows(_, "status()", Seq.empty) { row =>
     TableRow(
       path = row.getString("log_path"),
       tableId = Option(row.getString("table_id")),
@@ -35,18 +35,19 @@ final private[postgres] class Database(pool: ConnectionPool) {
   })
 
   def recreated(log: TableLog, known: TableState, tableId: String, logHead: Long): TableState =
-    state(
-      pool,
+    pool.useAgain(state(
+      _,
       "recreated(?, ?, ?, ?, ?)",
       log.path,
       known.epoch,
       known.head,
       tableId,
       logHead
-    )
+    ))
 
+  /** Not done again where the reply is lost: commits may have been made since. */
   def repair(log: TableLog, tableId: String, logHead: Long): TableState =
-    state(pool, "repair(?, ?, ?)", log.path, tableId, logHead)
+    pool.use(state(_, "repair(?, ?, ?)", log.path, tableId, logHead))
 
   /** @param headTxn
     *   the transaction in the log at the version before the first request; "" if it has none, null
@@ -88,22 +89,22 @@ final private[postgres] class Database(pool: ConnectionPool) {
     pool.fresh(reply(_, "outcome(?, ?)", log.path, batchId))
 
   def published(path: Path, epoch: Long, version: Long, txnId: String): Reply =
-    pool.use(reply(_, "published(?, ?, ?, ?)", path, epoch, version, txnId))
+    pool.useAgain(reply(_, "published(?, ?, ?, ?)", path, epoch, version, txnId))
 
-  def tail(log: TableLog): Reply = pool.use(reply(_, "tail(?)", log.path))
+  def tail(log: TableLog): Reply = pool.useAgain(reply(_, "tail(?)", log.path))
 
   def revoke(log: TableLog, epoch: Long, version: Long, txnId: String): Reply =
-    pool.use(reply(_, "revoke(?, ?, ?, ?)", log.path, epoch, version, txnId))
+    pool.useAgain(reply(_, "revoke(?, ?, ?, ?)", log.path, epoch, version, txnId))
 
   def adopt(log: TableLog, epoch: Long, from: Long, to: Long): Reply =
-    pool.use(reply(_, "adopt(?, ?, ?, ?)", log.path, epoch, from, to))
+    pool.useAgain(reply(_, "adopt(?, ?, ?, ?)", log.path, epoch, from, to))
 }
 
 private object Database {
   private val StagedName = """\.\d{1,20}\.[0-9A-Za-z_-]{1,200}\.staged""".r
 
-  private def state(pool: ConnectionPool, call: String, arguments: Any*): TableState =
-    pool.use(rows(_, call, arguments)(row =>
+  private def state(connection: Connection, call: String, arguments: Any*): TableState =
+    rows(connection, call, arguments)(row =>
       TableState(
         coordinator = row.getString("coordinator_id"),
         epoch = row.getLong("epoch"),
@@ -112,7 +113,7 @@ private object Database {
         published = row.getLong("published"),
         own = None
       )
-    ).head)
+    ).head
 
   private def reply(connection: Connection, call: String, arguments: Any*): Reply = {
     val found = rows(connection, call, arguments) { row =>

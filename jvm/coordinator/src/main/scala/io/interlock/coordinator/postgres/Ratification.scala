@@ -46,22 +46,35 @@ final private[postgres] class Ratification(
       case e: CoordinatorException => throw e
       case e: SQLException if Refusals.isFinal(e) => throw e
       case NonFatal(e) =>
-        val patience = context.settings.unknownDeadline
         logger.warn(
           s"Coordinator ${context.settings.name} at ${context.settings.place} gave no answer to the " +
             s"commit of version ${requests.head.version} of ${log.path} (${e.getMessage}): it is " +
-            s"asked for up to $patience what became of it."
+            s"asked for up to ${context.settings.unknownDeadline} what became of it."
         )
-        resolve(e, System.nanoTime + patience.toNanos, FirstPause)
+        resolve(e)
     }
   }
 
   /** Whether the batch is still valid by the database and the log: while a process was paused, the
     * table at the path may have been replaced.
+    *
+    * @throws java.lang.Throwable
+    *   why the database could not be asked within the deadline
     */
-  def isInForce(headTxn: String): Boolean =
-    context.database.outcome(log, batchId).status == "committed" &&
-      Option(headTxn).forall(_ == tail.txnAt(requests.head.version - 1).orNull)
+  def isInForce(headTxn: String): Boolean = {
+    val found =
+      try Answered(context.database.outcome(log, batchId))
+      catch { case NonFatal(e) => resolve(e) }
+    found match {
+      case Answered(reply) => reply.status == "committed" &&
+        Option(headTxn).forall(_ == tail.txnAt(requests.head.version - 1).orNull)
+      case _: NotMade => false
+      case NoAnswer(cause) => throw cause
+    }
+  }
+
+  private def resolve(lost: Throwable): Verdict =
+    resolve(lost, System.nanoTime + context.settings.unknownDeadline.toNanos, FirstPause)
 
   @tailrec private def resolve(lost: Throwable, deadline: Long, pause: Long): Verdict = {
     val verdict =

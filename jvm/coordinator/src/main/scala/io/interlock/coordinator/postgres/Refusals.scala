@@ -1,8 +1,9 @@
 package io.interlock.coordinator.postgres
 
+import java.net.SocketTimeoutException
 import java.sql.SQLException
 
-import io.interlock.coordinator.{CommitContent, CoordinatorException, StagedFile, TableLog}
+import io.interlock.coordinator.{Causes, CommitContent, CoordinatorException, StagedFile, TableLog}
 
 /** The errors that say why nothing was committed. */
 private[postgres] object Refusals {
@@ -20,6 +21,13 @@ private[postgres] object Refusals {
     .exists(state =>
       state == QueryCancelled || state != CompletionUnknown && rolledBack.contains(state.take(2))
     )
+
+  /** Whether the connection broke or the server ended its session, without the longest wait for an
+    * answer.
+    */
+  def isDisconnected(e: SQLException): Boolean =
+    Option(e.getSQLState).exists(state => state.startsWith("08") || state.startsWith("57P")) &&
+      !Causes.of(e).exists(_.isInstanceOf[SocketTimeoutException])
 
   def of(settings: PostgresSettings, e: SQLException): CoordinatorException = {
     val isSchema = Option(e.getSQLState).exists(schemaStates.contains)

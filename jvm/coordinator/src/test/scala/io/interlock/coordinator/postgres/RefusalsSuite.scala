@@ -1,5 +1,6 @@
 package io.interlock.coordinator.postgres
 
+import java.net.SocketTimeoutException
 import java.sql.SQLException
 
 class RefusalsSuite extends munit.FunSuite {
@@ -19,4 +20,22 @@ class RefusalsSuite extends munit.FunSuite {
   )
 
   test("an error without a SQLSTATE does not")(assert(!Refusals.isFinal(new SQLException(""))))
+
+  for (
+    (state, isDisconnected) <- Seq(
+      "08003" -> true,
+      "08006" -> true,
+      "57P01" -> true,
+      "57P02" -> true,
+      "57014" -> false,
+      "40003" -> false
+    )
+  ) test(s"whether SQLSTATE $state says that a connection is of no more use")(
+    assertEquals(Refusals.isDisconnected(new SQLException("", state)), isDisconnected)
+  )
+
+  test("who has waited the longest for an answer does not ask again") {
+    val silent = new SQLException("", "08006", new SocketTimeoutException)
+    assert(!Refusals.isDisconnected(silent))
+  }
 }
