@@ -6,7 +6,7 @@ import os
 import threading
 import time
 from collections.abc import Callable, Iterator
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -686,8 +686,55 @@ def test_repair_publishes_adopts_and_sweeps(
     assert open_store().commit(log, 4, "d") == committed(4)
 
 
-def repair(jvm: Any, server: postgres.Server, log: Path) -> dict[str, Any]:
-    options = {"url": server.jdbc_url, "user": postgres.ADMIN, "table": str(log.parent)}
+@pytest.mark.parametrize(
+    ("before", "nth"), [("attach", 1), ("attach", 2), ("tail", 1), ("published", 1), ("adopt", 1)]
+)
+def test_a_repair_beside_running_writers_begins_no_epoch(
+    jvm: Any,
+    open_store: Open,
+    server: postgres.Server,
+    proxy: Proxy,
+    log: Path,
+    before: str,
+    nth: int,
+) -> None:
+    """Which would let another commit take the version of one that is ratified."""
+    dead, living = open_store(), open_store()
+    dead.commit(log, 0, "a")
+    with observed(jvm, raise_at("publishing")):
+        dead.commit(log, 1, "b")
+    write_foreign(log, 2, "foreign")
+    held, going = threading.Event(), threading.Event()
+
+    def hold(phase: str, version: int) -> None:
+        if phase == "publishing" and version == 4 and not held.is_set():
+            held.set()
+            going.wait(20)
+
+    def write() -> None:
+        questions.append(before)
+        if len(questions) == nth:
+            assert living.commit(log, 3, "c") == committed(3)
+            outcome.append(pool.submit(living.commit, log, 4, "d"))
+            held.wait(20)
+
+    questions: list[str] = []
+    outcome: list[Future[list[Outcome]]] = []
+    asked = f"interlock.{before}(".encode()
+    with ThreadPoolExecutor(1) as pool, observed(jvm, hold), proxy.before_each(asked, write):
+        repaired = repair(jvm, server, log, port=proxy.port)
+        going.set()
+        assert outcome[0].result() == committed(4)
+    assert not repaired["newEpoch"]
+    assert transactions(log) == ["a", "b", "foreign", "c", "d"]
+    assert row(server, log)[:3] == (0, 0, 4)
+
+
+def repair(
+    jvm: Any, server: postgres.Server, log: Path, *, port: int | None = None
+) -> dict[str, Any]:
+    url = f"jdbc:postgresql://127.0.0.1:{port or server.port}/{postgres.DATABASE}"
+    options = {"url": url, "user": postgres.ADMIN, "table": str(log.parent)}
     return admin(jvm, "repair", options, password=postgres.PASSWORDS[postgres.ADMIN])
 
 

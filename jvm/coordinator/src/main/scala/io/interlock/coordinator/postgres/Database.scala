@@ -15,11 +15,11 @@ final private[postgres] class Database(pool: ConnectionPool) {
   def attach(log: TableLog, tableId: String, logHead: Long): TableState =
     pool.useAgain(state(_, "attach(?, ?, ?)", log.path, tableId, logHead))
 
-  /** The transaction that was ratified at the head of a known table; none if the head is foreign.
-    */
-  def headTxn(log: TableLog, known: TableState): Option[String] = pool.useAgain(
-    rows(_, "attach(?, ?, ?)", Seq(log.path, "", known.head))(_.getString("head_txn"))
-  ).headOption.flatMap(Option(_))
+  /** The commit that was ratified at the head of a known table; none if the head is foreign. */
+  def headCommit(log: TableLog, known: TableState): Option[Ratified] =
+    pool.useAgain(rows(_, "attach(?, ?, ?)", Seq(log.path, "", known.head)) { row =>
+      Option(row.getString("head_txn")).map(Ratified(row.getLong("head"), _, None))
+    }).head
 
   /** All tables, by path. */
   def tables(): Seq[TableRow] = pool.useAgain(rows(_, "status()", Seq.empty) { row =>

@@ -55,7 +55,8 @@ final private[postgres] class Repair(context: StoreContext) {
   }
 
   /** The state after all ratified commits were published and all foreign ones adopted; none if log
-    * and database contradict each other.
+    * and database contradict each other. Writers that run meanwhile may ratify more, and publish
+    * that themselves.
     */
   private def agree(tail: LogTail, before: TableState, log: TableLog): Option[TableState] =
     try if (isReplaced(tail, before, log)) None
@@ -64,15 +65,14 @@ final private[postgres] class Repair(context: StoreContext) {
         val state =
           if (tail.lastVersion() > settled.head) tail.adopt(settled, tail.lastVersion())
           else settled
-        Option.when(tail.lastVersion() >= state.head)(state)
+        Option.when(tail.lastVersion() >= state.published)(state)
       }
     catch { case e: CoordinatorException if Repair.contradictions(e.condition) => None }
 
   /** Whether the log has another commit at the head's version than the ratified one. */
-  private def isReplaced(tail: LogTail, state: TableState, log: TableLog): Boolean = {
-    val ratified = database.headTxn(log, state)
-    tail.txnAt(state.head).exists(found => ratified.exists(_ != found))
-  }
+  private def isReplaced(tail: LogTail, state: TableState, log: TableLog): Boolean =
+    database.headCommit(log, state)
+      .exists(ours => tail.txnAt(ours.version).exists(_ != ours.txnId))
 }
 
 private object Repair {
