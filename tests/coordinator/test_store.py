@@ -730,6 +730,31 @@ def test_a_repair_beside_running_writers_begins_no_epoch(
     assert row(server, log)[:3] == (0, 0, 4)
 
 
+def test_a_repair_begins_no_epoch_for_what_has_come_right_meanwhile(
+    jvm: Any, open_store: Open, server: postgres.Server, proxy: Proxy, log: Path
+) -> None:
+    """A version is given to one commit, though its row is younger than the look at the log."""
+    store = open_store()
+    for version, txn in enumerate("abcd"):
+        store.commit(log, version, txn)
+    for version in (2, 3):
+        log_file(log, version).unlink()
+    questions: list[None] = []
+
+    def write() -> None:
+        questions.append(None)
+        if len(questions) == 3:
+            assert open_store().commit(log, 2, "e") == committed(2)
+
+    with proxy.before_each(b"interlock.attach(", write):
+        repaired = repair(jvm, server, log, port=proxy.port)
+    assert len(questions) > 3
+    assert (repaired["newEpoch"], repaired["epoch"]) == (False, 1)
+    assert row(server, log) == (1, 0, 2, 2)
+    assert open_store().commit(log, 3, "f") == committed(3)
+    assert transactions(log) == ["a", "b", "e", "f"]
+
+
 def repair(
     jvm: Any, server: postgres.Server, log: Path, *, port: int | None = None
 ) -> dict[str, Any]:
@@ -793,6 +818,99 @@ def test_a_paused_writer_asks_until_there_is_an_answer(
         assert store.commit(log, 1, "b") == committed(1)
     assert transactions(log) == ["a", "b"]
     assert proxy.has_cut.is_set()
+
+
+def forget(server: postgres.Server, log: Path, version: int) -> None:
+    """Let the database know nothing from a version on, as a standby to which that did not come."""
+    with server.superuser() as connection:
+        key = "(SELECT key FROM interlock.tables WHERE log_path = %s)"
+        path = f"file:{log}"
+        connection.execute(
+            f"DELETE FROM interlock.commits WHERE version >= %s AND key = {key}".encode(),
+            [version, path],
+        )
+        connection.execute(
+            "UPDATE interlock.tables SET head = %s, published = %s WHERE log_path = %s",
+            [version - 1, version - 1, path],
+        )
+
+
+FORGOTTEN = [
+    ((), [UNKNOWN, UNKNOWN]),
+    (("b",), [*committed(1), UNKNOWN]),
+    (("b", "c"), committed(1, 2)),
+    (("b", "x"), [*committed(1), TAKEN]),
+    (("x",), [TAKEN, TAKEN]),
+]
+
+
+@pytest.mark.parametrize(("published", "outcomes"), FORGOTTEN)
+def test_a_paused_writer_whose_commits_the_database_has_lost(
+    jvm: Any,
+    open_store: Open,
+    server: postgres.Server,
+    log: Path,
+    published: tuple[str, ...],
+    outcomes: list[Outcome],
+) -> None:
+    store = open_store()
+    store.commit(log, 0, "a")
+
+    def at(phase: str, version: int) -> None:
+        if (phase, version) == ("ratified", 1):
+            for number, txn in enumerate(published, 1):
+                write_foreign(log, number, txn)
+            forget(server, log, 1)
+            threading.Event().wait(1.1)  # longer than a reply is acted on unseen
+
+    with observed(jvm, at):
+        assert store.commit(log, 1, "b", "c") == outcomes
+    assert transactions(log) == ["a", *published]
+
+
+@pytest.mark.parametrize(
+    ("published", "outcomes"),
+    [((), committed(1, 2)), *FORGOTTEN[1:4], (("x",), [taken("x"), TAKEN])],
+)
+def test_a_lost_reply_to_commits_that_the_database_has_lost(
+    open_store: Open,
+    server: postgres.Server,
+    proxy: Proxy,
+    log: Path,
+    published: tuple[str, ...],
+    outcomes: list[Outcome],
+) -> None:
+    store = open_store(proxy.port)
+    store.commit(log, 0, "a")
+
+    def fail_over() -> None:
+        for number, txn in enumerate(published, 1):
+            write_foreign(log, number, txn)
+        forget(server, log, 1)
+
+    proxy.lose_reply(COMMIT, then=fail_over)
+    assert store.commit(log, 1, "b", "c") == outcomes
+    assert transactions(log) == ["a", *(published or ("b", "c"))]
+
+
+def test_a_commit_that_is_published_after_the_database_has_lost_it(
+    open_store: Open, server: postgres.Server, proxy: Proxy, log: Path
+) -> None:
+    store, other = open_store(proxy.port), open_store()
+    store.commit(log, 0, "a")
+    calls: list[None] = []
+
+    def publish() -> None:
+        calls.append(None)
+        if len(calls) == 2:
+            write_foreign(log, 1, "b")
+            assert other.commit(log, 2, "y") == committed(2)
+
+    proxy.lose_reply(COMMIT, then=lambda: forget(server, log, 1))
+    with proxy.before_each(COMMIT, publish):
+        assert store.commit(log, 1, "b") == committed(1)
+    assert transactions(log) == ["a", "b", "y"]
+    assert store.commit(log, 3, "z") == committed(3)
 
 
 @pytest.mark.parametrize("is_made_anew", [True, False])

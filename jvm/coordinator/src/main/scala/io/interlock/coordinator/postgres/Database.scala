@@ -45,9 +45,23 @@ final private[postgres] class Database(pool: ConnectionPool) {
       logHead
     ))
 
-  /** Not done again where the reply is lost: commits may have been made since. */
-  def repair(log: TableLog, tableId: String, logHead: Long): TableState =
-    pool.use(state(_, "repair(?, ?, ?)", log.path, tableId, logHead))
+  /** Begins a new epoch from the log; none if the table is not in the known state any more. Not done
+    * again where the reply is lost: commits may have been made since.
+    */
+  def repair(
+      log: TableLog,
+      known: TableState,
+      tableId: String,
+      logHead: Long
+  ): Option[TableState] = pool.use { connection =>
+    connection.setAutoCommit(false) // the pool rolls back what is not committed
+    val now = state(connection, "attach(?, ?, ?)", log.path, tableId, known.head)
+    Option.when(now.isWhere(known)) {
+      val repaired = state(connection, "repair(?, ?, ?)", log.path, tableId, logHead)
+      connection.commit()
+      repaired
+    }
+  }
 
   /** @param headTxn
     *   the transaction in the log at the version before the first request; "" if it has none, null

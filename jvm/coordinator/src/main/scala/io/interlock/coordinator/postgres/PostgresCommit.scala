@@ -1,7 +1,6 @@
 package io.interlock.coordinator.postgres
 
 import scala.util.control.NonFatal
-import scala.util.{Failure, Success, Try}
 
 import io.interlock.coordinator._
 
@@ -53,27 +52,60 @@ final private[postgres] class PostgresCommit(
 
   private def attempt(state: TableState, tries: Int): Seq[CommitOutcome] = {
     val contents = drafts.stamped(state.stamp)
-    val ratification = new Ratification(context, log, tail, requests)
+    val ratification = new Ratification(context, log, requests)
     val (found, asked) = (headTxn(state), System.nanoTime)
     ratification.ask(state, found, contents) match {
       case Answered(reply) if reply.status == "committed" =>
-        val isQuick = System.nanoTime - asked <= LongPause
-        Try(isQuick || ratification.isInForce(found)) match {
-          case Success(true) =>
-            new Publishing(context, log, tail, before(state), requests)(
-              state.after(reply),
-              reply,
-              contents
-            )
-          case Success(false) => lost(Seq.empty)
-          case Failure(e) => unknown(e)
-        }
+        val wasPaused = System.nanoTime - asked > LongPause
+        Option.when(wasPaused)(ratification).flatMap(notInForce(_, found)).getOrElse(
+          new Publishing(context, log, tail, before(state), requests)(
+            state.after(reply),
+            reply,
+            contents
+          )
+        )
       case Answered(reply) => react(state.after(reply), reply, tries)
-      case NotMade(cause) if tries == 1 => throw cause
-      case _: NotMade => attempt(state, tries - 1)
+      case NotMade(cause) =>
+        inLog.getOrElse(if (tries == 1) throw cause else attempt(state, tries - 1))
       case NoAnswer(cause) => unknown(cause)
     }
   }
+
+  /** The outcomes of a ratified batch that is no longer valid, by the database or the log: while this
+    * process was paused, the table at the path may have been replaced.
+    */
+  private def notInForce(
+      ratification: Ratification,
+      headTxn: String
+  ): Option[Seq[CommitOutcome]] =
+    try
+      ratification.outcome() match {
+        case NoAnswer(cause) => Some(unknown(cause))
+        case _ if Option(headTxn).exists(_ != tail.txnAt(base).orNull) => Some(lost(Seq.empty))
+        // Another process that has read it before may still publish it.
+        case NotMade(cause) => Some(inLog.getOrElse(
+            if (tail.txnAt(base + 1).isEmpty) unknown(cause) else lost(Seq.empty)
+          ))
+        case _ => None
+      }
+    catch { case NonFatal(e) => Some(unknown(e)) }
+
+  /** The outcomes if the first commit of the batch is in the log. The database may not know it any
+    * more: a repair has given it up, or a standby without it has taken over.
+    */
+  private def inLog: Option[Seq[CommitOutcome]] = {
+    def found(request: CommitRequest) = tail.txnAt(request.version)
+    val (made, rest) = requests.span(request => found(request).contains(request.txnId))
+    lazy val isOpen = rest.headOption.forall(found(_).isEmpty)
+    Option.when(made.nonEmpty) {
+      context.states.remove(log.path)
+      made.map(request => Committed(request.version, tail.file(request.version))) ++
+        rest.map(request => if (isOpen) notThere(request) else Taken(Seq.empty))
+    }
+  }
+
+  private def notThere(request: CommitRequest) =
+    Unknown(new PublishUnknown(log.file(request.version), null))
 
   private def react(state: TableState, reply: Reply, tries: Int): Seq[CommitOutcome] = {
     def again(next: TableState) =
@@ -148,7 +180,9 @@ final private[postgres] class PostgresCommit(
     tail.settle(state, commits) match {
       case LogTail.InPlace(_) =>
         context.states.put(log.path, state.copy(own = None))
-        Some(own(commits).getOrElse(lost(winners(state.head, commits))))
+        val isKnown = commits.exists(_.version == base + 1)
+        Some(own(commits).orElse(Option.unless(isKnown)(inLog).flatten)
+          .getOrElse(lost(winners(state.head, commits))))
       case LogTail.Overtaken(done, ours) =>
         context.states.put(log.path, tail.revoke(state, ours))
         Some(lost(winners(ours.version, done)))
@@ -161,7 +195,7 @@ final private[postgres] class PostgresCommit(
   /** The table's id differs from the one that was read: a commit in the log has changed it. */
   private def otherTable(): Option[Seq[CommitOutcome]] = {
     val last = tail.lastVersion()
-    Option.when(last > base)(lost(winners(last, Seq.empty)))
+    Option.when(last > base)(inLog.getOrElse(lost(winners(last, Seq.empty))))
   }
 
   /** The state for a new log, after the table was dropped and created again at the same path. */

@@ -24,12 +24,14 @@ final private[postgres] case class NoAnswer(cause: Throwable) extends Verdict
 final private[postgres] class Ratification(
     context: StoreContext,
     log: TableLog,
-    tail: LogTail,
     requests: Seq[CommitRequest]
 ) {
   import Ratification._
 
   private val batchId = UUID.randomUUID()
+
+  /** Until when an answer that was lost is asked for. */
+  private lazy val deadline = System.nanoTime + context.settings.unknownDeadline.toNanos
 
   /** @throws java.sql.SQLException
     *   if the database itself says that it changed nothing
@@ -45,48 +47,35 @@ final private[postgres] class Ratification(
     } catch {
       case e: CoordinatorException => throw e
       case e: SQLException if Refusals.isFinal(e) => throw e
-      case NonFatal(e) =>
-        logger.warn(
-          s"Coordinator ${context.settings.name} at ${context.settings.place} gave no answer to the " +
-            s"commit of version ${requests.head.version} of ${log.path} (${e.getMessage}): it is " +
-            s"asked for up to ${context.settings.unknownDeadline} what became of it."
-        )
-        resolve(e)
+      case NonFatal(e) => resolve(e)
     }
   }
 
-  /** Whether the batch is still valid by the database and the log: while a process was paused, the
-    * table at the path may have been replaced.
-    *
-    * @throws java.lang.Throwable
-    *   why the database could not be asked within the deadline
-    */
-  def isInForce(headTxn: String): Boolean = {
-    val found =
-      try Answered(context.database.outcome(log, batchId))
-      catch { case NonFatal(e) => resolve(e) }
-    found match {
-      case Answered(reply) => reply.status == "committed" &&
-        Option(headTxn).forall(_ == tail.txnAt(requests.head.version - 1).orNull)
-      case _: NotMade => false
-      case NoAnswer(cause) => throw cause
-    }
+  /** What became of the batch after it was ratified, by a repair or another change of the table. */
+  def outcome(): Verdict =
+    try
+      answer().getOrElse(NotMade(new PublishUnknown(log.file(requests.head.version), null)))
+    catch { case NonFatal(e) => resolve(e) }
+
+  private def answer(): Option[Answered] =
+    Some(context.database.outcome(log, batchId)).filter(_.status == "committed").map(Answered)
+
+  private def resolve(lost: Throwable): Verdict = {
+    logger.warn(
+      s"Coordinator ${context.settings.name} at ${context.settings.place} gave no answer to the " +
+        s"commit of version ${requests.head.version} of ${log.path} (${lost.getMessage}): it is " +
+        s"asked for up to ${context.settings.unknownDeadline} what became of it."
+    )
+    resolve(lost, FirstPause)
   }
 
-  private def resolve(lost: Throwable): Verdict =
-    resolve(lost, System.nanoTime + context.settings.unknownDeadline.toNanos, FirstPause)
-
-  @tailrec private def resolve(lost: Throwable, deadline: Long, pause: Long): Verdict = {
+  @tailrec private def resolve(lost: Throwable, pause: Long): Verdict = {
     val verdict =
-      try
-        context.database.outcome(log, batchId) match {
-          case reply if reply.status == "committed" => Answered(reply)
-          case _ => NotMade(lost)
-        }
+      try answer().getOrElse(NotMade(lost))
       catch { case NonFatal(e) => NoAnswer(if (e eq lost) e else { e.addSuppressed(lost); e }) }
     verdict match {
       case _: NoAnswer if System.nanoTime < deadline && Pause(jittered(pause)) =>
-        resolve(lost, deadline, (pause * 2).min(LongestPause))
+        resolve(lost, (pause * 2).min(LongestPause))
       case found => found
     }
   }

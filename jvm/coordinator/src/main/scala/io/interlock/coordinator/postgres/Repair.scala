@@ -1,5 +1,7 @@
 package io.interlock.coordinator.postgres
 
+import scala.annotation.tailrec
+
 import io.interlock.coordinator._
 import org.apache.hadoop.fs.Path
 
@@ -40,18 +42,38 @@ final private[postgres] class Repair(context: StoreContext) {
     if (last < 0) throw Refusals.badPath(log, "there is no table")
     val row = database.tables().find(_.path == log.path.toString)
       .getOrElse(throw Refusals.badPath(log, "the coordinator does not know the table"))
-    val before = database.attach(log, row.tableId.getOrElse(""), last)
-    val agreed = agree(tail, before, log)
-    val state =
-      agreed.getOrElse(database.repair(log, row.tableId.getOrElse(""), tail.lastVersion()))
+    val tableId = row.tableId.getOrElse("")
+    val before = database.attach(log, tableId, last)
+    val (state, newEpoch) = settled(tail, before, log, tableId, Repair.MostTries)
     Repaired(
       head = state.head,
       epoch = state.epoch,
-      published = agreed.fold(0L)(_.published.min(before.head) - before.published),
+      published = if (newEpoch) 0 else state.published.min(before.head) - before.published,
       adopted = (state.head - before.head).max(0),
-      newEpoch = agreed.isEmpty,
+      newEpoch = newEpoch,
       swept = OrphanFiles.sweep(log, olderThanMillis)
     )
+  }
+
+  /** The state in which database and log agree, and whether it begins an epoch: not if the table was
+    * changed since the two contradicted each other.
+    */
+  @tailrec private def settled(
+      tail: LogTail,
+      known: TableState,
+      log: TableLog,
+      tableId: String,
+      tries: Int
+  ): (TableState, Boolean) = {
+    val found = agree(tail, known, log).map(_ -> false)
+      .orElse(database.repair(log, known, tableId, tail.lastVersion()).map(_ -> true))
+    found match {
+      case Some(state) => state
+      case None if tries == 1 => throw Refusals.unsettled(context.settings, "repair")
+      case None =>
+        val now = database.attach(log, tableId, tail.lastVersion())
+        settled(tail, now, log, tableId, tries - 1)
+    }
   }
 
   /** The state after all ratified commits were published and all foreign ones adopted; none if log
@@ -76,6 +98,10 @@ final private[postgres] class Repair(context: StoreContext) {
 }
 
 private object Repair {
+
+  /** Each try after the first follows a commit that was made meanwhile. */
+  private val MostTries = 10
+
   private val contradictions = Set(
     "INTERLOCK_COORDINATOR_RESTORED",
     "INTERLOCK_COMMIT_OVERWRITTEN",

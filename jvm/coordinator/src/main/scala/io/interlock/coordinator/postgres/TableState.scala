@@ -31,6 +31,10 @@ final private[postgres] case class TableState(
     own = own.filter(_ => reply.head == head && reply.epoch == epoch)
   )
 
+  /** Whether nothing was ratified, revoked or adopted between the two. */
+  def isWhere(other: TableState): Boolean =
+    epoch == other.epoch && sequence == other.sequence && head == other.head
+
   /** The stamp of commits that are ratified now. */
   def stamp: Stamp = Stamp(coordinator, epoch, sequence)
 
