@@ -726,6 +726,7 @@ def test_a_repair_beside_running_writers_begins_no_epoch(
         going.set()
         assert outcome[0].result() == committed(4)
     assert not repaired["newEpoch"]
+    assert len(questions) == (2 if before == "attach" else 1)  # it has not begun anew
     assert transactions(log) == ["a", "b", "foreign", "c", "d"]
     assert row(server, log)[:3] == (0, 0, 4)
 
