@@ -821,31 +821,39 @@ def test_a_paused_writer_asks_until_there_is_an_answer(
     assert proxy.has_cut.is_set()
 
 
-def forget(server: postgres.Server, log: Path, version: int) -> None:
-    """Let the database know nothing from a version on, as a standby to which that did not come."""
+def fail_over(server: postgres.Server, log: Path, published: tuple[str, ...]) -> None:
+    """Publish what is ratified behind version 0, but for `x`, which is foreign; then let the
+    database know nothing of it, as a standby to which it did not come.
+    """
     with server.superuser() as connection:
         key = "(SELECT key FROM interlock.tables WHERE log_path = %s)"
         path = f"file:{log}"
-        connection.execute(
-            f"DELETE FROM interlock.commits WHERE version >= %s AND key = {key}".encode(),
-            [version, path],
+        rows = connection.execute(
+            f"DELETE FROM interlock.commits WHERE version > 0 AND key = {key}"
+            " RETURNING version, content".encode(),
+            [path],
         )
+        contents = dict(rows.fetchall())
+        for version, txn in enumerate(published, 1):
+            if txn == "x":
+                write_foreign(log, version, txn)
+            else:
+                log_file(log, version).write_bytes(contents[version])
         connection.execute(
-            "UPDATE interlock.tables SET head = %s, published = %s WHERE log_path = %s",
-            [version - 1, version - 1, path],
+            "UPDATE interlock.tables SET head = 0, published = 0 WHERE log_path = %s", [path]
         )
 
 
-FORGOTTEN = [
-    ((), [UNKNOWN, UNKNOWN]),
-    (("b",), [*committed(1), UNKNOWN]),
-    (("b", "c"), committed(1, 2)),
-    (("b", "x"), [*committed(1), TAKEN]),
-    (("x",), [TAKEN, TAKEN]),
-]
-
-
-@pytest.mark.parametrize(("published", "outcomes"), FORGOTTEN)
+@pytest.mark.parametrize(
+    ("published", "outcomes"),
+    [
+        ((), [UNKNOWN, UNKNOWN]),
+        (("b",), [*committed(1), UNKNOWN]),
+        (("b", "c"), committed(1, 2)),
+        (("b", "x"), [*committed(1), TAKEN]),
+        (("x",), [TAKEN, TAKEN]),
+    ],
+)
 def test_a_paused_writer_whose_commits_the_database_has_lost(
     jvm: Any,
     open_store: Open,
@@ -859,9 +867,7 @@ def test_a_paused_writer_whose_commits_the_database_has_lost(
 
     def at(phase: str, version: int) -> None:
         if (phase, version) == ("ratified", 1):
-            for number, txn in enumerate(published, 1):
-                write_foreign(log, number, txn)
-            forget(server, log, 1)
+            fail_over(server, log, published)
             threading.Event().wait(1.1)  # longer than a reply is acted on unseen
 
     with observed(jvm, at):
@@ -871,7 +877,13 @@ def test_a_paused_writer_whose_commits_the_database_has_lost(
 
 @pytest.mark.parametrize(
     ("published", "outcomes"),
-    [((), committed(1, 2)), *FORGOTTEN[1:4], (("x",), [taken("x"), TAKEN])],
+    [
+        ((), committed(1, 2)),
+        (("b",), committed(1, 2)),
+        (("b", "c"), committed(1, 2)),
+        (("b", "x"), [*committed(1), taken("x")]),
+        (("x",), [taken("x"), TAKEN]),
+    ],
 )
 def test_a_lost_reply_to_commits_that_the_database_has_lost(
     open_store: Open,
@@ -883,35 +895,50 @@ def test_a_lost_reply_to_commits_that_the_database_has_lost(
 ) -> None:
     store = open_store(proxy.port)
     store.commit(log, 0, "a")
-
-    def fail_over() -> None:
-        for number, txn in enumerate(published, 1):
-            write_foreign(log, number, txn)
-        forget(server, log, 1)
-
-    proxy.lose_reply(COMMIT, then=fail_over)
+    proxy.lose_reply(COMMIT, then=lambda: fail_over(server, log, published))
     assert store.commit(log, 1, "b", "c") == outcomes
-    assert transactions(log) == ["a", *(published or ("b", "c"))]
+    kept = published if "x" in published else ("b", "c")
+    assert transactions(log) == ["a", *kept]
+    assert store.commit(log, 1 + len(kept), "d") == committed(1 + len(kept))
 
 
+@pytest.mark.parametrize("also", ["another commit", "a foreign commit behind it", "an error"])
 def test_a_commit_that_is_published_after_the_database_has_lost_it(
-    open_store: Open, server: postgres.Server, proxy: Proxy, log: Path
+    jvm: Any, open_store: Open, server: postgres.Server, proxy: Proxy, log: Path, also: str
 ) -> None:
-    store, other = open_store(proxy.port), open_store()
+    store, other = open_store(proxy.port, lockTimeout="300ms"), open_store()
     store.commit(log, 0, "a")
     calls: list[None] = []
+    with server.superuser() as holder:
 
-    def publish() -> None:
-        calls.append(None)
-        if len(calls) == 2:
-            write_foreign(log, 1, "b")
-            assert other.commit(log, 2, "y") == committed(2)
+        def publish() -> None:
+            calls.append(None)
+            if len(calls) == 2:
+                log_file(log, 1).write_bytes(lost[0])
+                assert repair(jvm, server, log)["newEpoch"]
+                if also == "an error":
+                    holder.execute("BEGIN")
+                    holder.execute("SELECT FROM interlock.tables FOR UPDATE")
+                elif also == "another commit":
+                    assert other.commit(log, 2, "y") == committed(2)
+                else:
+                    with observed(jvm, raise_at("publishing")):
+                        assert other.commit(log, 2, "y") == [UNKNOWN]
+                    write_foreign(log, 2, "x")
 
-    proxy.lose_reply(COMMIT, then=lambda: forget(server, log, 1))
-    with proxy.before_each(COMMIT, publish):
-        assert store.commit(log, 1, "b") == committed(1)
-    assert transactions(log) == ["a", "b", "y"]
-    assert store.commit(log, 3, "z") == committed(3)
+        def lose() -> None:
+            fail_over(server, log, ("b",))
+            lost.append(log_file(log, 1).read_bytes())
+            log_file(log, 1).unlink()
+
+        lost: list[bytes] = []
+        proxy.lose_reply(COMMIT, then=lose)
+        with proxy.before_each(COMMIT, publish):
+            assert store.commit(log, 1, "b") == committed(1)
+        holder.execute("ROLLBACK")
+    behind = {"another commit": ["y"], "an error": []}.get(also, ["x"])
+    assert transactions(log) == ["a", "b", *behind]
+    assert store.commit(log, 2 + len(behind), "z") == committed(2 + len(behind))
 
 
 @pytest.mark.parametrize("is_made_anew", [True, False])

@@ -1,6 +1,7 @@
 package io.interlock.coordinator.postgres
 
 import scala.util.control.NonFatal
+import scala.util.{Success, Try}
 
 import io.interlock.coordinator._
 
@@ -18,6 +19,12 @@ final private[postgres] class PostgresCommit(
   private val base = asked.head.version - 1
   private val tableId = asked.head.tableId
 
+  /** Whether a reply to the batch was lost or came late. The database may have given up its rows
+    * since, as in a repair or when a standby without them took over, while another process
+    * published them: the log has the last word then.
+    */
+  private var isInDoubt = false
+
   /** The requests that may still be committed, by what is known so far. */
   private def requests = drafts.requests
 
@@ -25,7 +32,7 @@ final private[postgres] class PostgresCommit(
     try {
       checkLog()
       val known = Option(context.states.get(log.path)).getOrElse(attached())
-      val outcomes = attempt(known, MostTries)
+      val outcomes = unlessInLog(attempt(known, MostTries))
       val kept = requests.zip(outcomes).collect { case (request, _: Unknown) =>
         request.txnId
       }.toSet
@@ -66,7 +73,8 @@ final private[postgres] class PostgresCommit(
         )
       case Answered(reply) => react(state.after(reply), reply, tries)
       case NotMade(cause) =>
-        inLog.getOrElse(if (tries == 1) throw cause else attempt(state, tries - 1))
+        isInDoubt = true
+        if (tries == 1) throw cause else attempt(state, tries - 1)
       case NoAnswer(cause) => unknown(cause)
     }
   }
@@ -77,35 +85,46 @@ final private[postgres] class PostgresCommit(
   private def notInForce(
       ratification: Ratification,
       headTxn: String
-  ): Option[Seq[CommitOutcome]] =
+  ): Option[Seq[CommitOutcome]] = {
+    isInDoubt = true
     try
       ratification.outcome() match {
         case NoAnswer(cause) => Some(unknown(cause))
         case _ if Option(headTxn).exists(_ != tail.txnAt(base).orNull) => Some(lost(Seq.empty))
-        // Another process that has read it before may still publish it.
-        case NotMade(cause) => Some(inLog.getOrElse(
-            if (tail.txnAt(base + 1).isEmpty) unknown(cause) else lost(Seq.empty)
-          ))
+        case _: NotMade => Some(inLog)
         case _ => None
       }
     catch { case NonFatal(e) => Some(unknown(e)) }
-
-  /** The outcomes if the first commit of the batch is in the log. The database may not know it any
-    * more: a repair has given it up, or a standby without it has taken over.
-    */
-  private def inLog: Option[Seq[CommitOutcome]] = {
-    def found(request: CommitRequest) = tail.txnAt(request.version)
-    val (made, rest) = requests.span(request => found(request).contains(request.txnId))
-    lazy val isOpen = rest.headOption.forall(found(_).isEmpty)
-    Option.when(made.nonEmpty) {
-      context.states.remove(log.path)
-      made.map(request => Committed(request.version, tail.file(request.version))) ++
-        rest.map(request => if (isOpen) notThere(request) else Taken(Seq.empty))
-    }
   }
 
-  private def notThere(request: CommitRequest) =
-    Unknown(new PublishUnknown(log.file(request.version), null))
+  /** The outcomes, or those by the log where an error came after a reply that was lost. */
+  private def unlessInLog(outcomes: => Seq[CommitOutcome]): Seq[CommitOutcome] =
+    try outcomes
+    catch {
+      case NonFatal(e) if isInDoubt && !drafts.failure.contains(e) =>
+        Try(inLog) match {
+          case Success(found) if !found.head.isInstanceOf[Committed] => throw e
+          case found => found.getOrElse(unknown(e))
+        }
+    }
+
+  /** The outcomes by the log alone. Where a version is free, another process that has read a row
+    * before may still publish it.
+    */
+  private def inLog: Seq[CommitOutcome] = {
+    val found = requests.foldLeft(Vector.empty[CommitOutcome]) { (done, request) =>
+      done :+ (done.lastOption match {
+        case Some(last @ (_: Taken | _: Unknown)) => last
+        case _ => tail.txnAt(request.version) match {
+            case Some(request.txnId) => Committed(request.version, tail.file(request.version))
+            case Some(_) => Taken(Seq.empty)
+            case None => Unknown(new PublishUnknown(log.file(request.version), null))
+          }
+      })
+    }
+    if (found.head.isInstanceOf[Committed]) LogFolder.of(log).sync()
+    found
+  }
 
   private def react(state: TableState, reply: Reply, tries: Int): Seq[CommitOutcome] = {
     def again(next: TableState) =
@@ -180,9 +199,7 @@ final private[postgres] class PostgresCommit(
     tail.settle(state, commits) match {
       case LogTail.InPlace(_) =>
         context.states.put(log.path, state.copy(own = None))
-        val isKnown = commits.exists(_.version == base + 1)
-        Some(own(commits).orElse(Option.unless(isKnown)(inLog).flatten)
-          .getOrElse(lost(winners(state.head, commits))))
+        Some(own(commits).getOrElse(lost(winners(state.head, commits))))
       case LogTail.Overtaken(done, ours) =>
         context.states.put(log.path, tail.revoke(state, ours))
         Some(lost(winners(ours.version, done)))
@@ -195,7 +212,7 @@ final private[postgres] class PostgresCommit(
   /** The table's id differs from the one that was read: a commit in the log has changed it. */
   private def otherTable(): Option[Seq[CommitOutcome]] = {
     val last = tail.lastVersion()
-    Option.when(last > base)(inLog.getOrElse(lost(winners(last, Seq.empty))))
+    Option.when(last > base)(lost(winners(last, Seq.empty)))
   }
 
   /** The state for a new log, after the table was dropped and created again at the same path. */
@@ -223,7 +240,8 @@ final private[postgres] class PostgresCommit(
   private def unknown(cause: Throwable): Seq[CommitOutcome] = requests.map(_ => Unknown(cause))
 
   private def lost(winners: Seq[CommitBody]): Seq[CommitOutcome] =
-    Taken(winners) +: requests.tail.map(_ => Taken(Seq.empty))
+    Option.when(isInDoubt)(inLog).filter(_.head.isInstanceOf[Committed])
+      .getOrElse(Taken(winners) +: requests.tail.map(_ => Taken(Seq.empty)))
 
   /** The commits from the wanted version on, up to the first large one, and as many as fit into
     * [[MostBytes]]. A version that the database does not have is foreign and is read from the log.

@@ -66,16 +66,16 @@ final private[postgres] class Ratification(
         s"commit of version ${requests.head.version} of ${log.path} (${lost.getMessage}): it is " +
         s"asked for up to ${context.settings.unknownDeadline} what became of it."
     )
-    resolve(lost, FirstPause)
+    resolve(lost, deadline, FirstPause)
   }
 
-  @tailrec private def resolve(lost: Throwable, pause: Long): Verdict = {
+  @tailrec private def resolve(lost: Throwable, deadline: Long, pause: Long): Verdict = {
     val verdict =
       try answer().getOrElse(NotMade(lost))
       catch { case NonFatal(e) => NoAnswer(if (e eq lost) e else { e.addSuppressed(lost); e }) }
     verdict match {
       case _: NoAnswer if System.nanoTime < deadline && Pause(jittered(pause)) =>
-        resolve(lost, (pause * 2).min(LongestPause))
+        resolve(lost, deadline, (pause * 2).min(LongestPause))
       case found => found
     }
   }

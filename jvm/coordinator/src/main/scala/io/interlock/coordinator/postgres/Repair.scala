@@ -29,6 +29,8 @@ final private[postgres] case class Repaired(
 
 /** Makes the database agree with a table's log; if the two differ, the log is right. */
 final private[postgres] class Repair(context: StoreContext) {
+  import Repair._
+
   private val database = context.database
 
   /** @param olderThanMillis
@@ -38,21 +40,26 @@ final private[postgres] class Repair(context: StoreContext) {
     LogPaths.check(named)
     val log = LogPaths.resolved(named)
     val tail = new LogTail(context, log)
-    val last = tail.lastVersion()
-    if (last < 0) throw Refusals.badPath(log, "there is no table")
-    val row = database.tables().find(_.path == log.path.toString)
-      .getOrElse(throw Refusals.badPath(log, "the coordinator does not know the table"))
-    val tableId = row.tableId.getOrElse("")
-    val before = database.attach(log, tableId, last)
-    val (state, newEpoch) = settled(tail, before, log, tableId, Repair.MostTries)
+    if (tail.lastVersion() < 0) throw Refusals.badPath(log, "there is no table")
+    val before = looked(tail, log)
+    val (state, newEpoch) = settled(tail, log, before, MostTries)
     Repaired(
       head = state.head,
       epoch = state.epoch,
-      published = if (newEpoch) 0 else state.published.min(before.head) - before.published,
-      adopted = (state.head - before.head).max(0),
+      published =
+        if (newEpoch) 0
+        else (state.published.min(before.state.head) - before.state.published).max(0),
+      adopted = (state.head - before.state.head).max(0),
       newEpoch = newEpoch,
       swept = OrphanFiles.sweep(log, olderThanMillis)
     )
+  }
+
+  private def looked(tail: LogTail, log: TableLog): Look = {
+    val row = database.tables().find(_.path == log.path.toString)
+      .getOrElse(throw Refusals.badPath(log, "the coordinator does not know the table"))
+    val tableId = row.tableId.getOrElse("")
+    Look(tableId, database.attach(log, tableId, tail.lastVersion()))
   }
 
   /** The state in which database and log agree, and whether it begins an epoch: not if the table was
@@ -60,19 +67,17 @@ final private[postgres] class Repair(context: StoreContext) {
     */
   @tailrec private def settled(
       tail: LogTail,
-      known: TableState,
       log: TableLog,
-      tableId: String,
+      known: Look,
       tries: Int
   ): (TableState, Boolean) = {
-    val found = agree(tail, known, log).map(_ -> false)
-      .orElse(database.repair(log, known, tableId, tail.lastVersion()).map(_ -> true))
+    val found = agree(tail, known.state, log).map(_ -> false).orElse(
+      database.repair(log, known.state, known.tableId, tail.lastVersion()).map(_ -> true)
+    )
     found match {
       case Some(state) => state
       case None if tries == 1 => throw Refusals.unsettled(context.settings, "repair")
-      case None =>
-        val now = database.attach(log, tableId, tail.lastVersion())
-        settled(tail, now, log, tableId, tries - 1)
+      case None => settled(tail, log, looked(tail, log), tries - 1)
     }
   }
 
@@ -89,7 +94,7 @@ final private[postgres] class Repair(context: StoreContext) {
           else settled
         Option.when(tail.lastVersion() >= state.published)(state)
       }
-    catch { case e: CoordinatorException if Repair.contradictions(e.condition) => None }
+    catch { case e: CoordinatorException if contradictions(e.condition) => None }
 
   /** Whether the log has another commit at the head's version than the ratified one. */
   private def isReplaced(tail: LogTail, state: TableState, log: TableLog): Boolean =
@@ -98,6 +103,9 @@ final private[postgres] class Repair(context: StoreContext) {
 }
 
 private object Repair {
+
+  /** A table as the database knows it at one moment. */
+  final case class Look(tableId: String, state: TableState)
 
   /** Each try after the first follows a commit that was made meanwhile. */
   private val MostTries = 10
