@@ -837,6 +837,9 @@ def fail_over(server: postgres.Server, log: Path, published: tuple[str, ...]) ->
         for version, txn in enumerate(published, 1):
             if txn == "x":
                 write_foreign(log, version, txn)
+            elif contents[version] is None:
+                (staged,) = log.glob(f".*.{txn}-*.staged")
+                staged.rename(log_file(log, version))
             else:
                 log_file(log, version).write_bytes(contents[version])
         connection.execute(
@@ -900,6 +903,34 @@ def test_a_lost_reply_to_commits_that_the_database_has_lost(
     kept = published if "x" in published else ("b", "c")
     assert transactions(log) == ["a", *kept]
     assert store.commit(log, 1 + len(kept), "d") == committed(1 + len(kept))
+
+
+@pytest.mark.parametrize(
+    ("published", "outcomes"),
+    [(("b",), [*committed(1), UNKNOWN, UNKNOWN]), (("b", "c", "d"), committed(1, 2, 3))],
+)
+def test_staged_commits_that_were_published_and_that_the_database_has_lost(
+    jvm: Any,
+    open_store: Open,
+    server: postgres.Server,
+    proxy: Proxy,
+    log: Path,
+    published: tuple[str, ...],
+    outcomes: list[Outcome],
+) -> None:
+    store = open_store(proxy.port)
+    store.commit(log, 0, "a")
+
+    def lose() -> None:
+        fail_over(server, log, published)
+        for staged in log.glob(".*.staged"):
+            staged.unlink()
+        assert repair(jvm, server, log)["newEpoch"]
+
+    proxy.lose_reply(COMMIT, then=lose)
+    large = ('{"add":"' + "x" * 2_000_000 + '"}',)
+    assert store.commit(log, 1, "b", "c", "d", lines=large) == outcomes
+    assert transactions(log) == ["a", *published]
 
 
 @pytest.mark.parametrize("also", ["another commit", "a foreign commit behind it", "an error"])

@@ -48,20 +48,19 @@ final private[postgres] class Database(pool: ConnectionPool) {
   /** Begins a new epoch from the log; none if the table is not in the known state any more. Not done
     * again where the reply is lost: commits may have been made since.
     */
-  def repair(
-      log: TableLog,
-      known: TableState,
-      tableId: String,
-      logHead: Long
-  ): Option[TableState] = pool.use { connection =>
-    connection.setAutoCommit(false) // the pool rolls back what is not committed
-    val now = state(connection, "attach(?, ?, ?)", log.path, tableId, known.head)
-    Option.when(now.isWhere(known)) {
-      val repaired = state(connection, "repair(?, ?, ?)", log.path, tableId, logHead)
-      connection.commit()
-      repaired
+  def repair(log: TableLog, known: TableState, logHead: Long): Option[TableState] =
+    pool.use { connection =>
+      connection.setAutoCommit(false) // the pool rolls back what is not committed
+      val (now, tableId) =
+        rows(connection, "attach(?, ?, ?)", Seq(log.path, "", known.head))(row =>
+          (state(row), row.getString("table_id"))
+        ).head
+      Option.when(now.isWhere(known)) {
+        val repaired = state(connection, "repair(?, ?, ?)", log.path, tableId, logHead)
+        connection.commit()
+        repaired
+      }
     }
-  }
 
   /** @param headTxn
     *   the transaction in the log at the version before the first request; "" if it has none, null
@@ -118,16 +117,16 @@ private object Database {
   private val StagedName = """\.\d{1,20}\.[0-9A-Za-z_-]{1,200}\.staged""".r
 
   private def state(connection: Connection, call: String, arguments: Any*): TableState =
-    rows(connection, call, arguments)(row =>
-      TableState(
-        coordinator = row.getString("coordinator_id"),
-        epoch = row.getLong("epoch"),
-        sequence = row.getLong("sequence"),
-        head = row.getLong("head"),
-        published = row.getLong("published"),
-        own = None
-      )
-    ).head
+    rows(connection, call, arguments)(state).head
+
+  private def state(row: ResultSet): TableState = TableState(
+    coordinator = row.getString("coordinator_id"),
+    epoch = row.getLong("epoch"),
+    sequence = row.getLong("sequence"),
+    head = row.getLong("head"),
+    published = row.getLong("published"),
+    own = None
+  )
 
   private def reply(connection: Connection, call: String, arguments: Any*): Reply = {
     val found = rows(connection, call, arguments) { row =>

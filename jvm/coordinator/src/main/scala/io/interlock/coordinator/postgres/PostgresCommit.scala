@@ -1,7 +1,7 @@
 package io.interlock.coordinator.postgres
 
+import scala.util.Try
 import scala.util.control.NonFatal
-import scala.util.{Success, Try}
 
 import io.interlock.coordinator._
 
@@ -45,9 +45,15 @@ final private[postgres] class PostgresCommit(
         throw e
     }
 
-  /** The outcomes of the request without content and of those after it. */
-  private def withoutContent: Seq[CommitOutcome] =
-    drafts.failure.toSeq.map(Failed) ++ asked.drop(requests.size + 1).map(_ => Taken(Seq.empty))
+  /** The outcomes of the request without content and of those after it. In doubt it may have none as
+    * it has been published, so that its staged file is gone.
+    */
+  private def withoutContent: Seq[CommitOutcome] = {
+    val rest = asked.drop(requests.size)
+    val failed = drafts.failure.toSeq.map(Failed) ++ rest.drop(1).map(_ => Taken(Seq.empty))
+    if (rest.isEmpty || !isInDoubt) failed
+    else Try(byLog(rest)).fold(e => rest.map(_ => Unknown(e)), ifMade(_).getOrElse(failed))
+  }
 
   /** Finds obstacles to publishing before anything is ratified. */
   private def checkLog(): Unit = if (LogFolder.isLocal(log)) {
@@ -91,7 +97,7 @@ final private[postgres] class PostgresCommit(
       ratification.outcome() match {
         case NoAnswer(cause) => Some(unknown(cause))
         case _ if Option(headTxn).exists(_ != tail.txnAt(base).orNull) => Some(lost(Seq.empty))
-        case _: NotMade => Some(inLog)
+        case _: NotMade => Some(inLog.get)
         case _ => None
       }
     catch { case NonFatal(e) => Some(unknown(e)) }
@@ -102,17 +108,19 @@ final private[postgres] class PostgresCommit(
     try outcomes
     catch {
       case NonFatal(e) if isInDoubt && !drafts.failure.contains(e) =>
-        Try(inLog) match {
-          case Success(found) if !found.head.isInstanceOf[Committed] => throw e
-          case found => found.getOrElse(unknown(e))
-        }
+        inLog.fold(unknown, ifMade(_).getOrElse(throw e))
     }
+
+  /** What the log says of the batch. An error counts, since a sync that is repeated may succeed
+    * without the effect of the first.
+    */
+  private lazy val inLog: Try[Seq[CommitOutcome]] = Try(byLog(requests))
 
   /** The outcomes by the log alone. Where a version is free, another process that has read a row
     * before may still publish it.
     */
-  private def inLog: Seq[CommitOutcome] = {
-    val found = requests.foldLeft(Vector.empty[CommitOutcome]) { (done, request) =>
+  private def byLog(batch: Seq[CommitRequest]): Seq[CommitOutcome] = {
+    val outcomes = batch.foldLeft(Vector.empty[CommitOutcome]) { (done, request) =>
       done :+ (done.lastOption match {
         case Some(last @ (_: Taken | _: Unknown)) => last
         case _ => tail.txnAt(request.version) match {
@@ -122,9 +130,13 @@ final private[postgres] class PostgresCommit(
           }
       })
     }
-    if (found.head.isInstanceOf[Committed]) LogFolder.of(log).sync()
-    found
+    ifMade(outcomes).foreach(_ => LogFolder.of(log).sync())
+    outcomes
   }
+
+  /** The outcomes of a batch if its first commit was made. */
+  private def ifMade(outcomes: Seq[CommitOutcome]): Option[Seq[CommitOutcome]] =
+    Some(outcomes).filter(_.head.isInstanceOf[Committed])
 
   private def react(state: TableState, reply: Reply, tries: Int): Seq[CommitOutcome] = {
     def again(next: TableState) =
@@ -240,7 +252,7 @@ final private[postgres] class PostgresCommit(
   private def unknown(cause: Throwable): Seq[CommitOutcome] = requests.map(_ => Unknown(cause))
 
   private def lost(winners: Seq[CommitBody]): Seq[CommitOutcome] =
-    Option.when(isInDoubt)(inLog).filter(_.head.isInstanceOf[Committed])
+    Option.when(isInDoubt)(inLog.fold(e => Some(unknown(e)), ifMade)).flatten
       .getOrElse(Taken(winners) +: requests.tail.map(_ => Taken(Seq.empty)))
 
   /** The commits from the wanted version on, up to the first large one, and as many as fit into

@@ -41,25 +41,19 @@ final private[postgres] class Repair(context: StoreContext) {
     val log = LogPaths.resolved(named)
     val tail = new LogTail(context, log)
     if (tail.lastVersion() < 0) throw Refusals.badPath(log, "there is no table")
-    val before = looked(tail, log)
+    if (!database.tables().exists(_.path == log.path.toString))
+      throw Refusals.badPath(log, "the coordinator does not know the table")
+    val before = database.attach(log, "", tail.lastVersion())
     val (state, newEpoch) = settled(tail, log, before, MostTries)
     Repaired(
       head = state.head,
       epoch = state.epoch,
       published =
-        if (newEpoch) 0
-        else (state.published.min(before.state.head) - before.state.published).max(0),
-      adopted = (state.head - before.state.head).max(0),
+        if (newEpoch) 0 else (state.published.min(before.head) - before.published).max(0),
+      adopted = (state.head - before.head).max(0),
       newEpoch = newEpoch,
       swept = OrphanFiles.sweep(log, olderThanMillis)
     )
-  }
-
-  private def looked(tail: LogTail, log: TableLog): Look = {
-    val row = database.tables().find(_.path == log.path.toString)
-      .getOrElse(throw Refusals.badPath(log, "the coordinator does not know the table"))
-    val tableId = row.tableId.getOrElse("")
-    Look(tableId, database.attach(log, tableId, tail.lastVersion()))
   }
 
   /** The state in which database and log agree, and whether it begins an epoch: not if the table was
@@ -68,16 +62,15 @@ final private[postgres] class Repair(context: StoreContext) {
   @tailrec private def settled(
       tail: LogTail,
       log: TableLog,
-      known: Look,
+      known: TableState,
       tries: Int
   ): (TableState, Boolean) = {
-    val found = agree(tail, known.state, log).map(_ -> false).orElse(
-      database.repair(log, known.state, known.tableId, tail.lastVersion()).map(_ -> true)
-    )
+    val found = agree(tail, known, log).map(_ -> false)
+      .orElse(database.repair(log, known, tail.lastVersion()).map(_ -> true))
     found match {
       case Some(state) => state
       case None if tries == 1 => throw Refusals.unsettled(context.settings, "repair")
-      case None => settled(tail, log, looked(tail, log), tries - 1)
+      case None => settled(tail, log, database.attach(log, "", tail.lastVersion()), tries - 1)
     }
   }
 
@@ -103,9 +96,6 @@ final private[postgres] class Repair(context: StoreContext) {
 }
 
 private object Repair {
-
-  /** A table as the database knows it at one moment. */
-  final case class Look(tableId: String, state: TableState)
 
   /** Each try after the first follows a commit that was made meanwhile. */
   private val MostTries = 10
