@@ -31,7 +31,8 @@ class Fault(enum.Enum):
     BEHIND = "clock -1 h"
 
 
-DATABASE_FAULTS = (Fault.RESTART, Fault.TERMINATE, Fault.CUT, Fault.RESTORE)
+CONNECTION_FAULTS = (Fault.RESTART, Fault.TERMINATE, Fault.CUT)
+DATABASE_FAULTS = (*CONNECTION_FAULTS, Fault.RESTORE)
 CLOCK_FAULTS = (Fault.AHEAD, Fault.BEHIND)
 
 

@@ -13,7 +13,15 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from integration.database import COMMIT, Database
-from integration.kill_cells import CLOCK_FAULTS, COMPACT, DELETE, INSERT, Cell, Fault
+from integration.kill_cells import (
+    CLOCK_FAULTS,
+    COMPACT,
+    CONNECTION_FAULTS,
+    DELETE,
+    INSERT,
+    Cell,
+    Fault,
+)
 from integration.small_disk import fill
 from integration.writers import order
 from tests.kit.driver_process import Answer, DriverProcess
@@ -27,7 +35,6 @@ ARRIVAL_SECONDS = 60
 PAUSE_SECONDS = 6  # longer than each timeout of the sessions
 BOUND, DUMPED, BESIDE, LATER = 5, 6, 900, 901
 RESTORED = "INTERLOCK_COORDINATOR_RESTORED"
-_BROKEN_CONNECTIONS = (Fault.RESTART, Fault.TERMINATE, Fault.CUT)
 
 
 @dataclass(frozen=True)
@@ -266,7 +273,7 @@ class Run:
         broken = [path for path, add in check_log(self._table).items() if not self._whole(add)]
         if broken:
             self._wrong.append(f"files that are not as recorded: {broken}")
-        if self._fault in _BROKEN_CONNECTIONS and self._told() != "committed":
+        if self._fault in CONNECTION_FAULTS and self._told() != "committed":
             self._wrong.append("a connection that broke was not replaced")
         if there is None or self._answer is None or self._fault is Fault.KILL:
             return
