@@ -1,6 +1,6 @@
 """A SELECT just after a commit to a table of very many files, beside stock Delta.
 
-    python -m benchmarks.reads [--files 100000] [--repetitions 24] [--sessions 3]
+    python -m benchmarks.reads [--files 100000] [--repetitions 24] [--sessions 3] [--jvm=-Xmn1500m]
 
 Two sessions of stock Delta and one of Interlock each have a copy of one table; another process has
 made it, so none has its files in memory before the first round. In each round all insert a row, and
@@ -10,7 +10,8 @@ differ shows how exact the ratio is: two JVMs seldom compile the same code.
 
 Before that, many such rounds on a smaller table give the JVMs time to compile their code. An INSERT
 under a policy is over in half of stock's time, so less is compiled meanwhile: without these rounds,
-compilers take more of the time of the SELECTs under a policy.
+compilers take more of the time of the SELECTs under a policy. Each JVM also sizes its young
+generation by what it has allocated; `--jvm='-Xms4g -Xmn1500m'` makes them the same.
 """
 
 from __future__ import annotations
@@ -74,12 +75,15 @@ def take_turns(
     return times
 
 
-def measure(files: int, repetitions: int) -> list[list[tuple[float, float]]]:
+def measure(files: int, repetitions: int, options: str) -> list[list[tuple[float, float]]]:
     """Return what `take_turns` returns of new sessions whose code is compiled."""
+    environment = {"SPARK_SUBMIT_OPTS": options}
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         small, tables = copies(folder, SMALL_TABLE), copies(folder, files)
-        with driver_processes(folder, *KINDS, settings=SETTINGS) as drivers:
+        with driver_processes(
+            folder, *KINDS, settings=SETTINGS, environment=environment
+        ) as drivers:
             take_turns(drivers, small, COMPILING)
             times = take_turns(drivers, tables, WARM_UP + repetitions)
     return [measured[WARM_UP:] for measured in times]
@@ -99,10 +103,11 @@ def main() -> None:
     parser.add_argument("--files", type=int, default=100_000, help="of the table")
     parser.add_argument("--repetitions", type=int, default=24, help="rounds that count")
     parser.add_argument("--sessions", type=int, default=3, help="how often with new processes")
+    parser.add_argument("--jvm", default="", help="options of the sessions' JVMs")
     arguments = parser.parse_args()
     rows = [["", "stock", "stock again", "ratio", "interlock", "ratio to both"]]
     for _ in range(arguments.sessions):
-        times = measure(arguments.files, arguments.repetitions)
+        times = measure(arguments.files, arguments.repetitions, arguments.jvm)
         selects = [[select for _, select in measured] for measured in times]
         rows.append(row("SELECT", selects))
         rows.append(row("INSERT and SELECT", [list(map(sum, measured)) for measured in times]))
