@@ -10,8 +10,8 @@ differ shows how exact the ratio is: two JVMs seldom compile the same code.
 
 Before that, many such rounds on a smaller table give the JVMs time to compile their code. An INSERT
 under a policy is over in half of stock's time, so less is compiled meanwhile: without these rounds,
-compilers take more of the time of the SELECTs under a policy. Each JVM also sizes its young
-generation by what it has allocated; `--jvm='-Xms4g -Xmn1500m'` makes them the same.
+compilers take more of the time of the SELECTs under a policy. Each JVM also grows its heap as it
+goes; `--jvm='-Xms4g -Xmn1500m'` gives all the same from the start.
 """
 
 from __future__ import annotations
