@@ -17,7 +17,6 @@ import pytest
 from interlock.errors import (
     ConcurrentAppendError,
     ConcurrentTransactionError,
-    ConcurrentWriteError,
     ConflictError,
 )
 from pyspark.sql import DataFrame, SparkSession
@@ -301,8 +300,8 @@ class TestThatReadsItsOwnTable:
             held.open()
             error = end_of(query)
         if loses:
-            assert isinstance(error, ConcurrentWriteError)
-            assert error.rule == "commits before the transaction"
+            assert isinstance(error, ConcurrentAppendError)
+            assert error.why.endswith("it had read them before its transaction began")
             assert (error.read_version, error.winner_version) == (0, 1)
             assert unknown_files(stream.table) == []
             assert end_of(stream.write(new)) is None

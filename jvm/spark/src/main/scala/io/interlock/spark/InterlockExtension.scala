@@ -27,7 +27,11 @@ import io.interlock.spark.statements.{
 import org.apache.spark.interlock.metrics.InterlockMetrics
 import org.apache.spark.interlock.ui.InterlockTab
 import org.apache.spark.sql.SparkSessionExtensions
-import org.apache.spark.sql.delta.interlock.transaction.{ExclusiveFeature, TransactionHook}
+import org.apache.spark.sql.delta.interlock.transaction.{
+  ExclusiveFeature,
+  PlanReads,
+  TransactionHook
+}
 
 /** The session extension for `spark.sql.extensions`, listed after Delta's.
   *
@@ -53,6 +57,7 @@ final class InterlockExtension extends (SparkSessionExtensions => Unit) {
     extensions.injectPlannerStrategy(session => new RerunStrategy(session))
     extensions.injectPostHocResolutionRule(_ => VacuumRetention)
     extensions.injectPostHocResolutionRule(_ => PolicyInAlter)
+    extensions.injectCheckRule(_ => PlanReads.remember)
     extensions.injectCheckRule(_ => WriterOptions)
     extensions.injectCheckRule(_ => DeltaOnly)
     extensions.injectCheckRule(_ => Misspelt)

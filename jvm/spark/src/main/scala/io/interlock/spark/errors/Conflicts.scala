@@ -165,12 +165,4 @@ object Unjudged {
         "fails because the log no longer has the commits after that version: " +
           "delta.logRetentionDuration is shorter than the job"
       )
-
-  /** Spark plans a micro-batch, and what it reads, before the transaction of its sink begins. */
-  case object BatchReadBefore
-      extends Unjudged(
-        "commits before the transaction",
-        "fails because its query had read the table before that commit, and its transaction began " +
-          "after it: start the stream again, which runs the batch anew"
-      )
 }

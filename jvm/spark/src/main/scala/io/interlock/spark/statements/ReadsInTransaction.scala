@@ -31,15 +31,18 @@ object ReadsInTransaction extends Rule[LogicalPlan] {
       }
     case _ => OptimisticTransaction.getActive() match {
         case Some(transaction: InterlockTransaction) =>
-          if (PlanReads.areUntracked(plan, transaction.snapshot)) transaction.reads.addUntracked()
+          transaction.reads.add(PlanReads.whileRunning(plan, transaction.snapshot))
           withFiles(plan) { case UnplannedScan(table) => table }
-        case _ => plan
+        case _ =>
+          PlanReads.planning(plan)
+          plan
       }
   }
 
   /** Whether scans of the table are kept: only if its policy judges by what was read. */
   private def isKept(table: TahoeLogFileIndex): Boolean =
-    !table.isTimeTravelQuery && PolicedCommands.policyOf(table).exists(_.judgesReads)
+    (!table.isTimeTravelQuery || PlanReads.isNewest(table)) &&
+      PolicedCommands.policyOf(table).exists(_.judgesReads)
 
   private def withFiles(plan: LogicalPlan)(
       other: PartialFunction[FileIndex, FileIndex]

@@ -34,7 +34,8 @@ private[statements] object Rerun extends Logging {
     @tailrec def from(number: Int, lost: Vector[Conflict]): A = Try(run(number)) match {
       case Success(done) => done
       case Failure(failed: InterlockConflict) if isHealed(failed.conflict) =>
-        if (number == runs.most) throw told(failed.conflict, lost)
+        val isFrozen = lost.lastOption.exists(_.readVersion == failed.conflict.readVersion)
+        if (number == runs.most || isFrozen) throw told(failed.conflict, lost)
         Thread.sleep(pause(number))
         statement.claim()
         if (!runs.areAsPlanned()) throw told(failed.conflict, lost)

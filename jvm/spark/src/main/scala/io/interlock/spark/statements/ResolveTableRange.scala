@@ -55,7 +55,8 @@ final class ResolveTableRange(session: SparkSession) extends Rule[LogicalPlan] {
   ): LogicalPlan = {
     val ends = new RangeReader(index.deltaLog, index.catalogTableOpt).ends(range.after, range.until)
     val log = index.deltaLog
-    val files = new RangeFileIndex(session, log, log.dataPath, ends.snapshot, ends.after)
+    val files =
+      new RangeFileIndex(session, log, log.dataPath, ends.snapshot, ends.after, ends.isNewest)
     val base = log.buildHadoopFsRelationWithFileIndex(ends.snapshot, files, bucketSpec = None)
     val scan = LogicalRelation(
       base,

@@ -15,8 +15,10 @@ import org.apache.spark.sql.delta.{DeltaLog, Snapshot}
   *   the last version outside of it, or -1
   * @param snapshot
   *   the last version of the range
+  * @param isNewest
+  *   whether that is the table's newest version
   */
-final private[interlock] case class RangeEnds(after: Long, snapshot: Snapshot)
+final private[interlock] case class RangeEnds(after: Long, snapshot: Snapshot, isNewest: Boolean)
 
 /** Finds the ends of ranges of a table, and refuses ranges that cannot be read. */
 final class RangeReader(log: DeltaLog, catalogTable: Option[CatalogTable]) {
@@ -41,7 +43,7 @@ final class RangeReader(log: DeltaLog, catalogTable: Option[CatalogTable]) {
     Option.when(begin >= 0)(begin).flatMap(untracked(snapshot, _)).foreach(found =>
       throw InterlockException.rowTrackingTooLate(table, begin, found.first, found.why)
     )
-    RangeEnds(begin, snapshot)
+    RangeEnds(begin, snapshot, isNewest = end == latest.version)
   }
 
   private def endOf(point: Point): Long = point match {

@@ -26,13 +26,16 @@ import org.apache.spark.sql.delta.{
   *   the version that is read
   * @param after
   *   the earlier version, or -1
+  * @param endsNewest
+  *   whether the version that is read was the newest when the query was analysed
   */
 final class RangeFileIndex(
     override val spark: SparkSession,
     override val deltaLog: DeltaLog,
     override val path: Path,
     snapshot: Snapshot,
-    after: Long
+    after: Long,
+    val endsNewest: Boolean
 ) extends TahoeFileIndexWithSnapshotDescriptor(spark, deltaLog, path, snapshot) {
 
   private lazy val all = recent.getOrElse(behind(Nil))

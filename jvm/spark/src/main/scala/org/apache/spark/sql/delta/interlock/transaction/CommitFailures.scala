@@ -126,21 +126,6 @@ final private[transaction] class CommitFailures(
     }
   }
 
-  /** Refuses a micro-batch that has read an earlier version than its transaction, which would not be
-    * judged against the commits between the two.
-    */
-  def refuseBatch(commit: GovernedCommit, op: Operation, read: Long): Unit =
-    throw Conflicts.unjudged(
-      Unjudged.BatchReadBefore,
-      commit.policy,
-      commit.operationClass,
-      Operations.name(op),
-      table.name,
-      read,
-      transaction.txnId,
-      None
-    )
-
   private def unjudged(
       reason: Unjudged,
       policy: Policy,

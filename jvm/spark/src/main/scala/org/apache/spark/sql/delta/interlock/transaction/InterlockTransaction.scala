@@ -63,13 +63,11 @@ class InterlockTransaction(log: DeltaLog, catalogTable: Option[CatalogTable], sn
     governed = rules.policyOf(op, metadata).map(governedBy(_, op, actions))
     governed.fold(super.commitImpl(actions, op, canSkipEmptyCommits, tags)) { commit =>
       rules.refuse(commit, actions)
-      if (commit.policy.judgesReads)
-        reads.ofBatch.filter(_ < snapshot.version).foreach(failures.refuseBatch(commit, op, _))
-      if (reads.areUntracked && commit.countsReads) readWholeTable()
-      judged = coordinated.filter(_ => rules.hadPolicy).map { own =>
-        val rounds = new JudgingRounds(this, commit, winners, audit, resolveAgainstWinningCommit)
-        new JudgedCommit(this, own.queue, commit, rounds, winners)
-      }
+      val rounds = new JudgingRounds(this, commit, winners, audit, resolveAgainstWinningCommit)
+      if (commit.countsReads) new PlannedReads(this, commit, rounds, audit)
+        .takeUp(getIsolationLevelToUse(actions, op))
+      judged = coordinated.filter(_ => rules.hadPolicy)
+        .map(own => new JudgedCommit(this, own.queue, commit, rounds, winners))
       val said = tags ++ commit.tags ++ ReadRows.tags(op, readPredicates.size)
       super.commitImpl(Lineage.committed(actions), op, canSkipEmptyCommits, said)
     }
@@ -187,6 +185,7 @@ class InterlockTransaction(log: DeltaLog, catalogTable: Option[CatalogTable], sn
     governed.foreach { commit =>
       audit.committed(committed.committedVersion)
       commit.made(txnId)
+      OwnCommits.add(txnId)
     }
     super.runPostCommitHooks(coordinated.fold(committed)(own =>
       committed.copy(postCommitHooks = own.hooks(committed.postCommitHooks))

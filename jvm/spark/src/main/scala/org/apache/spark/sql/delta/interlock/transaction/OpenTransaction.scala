@@ -7,7 +7,6 @@ import io.interlock.rules.Policy
 import org.apache.spark.sql.catalyst.catalog.CatalogTable
 import org.apache.spark.sql.catalyst.expressions.Expression
 import org.apache.spark.sql.delta.DeltaOperations.Operation
-import org.apache.spark.sql.delta.Relocated.IncrementalExecution
 import org.apache.spark.sql.delta._
 import org.apache.spark.sql.delta.actions._
 import org.apache.spark.sql.delta.commands.DeletionVectorUtils
@@ -108,6 +107,15 @@ abstract private[transaction] class OpenTransaction(
   override def trackFilesRead(files: Seq[AddFile]): Unit =
     reads.counted(super.trackFilesRead(files))
 
+  /** Counts reads of plans, which Delta does not track. */
+  private[transaction] def track(
+      predicates: Seq[DeltaTableReadPredicate],
+      files: Set[AddFile]
+  ): Unit = {
+    predicates.foreach(readPredicates.add)
+    trackFilesRead(files.toSeq)
+  }
+
   override def filterFiles(filters: Seq[Expression], keepNumRecords: Boolean): Seq[AddFile] = {
     val files = super.filterFiles(filters, keepNumRecords)
     if (unwritten.exists(_.marksRows)) beginsToWrite()
@@ -175,11 +183,7 @@ abstract private[transaction] class OpenTransaction(
       constraints: Seq[Constraint]
   ): Seq[FileAction] = {
     if (options.flatMap(_.useNullIntolerantEqualityWithDPO).contains(true)) replacesNull = false
-    data.queryExecution match {
-      case batch: IncrementalExecution =>
-        PlanReads.ofBatch(batch, snapshot).foreach(reads.addBatch)
-      case _ =>
-    }
+    reads.add(PlanReads.before(data.queryExecution, snapshot))
     beginsToWrite()
     def write = writes.run(data, isOptimize)(super.writeFiles(_, options, isOptimize, constraints))
     if (isOptimize || options.exists(_.rearrangeOnly)) write else running.writing(write)

@@ -13,7 +13,8 @@ import org.apache.spark.sql.delta.actions.Metadata
 import org.apache.spark.sql.delta.commands.{DeleteCommand, MergeIntoCommand, UpdateCommand}
 import org.apache.spark.sql.delta.files.TahoeFileIndex
 import org.apache.spark.sql.delta.metering.{DeltaLogging, DeltaLoggingProvider}
-import org.apache.spark.sql.delta.{DeltaLog, DeltaOperations, OptimisticTransaction}
+import org.apache.spark.sql.delta.schema.SchemaMergingUtils
+import org.apache.spark.sql.delta.{DeltaErrors, DeltaLog, DeltaOperations, OptimisticTransaction}
 import org.apache.spark.sql.execution.command.RunnableCommand
 
 /** Delta's commands that change rows, for tables with a policy: they tell their transactions what
@@ -105,17 +106,29 @@ final class PolicedUpdate(
   override def shouldWritePersistentDeletionVectors(
       spark: SparkSession,
       transaction: OptimisticTransaction
-  ): Boolean = tell(
-    transaction,
-    DeltaOperations.Update(where),
-    super.shouldWritePersistentDeletionVectors(spark, transaction),
-    isConfined = !(values ++ where).exists(SubqueryExpression.hasSubquery) &&
-      index.partitionSchema.forall(column =>
-        of.output.zip(values).exists { case (named, value) =>
-          named.name == column.name && named.semanticEquals(value)
-        }
-      )
-  )
+  ): Boolean = {
+    refuseNewColumns(transaction.metadata)
+    tell(
+      transaction,
+      DeltaOperations.Update(where),
+      super.shouldWritePersistentDeletionVectors(spark, transaction),
+      isConfined = !(values ++ where).exists(SubqueryExpression.hasSubquery) &&
+        index.partitionSchema.forall(column =>
+          of.output.zip(values).exists { case (named, value) =>
+            named.name == column.name && named.semanticEquals(value)
+          }
+        )
+    )
+  }
+
+  /** Delta would write the rows without columns that have been added since they were analysed, as
+    * for a `DeltaTable` that was made before.
+    */
+  private def refuseNewColumns(now: Metadata): Unit = {
+    def columns(table: Metadata) = SchemaMergingUtils.explode(table.schema).map(_._1).toSet
+    if (!columns(now).subsetOf(columns(index.metadata)))
+      throw DeltaErrors.schemaChangedSinceAnalysis(index.metadata.schema, now.schema)
+  }
 }
 
 /** A DELETE; the parameters are those of Delta's command. */

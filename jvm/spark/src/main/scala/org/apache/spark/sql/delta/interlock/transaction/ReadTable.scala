@@ -70,7 +70,10 @@ final private[transaction] class ReadTable(
   def has(file: Path): Boolean = fs.exists(file)
 
   /** The commit after the version that was read. */
-  def next: FileStatus = fs.getFileStatus(commitFile(snapshot.version + 1))
+  def next: FileStatus = commit(snapshot.version + 1)
+
+  /** The file of a version. */
+  def commit(version: Long): FileStatus = fs.getFileStatus(commitFile(version))
 
   /** Whether the log has later versions than the one that was read, but not that one. */
   def isCleanedUp: Boolean = !isNew && Try {

@@ -19,7 +19,7 @@ final class StatementReads private[transaction] {
 
   private var ofMatches = Vector.empty[MatchedScan]
 
-  @volatile private var untracked = false
+  @volatile private var untracked = Vector.empty[PlanRead]
 
   /** Tells what the next scan of the table is for. */
   def nextScanIsFor(reads: MatchedReads): Unit = ofNextScan = Some(reads)
@@ -29,23 +29,14 @@ final class StatementReads private[transaction] {
     for ((known, read) <- planned if count && (known eq scan))
       ofMatches :+= MatchedScan(read, reads)
 
-  /** Tells that the statement reads the table in a way that Delta does not track; that counts as a
-    * read of the whole table.
-    */
-  def addUntracked(): Unit = if (count) untracked = true
+  /** Tells of reads of the table that Delta does not track. */
+  def add(reads: Seq[PlanRead]): Unit = counted(reads.foreach { read =>
+    if (!untracked.exists(_.isSame(read))) untracked :+= read
+  })
 
-  private[transaction] def areUntracked: Boolean = untracked
+  private[transaction] def ofPlans: Seq[PlanRead] = untracked
 
-  private var batch = Option.empty[Long]
-
-  /** Tells that the statement writes a micro-batch that has read a version of the table. */
-  private[transaction] def addBatch(version: Long): Unit = {
-    batch = Some(version)
-    addUntracked()
-  }
-
-  /** The version that its micro-batch has read, if it reads the table. */
-  private[transaction] def ofBatch: Option[Long] = batch
+  private[transaction] def areUntracked: Boolean = untracked.nonEmpty
 
   /** The scans of which only matching rows count. */
   private[transaction] def matched: Seq[MatchedScan] = ofMatches
