@@ -22,7 +22,9 @@ import io.delta.kernel.defaults.internal.data.vector.DefaultGenericVector;
 import io.delta.kernel.engine.Engine;
 import io.delta.kernel.engine.FileReadResult;
 import io.delta.kernel.internal.InternalScanFileUtils;
+import io.delta.kernel.internal.compaction.LogCompactionWriter;
 import io.delta.kernel.internal.data.ScanStateRow;
+import io.delta.kernel.internal.fs.Path;
 import io.delta.kernel.internal.util.Utils;
 import io.delta.kernel.types.IntegerType;
 import io.delta.kernel.types.StringType;
@@ -72,6 +74,8 @@ public final class DeltaKernel {
         return begun.getReadTableVersion();
       case "append":
         return append((Integer) order.get(1), (String) order.get(2));
+      case "compact log":
+        return compactLog((String) order.get(1), (Integer) order.get(2), (Integer) order.get(3));
       default:
         throw new IllegalArgumentException(order.toString());
     }
@@ -131,6 +135,14 @@ public final class DeltaKernel {
     CloseableIterator<Row> actions =
         Transaction.generateAppendActions(engine, state, files, target);
     return begun.commit(engine, CloseableIterable.inMemoryIterable(actions)).getVersion();
+  }
+
+  /** Writes one file in place of several commits, as Kernel's hook does after a commit. */
+  private int compactLog(String path, int first, int last) throws IOException {
+    Path table = new Path(engine.getFileSystemClient().resolvePath(path));
+    new LogCompactionWriter(table, new Path(table, "_delta_log"), first, last, 0)
+        .writeLogCompactionFile(engine);
+    return last;
   }
 
   private static FilteredColumnarBatch batch(int id, String v) {

@@ -56,6 +56,11 @@ class DeltaKernel:
         made: int | Refused = self._ask("append", number, text)
         return made
 
+    def compact_log(self, table: Table, first: int, last: int) -> None:
+        """Write a log compaction file, which holds what several commits have come to."""
+        answer = self._ask("compact log", str(table.path), first, last)
+        assert answer == last, answer
+
     def _ask(self, *order: object) -> Any:
         stdin, stdout = self._process.stdin, self._process.stdout
         assert stdin is not None

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
 
 import pytest
 from interlock.errors import ConcurrentAppendError
@@ -12,13 +14,17 @@ from pyspark.sql import SparkSession
 from tests.kit import delta_kernel
 from tests.kit.delta_kernel import DeltaKernel, Refused
 from tests.kit.log_replay import check_log
+from tests.kit.snapshots import begin, check_anew, delta_log, forget_logs
 from tests.kit.support import (
     Table,
     all_files,
+    await_checkpoints,
     check_row_ids,
+    checkpoint_file,
     commit_info,
     deltalake_rows,
     latest_version,
+    make_table,
     python_job,
     race,
     rows,
@@ -121,3 +127,44 @@ def test_on_other_tables_it_appends_and_no_policy_judges_it(
     assert rows(spark, table) == deltalake_rows(table) == tuple(sorted(expected))
     check_row_ids(spark, table)
     check_log(table)
+
+
+def check_files(snapshot: Any, checkpoint: int, begins: tuple[object, ...]) -> None:
+    """Check what a snapshot is made of; a pair of versions is a log compaction file."""
+    deltas = snapshot.logSegment().deltas()
+    names = [deltas.apply(n).getPath().getName().split(".") for n in range(deltas.size())]
+    found = [(int(v), int(more[0])) if len(more) > 1 else int(v) for v, *more in names]
+    assert snapshot.checkpointProvider().version() == checkpoint
+    assert tuple(found[: len(begins)]) == begins, found
+
+
+def write(spark: SparkSession, table: Table, numbers: range) -> None:
+    for n in numbers:
+        spark.sql(f"INSERT INTO {table} VALUES ({n + 10}, 'n'), ({n + 20}, 'n')")
+        spark.sql(f"DELETE FROM {table} WHERE id = {n + 10}")
+        spark.sql(f"UPDATE {table} SET v = concat(v, '{n}')")
+
+
+def test_log_compaction_files(spark: SparkSession, table_path: Path, kernel: DeltaKernel) -> None:
+    """The checkpoint of a version in the middle of such a file comes later than the file."""
+    properties = {"delta.checkpointInterval": "6"}
+    table = make_table(spark, table_path, policy="row_level", properties=properties)
+    write(spark, table, range(2))
+    await_checkpoints(spark)
+    late = [checkpoint_file(table, 6), table.path / "_delta_log/_last_checkpoint"]
+    hidden = [file.rename(table_path.with_name(file.name)) for file in late]
+    kernel.compact_log(table, 3, 8)
+    forget_logs(spark)
+    log = delta_log(spark, table)
+    check_files(log.unsafeVolatileSnapshot(), checkpoint=-1, begins=(0, 1, 2, (3, 8)))
+    write(spark, table, range(2, 3))
+    for file, here in zip(late, hidden, strict=True):
+        here.rename(file)
+    snapshot, _ = begin(spark, log)
+    check_files(snapshot, checkpoint=6, begins=((3, 8), 9))
+    check_anew(spark, table, snapshot)
+    write(spark, table, range(3, 5))
+    await_checkpoints(spark)
+    assert checkpoint_file(table, 12).exists()
+    check_log(table)
+    assert rows(spark, table) == deltalake_rows(table)

@@ -37,10 +37,11 @@ private[interlock] object Checksums extends PostCommitHook with Logging {
   private type Key = (String, Long, Long, Option[String], Long)
 
   /** The checksums of the last commits that this process made or proved, by the commits' files and
-    * how often their log was forgotten: behind a commit that was replaced they are wrong.
+    * how often their log was forgotten: behind a commit that was replaced they are wrong. One may
+    * have megabytes: the schema, and up to 50 files with their statistics.
     */
   private val proved =
-    CacheBuilder.newBuilder().maximumSize(500).build[Key, VersionChecksum]()
+    CacheBuilder.newBuilder().softValues().maximumSize(500).build[Key, VersionChecksum]()
 
   /** The maximum number of commits that a checksum is carried over, and of bytes in each. */
   private val MostCarried = 10
