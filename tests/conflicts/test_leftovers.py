@@ -218,3 +218,22 @@ def test_an_optimize_that_delta_tries_again_keeps_its_files(
     assert first.ok
     assert second.ok
     assert rows(spark, table) == deltalake_rows(table) == ((1, "a"), (2, "b"), (3, "c"))
+
+
+def test_nor_does_an_optimize_whose_inputs_have_other_deletion_vectors(
+    spark: SparkSession, table_path: Path
+) -> None:
+    """Delta tries again if the same files are there with the same deletion vectors."""
+    table = make_table(spark, table_path, policy="row_level", statements=SETUP)
+    before = {name for name in files_of(table) if name.endswith(".parquet")}
+    delete, alter, optimize = race(
+        spark,
+        DELETE.format(t=table),
+        f"ALTER TABLE {table} SET TBLPROPERTIES ('delta.dataSkippingNumIndexedCols' = '1')",
+        f"OPTIMIZE {table}",
+    )
+    assert delete.ok
+    assert alter.ok
+    assert isinstance(optimize.error, MetadataChangedError)
+    assert {name for name in files_of(table) if name.endswith(".parquet")} == before
+    assert rows(spark, table) == deltalake_rows(table) == ((1, "a"), (3, "c"))

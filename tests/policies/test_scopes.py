@@ -118,3 +118,42 @@ def check(spark: SparkSession, table: Table, winner: str, statement: str, *, pas
         assert isinstance(later.error, ConflictError)
         assert later.error.rule == "D8"
         assert latest_version(table) == 2
+
+
+BY_SOURCE = (
+    "MERGE INTO {t} t USING (SELECT %s AS class, %s1 AS id) s ON t.class = %s AND t.id = s.id "
+    "WHEN MATCHED THEN UPDATE SET v = 'M' WHEN NOT MATCHED THEN INSERT (class, id, v) "
+    "VALUES (s.class, s.id, 'new') WHEN NOT MATCHED BY SOURCE%s THEN DELETE"
+)
+
+
+@pytest.mark.parametrize(
+    ("later", "passes"),
+    [
+        pytest.param((2, 2, 2, " AND t.class = 2"), PASSES, id="both-name-a-partition"),
+        pytest.param((2, 2, "s.class", " AND t.class = 2"), FAILS, id="on-names-none"),
+        pytest.param((2, 2, 2, ""), FAILS, id="the-clause-names-none"),
+        pytest.param((2, 2, 2, " AND t.class >= 1"), FAILS, id="the-clause-selects-both"),
+        pytest.param((2, 2, 2, " AND t.id > 20"), FAILS, id="the-clause-names-a-data-column"),
+    ],
+)
+def test_rows_that_the_source_does_not_have(
+    spark: SparkSession, table_path: Path, later: tuple[object, ...], passes: bool
+) -> None:
+    """WHEN NOT MATCHED BY SOURCE reads the partitions that ON and the clause select."""
+    table = make_table(
+        spark,
+        table_path,
+        columns="(class INT, id INT, v STRING) USING delta PARTITIONED BY (class)",
+        statements=(
+            "INSERT INTO {t} VALUES (1, 11, 'a'), (1, 12, 'b'), (2, 21, 'c'), (2, 22, 'd')",
+        ),
+    )
+    first, second = sql_race(
+        spark, table, BY_SOURCE % (1, 1, 1, " AND t.class = 1"), BY_SOURCE % later
+    )
+    assert first.ok
+    assert second.ok == passes
+    assert second.ok or isinstance(second.error, ConflictError)
+    after = ((2, 21, "M"),) if passes else ((2, 21, "c"), (2, 22, "d"))
+    assert rows(spark, table) == deltalake_rows(table) == ((1, 11, "M"), *after)

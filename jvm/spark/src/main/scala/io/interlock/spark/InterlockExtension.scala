@@ -29,6 +29,7 @@ import org.apache.spark.interlock.ui.InterlockTab
 import org.apache.spark.sql.SparkSessionExtensions
 import org.apache.spark.sql.delta.interlock.transaction.{
   ExclusiveFeature,
+  MarkedRows,
   PlanReads,
   TransactionHook
 }
@@ -55,6 +56,7 @@ final class InterlockExtension extends (SparkSessionExtensions => Unit) {
     extensions.injectOptimizerRule(_ => ReadsInTransaction)
     extensions.injectPreCBORule(session => new JoinsInTransaction(session))
     extensions.injectPlannerStrategy(session => new RerunStrategy(session))
+    extensions.injectPostHocResolutionRule(_ => MarkedRows)
     extensions.injectPostHocResolutionRule(_ => VacuumRetention)
     extensions.injectPostHocResolutionRule(_ => PolicyInAlter)
     extensions.injectCheckRule(_ => PlanReads.remember)

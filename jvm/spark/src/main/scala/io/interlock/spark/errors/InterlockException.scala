@@ -130,6 +130,22 @@ object InterlockException {
     "found" -> found
   )
 
+  /** @param others
+    *   the policies that do without deletion vectors
+    */
+  def withoutDeletionVectors(
+      policy: String,
+      key: String,
+      value: String,
+      others: Seq[String]
+  ): InterlockException = of(
+    "INTERLOCK_NO_DELETION_VECTORS",
+    "policy" -> policy,
+    "property" -> key,
+    "value" -> value,
+    "others" -> others.mkString(", ")
+  )
+
   def policyNeedsAlter(policy: String): InterlockException =
     of("INTERLOCK_POLICY_NEEDS_ALTER", "policy" -> policy)
 

@@ -31,6 +31,15 @@ object TableProperties {
   private val DeletionVectors = "delta.feature.deletionVectors"
   private val WritesDeletionVectors = "delta.enableDeletionVectors"
 
+  /** Delta's properties, with a part of their value, that a table with deletion vectors cannot have.
+    */
+  private val WithoutVectors = Seq(
+    "delta.compatibility.symlinkFormatManifest.enabled" -> "true",
+    "delta.enableIcebergCompatV1" -> "true",
+    "delta.enableIcebergCompatV2" -> "true",
+    "delta.universalFormat.enabledFormats" -> "hudi"
+  )
+
   /** The table feature behind each property that a policy may require. */
   private val FeatureOf = Map(
     RowTracking -> "rowTracking",
@@ -138,7 +147,26 @@ object TableProperties {
     policyOf(named).fold {
       Exclusive.refuseWithoutPolicy(table.properties, named)
       named - PolicyDigest.Key
-    }(policy => withRequired(table, named + PolicyDigest.of(policy), policy))
+    } { policy =>
+      val completed = withRequired(table, named + PolicyDigest.of(policy), policy)
+      refuseBesideVectors(policy, table.properties, completed)
+      completed
+    }
+  }
+
+  /** Refuses what Delta permits without deletion vectors only, if the policy has turned them on. */
+  private def refuseBesideVectors(
+      policy: Policy,
+      before: Map[String, String],
+      after: Map[String, String]
+  ): Unit = {
+    for {
+      (key, part) <- WithoutVectors
+      if policy.judgesByRows && after.get(WritesDeletionVectors).contains("true")
+      value <- after.get(key) if value.contains(part)
+      if named(before) != named(after) || !before.get(key).contains(value)
+      others = SessionPolicies.readable.filterNot(_.judgesByRows).map(_.name)
+    } throw InterlockException.withoutDeletionVectors(policy.name, key, value, others)
   }
 
   private def withDefaults(

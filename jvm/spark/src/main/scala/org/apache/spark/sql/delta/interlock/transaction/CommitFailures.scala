@@ -6,6 +6,7 @@ import java.nio.file.FileAlreadyExistsException
 import scala.util.control.NonFatal
 import scala.util.{Success, Try}
 
+import io.delta.exceptions.ProtocolChangedException
 import io.interlock.coordinator.{Causes, CommitUnknownException, CoordinatorException}
 import io.interlock.rules.{OperationClass, Policy}
 import io.interlock.spark.commits.Operations
@@ -146,8 +147,9 @@ final private[transaction] class CommitFailures(
   private def lost(
       op: Operation,
       actions: Seq[Action],
-      conflict: DeltaConcurrentModificationException
+      found: DeltaConcurrentModificationException
   ): Throwable = {
+    val conflict = told(found)
     transaction.governed match {
       case Some(commit) =>
         audit.rejected(commit.policy, op, conflict)
@@ -155,6 +157,18 @@ final private[transaction] class CommitFailures(
       case None => if (!op.isInstanceOf[OptimizeOrReorg]) staged.deleteAll(actions): Unit
     }
     conflict
+  }
+
+  /** Of a table that another job has created meanwhile, Delta says that its protocol was changed. */
+  private def told(conflict: DeltaConcurrentModificationException) = conflict match {
+    case changed: ProtocolChangedException if table.isNew =>
+      val created = new ProtocolChangedException(
+        s"[${changed.getErrorClass}] Another job created ${table.name} while this statement ran, " +
+          "which was to create it as well; nothing of this one was kept. Run the statement again."
+      )
+      created.initCause(changed)
+      created
+    case other => other
   }
 
   /** Deletes the files that the statement staged. They are kept if the policy judges by files or
@@ -174,12 +188,19 @@ final private[transaction] class CommitFailures(
     }
   }
 
-  /** The condition under which Delta retries a compaction. */
+  /** The condition under which Delta retries a compaction: the same files with the same deletion
+    * vectors.
+    */
   private def areInputsLive(actions: Seq[Action]): Boolean = {
-    val inputs = actions.collect { case remove: RemoveFile => remove.path }.distinct
+    val inputs = actions.collect { case remove: RemoveFile =>
+      remove.path -> remove.getDeletionVectorUniqueId
+    }.toSet
     val now = table.log.update(catalogTableOpt = table.catalogTable)
     now.metadata.partitionSchema == table.snapshot.metadata.partitionSchema &&
-    now.allFiles.filter(col("path").isInCollection(inputs)).count() == inputs.size
+    inputs.subsetOf(
+      now.allFiles.filter(col("path").isInCollection(inputs.map(_._1))).collect()
+        .map(file => file.path -> file.getDeletionVectorUniqueId).toSet
+    )
   }
 
   /** The error of a statement that has committed nothing.

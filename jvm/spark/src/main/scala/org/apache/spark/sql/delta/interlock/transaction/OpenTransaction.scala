@@ -117,7 +117,7 @@ abstract private[transaction] class OpenTransaction(
   }
 
   override def filterFiles(filters: Seq[Expression], keepNumRecords: Boolean): Seq[AddFile] = {
-    val files = super.filterFiles(filters, keepNumRecords)
+    val files = super.filterFiles(reads.confined(filters), keepNumRecords)
     if (unwritten.exists(_.marksRows)) beginsToWrite()
     files
   }

@@ -4,7 +4,7 @@ import io.interlock.spark.errors.InterlockConflict
 import org.apache.spark.internal.LogEntry
 import org.apache.spark.sql.SparkSession
 import org.apache.spark.sql.catalyst.catalog.CatalogTable
-import org.apache.spark.sql.catalyst.expressions.Expression
+import org.apache.spark.sql.catalyst.expressions._
 import org.apache.spark.sql.catalyst.plans.logical._
 import org.apache.spark.sql.delta.actions.{AddFile, FileAction}
 import org.apache.spark.sql.delta.commands.MergeIntoCommand
@@ -12,7 +12,7 @@ import org.apache.spark.sql.delta.commands.merge.DeduplicateCDFDeletes
 import org.apache.spark.sql.delta.commands.merge.MergeIntoMaterializeSourceReason.MergeIntoMaterializeSourceReason
 import org.apache.spark.sql.delta.files.TahoeFileIndex
 import org.apache.spark.sql.delta.interlock.judging.MatchedReads
-import org.apache.spark.sql.delta.{DeltaOperations, OptimisticTransaction}
+import org.apache.spark.sql.delta.{DeltaOperations, DeltaTableUtils, OptimisticTransaction}
 import org.apache.spark.sql.types.StructType
 
 /** A MERGE that tells its transaction that it changes rows, and which rows it reads. The parameters
@@ -78,9 +78,26 @@ final class PolicedMerge(
     OptimisticTransaction.getActive().foreach {
       case ours: InterlockTransaction =>
         ours.changes(unwritten(changesData = false))
+        ours.reads.nextScanIn(partitions(spark).toSeq)
         if (judgesReads) ours.reads.nextScanIsFor(MatchedReads.of(this, getMergeSource))
       case _ =>
     }
+  }
+
+  /** The partitions whose rows ON or a WHEN NOT MATCHED BY SOURCE clause can select. With such a
+    * clause Delta scans all of the table, and counts all as read.
+    */
+  private def partitions(spark: SparkSession): Option[Expression] = {
+    val columns = index.partitionSchema.map(_.name)
+    val ofTable = AttributeSet(into.collectLeaves().flatMap(_.output))
+    def inPartitions(condition: Expression): Option[Expression] =
+      splitConjunctivePredicates(condition).filter(part =>
+        part.deterministic && part.references.nonEmpty && part.references.subsetOf(ofTable) &&
+          DeltaTableUtils.isPredicateMetadataOnly(part, columns, spark)
+      ).reduceOption(And(_, _))
+    val parts = (on +: notMatchedBySource.map(_.condition.getOrElse(Literal.TrueLiteral)))
+      .map(inPartitions)
+    if (parts.contains(None)) None else parts.flatten.reduceOption(Or(_, _))
   }
 
   /** Writes the files of a MERGE that has found rows which match.

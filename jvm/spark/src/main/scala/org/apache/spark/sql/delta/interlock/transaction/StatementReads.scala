@@ -1,5 +1,7 @@
 package org.apache.spark.sql.delta.interlock.transaction
 
+import org.apache.spark.sql.catalyst.expressions.Expression
+import org.apache.spark.sql.catalyst.expressions.Literal.TrueLiteral
 import org.apache.spark.sql.delta.DeltaTableReadPredicate
 import org.apache.spark.sql.delta.interlock.judging.{MatchedReads, MatchedScan}
 import org.apache.spark.sql.delta.stats.DeltaScan
@@ -23,6 +25,18 @@ final class StatementReads private[transaction] {
 
   /** Tells what the next scan of the table is for. */
   def nextScanIsFor(reads: MatchedReads): Unit = ofNextScan = Some(reads)
+
+  /** The partitions to which [[nextScanIn]] has confined the next scan of all rows. */
+  private var partitions = Seq.empty[Expression]
+
+  /** Tells that of the next scan of all rows only rows count that match these predicates on
+    * partition columns.
+    */
+  def nextScanIn(predicates: Seq[Expression]): Unit = partitions = predicates
+
+  /** The filters of a scan, with what is known of it. */
+  private[transaction] def confined(filters: Seq[Expression]): Seq[Expression] =
+    if (filters == Seq(TrueLiteral) && partitions.nonEmpty) partitions else filters
 
   /** Tells what a scan is for. */
   def scanIsFor(scan: DeltaScan, reads: MatchedReads): Unit =
