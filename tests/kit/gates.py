@@ -111,6 +111,52 @@ class StartGate(_Gate):
         return begun
 
 
+class StagedGate(_Gate):
+    """Stops a thread before its first transaction begins, and again before that one commits.
+
+    What the thread has computed, or what it has named a version of, it has read at the first stop.
+    """
+
+    def __init__(self, spark: SparkSession) -> None:
+        super().__init__(spark)
+        self._has_read = threading.Event()
+        self._begins = threading.Event()
+
+    def pause(self) -> None:
+        """Come to the first stop, if no transaction has yet."""
+        if not self._has_read.is_set():
+            self._has_read.set()
+            self._begins.wait(WAIT_SECONDS)
+
+    def awaitRead(self, millis: int) -> bool:  # noqa: N802
+        """Wait so many milliseconds for the first stop; return whether it was reached."""
+        return self._has_read.wait(millis / 1000)
+
+    def begin(self) -> None:
+        """Let it go on from the first stop."""
+        self._begins.set()
+
+    def open(self) -> None:
+        self.begin()
+        super().open()
+
+    def startingTransaction(self, make: Any) -> Any:  # noqa: N802
+        self.pause()
+        return super().startingTransaction(make)
+
+    def preparingCommit(self, prepare: Any) -> Any:  # noqa: N802
+        if not self._arrived.is_set():
+            self._hold()
+        return super().preparingCommit(prepare)
+
+
+class ReadGate(StagedGate):
+    """Stops a thread before its first transaction begins, and nowhere else."""
+
+    def awaitArrival(self, millis: int) -> bool:  # noqa: N802
+        return self.awaitRead(millis)
+
+
 def end_behind(
     spark: SparkSession,
     job: Callable[[], object],

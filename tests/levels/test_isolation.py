@@ -1,6 +1,7 @@
 """Histories under isolation levels: serial orders explain them, and nobody loses for nothing.
 
 INTERLOCK_HISTORIES=5000 pytest -m soak tests/levels/test_isolation.py  # so many new ones in all
+INTERLOCK_HISTORY_SEED=7 pytest -m "" tests/levels/test_isolation.py -k row_level-early  # one
 """
 
 from __future__ import annotations
@@ -9,7 +10,7 @@ import itertools
 import os
 import random
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 import pytest
 from pyspark.sql import SparkSession
@@ -18,13 +19,25 @@ from tests.kit.histories.model import Predicate, Row
 from tests.kit.histories.run import Runner
 from tests.kit.isolation import statements
 from tests.kit.isolation.check import check
+from tests.kit.isolation.early import name_of
 from tests.kit.isolation.generate import History, history
 from tests.kit.isolation.statements import Statement
 from tests.kit.isolation.workloads import WORKLOADS
 from tests.kit.snapshots import delete_table
 
 POLICIES = ("serializable", "write_serializable", "row_level", "row_serializable")
-QUICK = {"changes": 8, "bank": 3, "lists": 4, "skew": 6, "keys": 8}
+QUICK: dict[str, Sequence[int]] = {
+    "changes": range(8),
+    "bank": range(3),
+    "lists": range(4),
+    "skew": range(6),
+    "keys": range(8),
+    # Of two jobs, the first of which changes what the other has read: by replaceUsing, replaceOn,
+    # a time and a version that functions name, a range without an end, changes, and frames that
+    # were checkpointed (in both ways), cached and made of an RDD.
+    "early": (1679, 572, 651, 13980, 9685, 2617, 224, 1825, 85, 1034),
+}
+SEED = os.environ.get("INTERLOCK_HISTORY_SEED")
 HISTORIES = int(os.environ.get("INTERLOCK_HISTORIES", "2000"))
 
 Run = Callable[[History], Counter[str]]
@@ -38,6 +51,9 @@ def run(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Run:
 
     def run(wanted: History) -> Counter[str]:
         table = wanted.table(spark, folder / str(next(numbers)))
+        named = name_of(table) if wanted.name == "early" else None
+        if named:
+            spark.sql(f"CREATE TABLE {named} USING delta LOCATION '{table.location}'")
         try:
             ends = runner.run(wanted.planned, table)
             try:
@@ -46,6 +62,9 @@ def run(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Run:
                 outcomes = [ended.version or repr(ended.error) for ended in ends]
                 raise AssertionError(f"{error}\n\n{wanted}\n{outcomes}") from error
         finally:
+            if named:
+                spark.catalog.clearCache()
+                spark.sql(f"DROP TABLE {named}")
             delete_table(spark, table)
 
     return run
@@ -64,10 +83,13 @@ def run(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Run:
 )
 def test_histories(run: Run, policy: str, name: str) -> None:
     vectors = policy != "serializable"
-    counts = [run(history(policy, name, seed, vectors=vectors)) for seed in range(QUICK[name])]
+    seeds = QUICK[name] if SEED is None else [int(SEED)]
+    counts = [run(history(policy, name, seed, vectors=vectors)) for seed in seeds]
+    if SEED is not None:
+        return
     total = sum(counts, Counter())
     assert total["lost"], "no job lost"
-    assert total["passed"] or policy != "row_level", "no job passed another"
+    assert total["passed"] or policy != "row_level" or name == "early", "no job passed another"
 
 
 P1, P2, P3 = (Predicate(f"p = {p}", lambda row, p=p: row.p == p) for p in (1, 2, 3))  # type: ignore[misc]

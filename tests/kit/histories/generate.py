@@ -23,11 +23,13 @@ class Planned:
     Attributes:
         job: the statement
         pin: how many jobs of the history have ended when this one starts and reads the table
+        begins: how many have when its transaction begins, if it has `steps`
 
     """
 
     job: Job
     pin: int
+    begins: int = 0
 
 
 @dataclass(frozen=True)

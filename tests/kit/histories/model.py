@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 
+from pyspark.sql import SparkSession
+
 from tests.kit.histories.documents import Heading
 from tests.kit.support import Table
 
@@ -95,6 +97,8 @@ class Job:
         refused_as: the condition of the error with which it must be refused, in any race
         by_hand: writes the commit of a writer without Interlock, None where a session runs `sql`
         tells: whether its commit tells the partitions that it changes
+        steps: runs it in place of `sql`, and calls what it is given once it has read its source,
+            unless the write reads it itself
 
     """
 
@@ -106,6 +110,7 @@ class Job:
     refused_as: str | None = None
     by_hand: Callable[[Table], None] | None = None
     tells: bool = True
+    steps: Callable[[SparkSession, Table, Callable[[], None]], object] | None = None
 
     @property
     def compacts(self) -> bool:

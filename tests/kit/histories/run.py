@@ -10,7 +10,7 @@ from typing import Any
 
 from pyspark.sql import SparkSession
 
-from tests.kit.gates import phase_gate
+from tests.kit.gates import StagedGate, phase_gate
 from tests.kit.histories.generate import Planned
 from tests.kit.histories.model import Job
 from tests.kit.support import Table, latest_version
@@ -80,6 +80,9 @@ class Runner:
                             session = self._session(planned.job)
                             held[index] = _Held(threads, session, planned.job, table, self._gate)
                             held[index].await_arrival()
+                    for index, planned in enumerate(jobs):
+                        if planned.job.steps is not None and planned.begins == turn:
+                            held[index].begin()
                     assert latest_version(table) == latest, "a held job made a version"
                     by_hand = jobs[turn].job.by_hand
                     if by_hand is None:
@@ -119,18 +122,34 @@ class _Held:
         table: Table,
         gate: Callable[[SparkSession], Any],
     ) -> None:
-        self.gate = gate(session)
+        self.gate = gate(session) if job.steps is None else StagedGate(session)
+        self._job = job
+        self._table = table
         self._read = latest_version(table)
         self._arrived = False
         self._sql = job.sql.format(t=table)
         self._end: Future[dict[str, Any]] = threads.submit(self._work, session)
 
     def await_arrival(self) -> None:
-        """Wait until the job is stopped before its commit, or has ended before."""
+        """Wait until the job is stopped before its commit, or has ended before.
+
+        One with steps is stopped before its transaction begins.
+        """
+        if self._job.steps is None:
+            self._arrived = self._await(self.gate.awaitArrival)
+        else:
+            self._await(self.gate.awaitRead)
+
+    def begin(self) -> None:
+        """Let the transaction of a job with steps begin, and wait until it is at its commit."""
+        self.gate.begin()
+        self._arrived = self._await(self.gate.awaitArrival)
+
+    def _await(self, stop: Callable[[int], bool]) -> bool:
         give_up = time.monotonic() + PATIENCE_SECONDS
-        while not self._arrived and not self._end.done():
+        while not (stopped := stop(_POLL_MILLIS)) and not self._end.done():
             assert time.monotonic() < give_up, f"{self._sql} did not come to its commit"
-            self._arrived = self.gate.awaitArrival(_POLL_MILLIS)
+        return stopped
 
     def end(self, table: Table) -> Ended:
         """Let the job go on, to its end."""
@@ -147,6 +166,9 @@ class _Held:
     def _work(self, session: SparkSession) -> dict[str, Any]:
         self.gate.install()
         try:
+            if self._job.steps is not None:
+                self._job.steps(session, self._table, self.gate.pause)
+                return {}
             found = session.sql(self._sql).collect()
         finally:
             self.gate.uninstall()

@@ -37,6 +37,9 @@ def check(history: History, table: Table, ends: Sequence[Ended]) -> Counter[str]
         if ended.error is not None:
             assert isinstance(ended.error, ConflictError), f"{statement.sql}: {ended.error!r}"
             count["lost"] += 1
+            if statement.steps is not None:
+                winner = _made(list(zip(history.jobs, ends, strict=True)), ended.error)
+                assert not winner.compacts, f"lost for nothing: {ended.error}"
             by_rows = history.policy.startswith("row_") and history.vectors
             if by_rows and statement.where is not None:
                 before = list(zip(history.jobs[:turn], ends, strict=False))
@@ -46,7 +49,10 @@ def check(history: History, table: Table, ends: Sequence[Ended]) -> Counter[str]
                 assert overlap, f"lost for nothing: {ended.error}"
             continue
         if ended.version is None:  # its place in the order is the version that it read
-            assert statement.effect(states[ended.read]).is_empty, f"no effect: {statement.sql}"
+            latest = max((e.version for e in ends[:turn] if e.version), default=ended.read)
+            last = ended.read if statement.steps is None else max(latest, ended.read)
+            read = (states[version] for version in range(ended.read, last + 1))
+            assert any(statement.effect(s).is_empty for s in read), f"no effect: {statement.sql}"
             continue
         done.append(statement)
         count["passed"] += ended.version > ended.read + 1
@@ -55,6 +61,11 @@ def check(history: History, table: Table, ends: Sequence[Ended]) -> Counter[str]
         assert history.workload.holds(seen, done), f"not kept: {history.name}; {told}"
         assert explains(history.policy, done, START, values(seen)), f"no order gives {told}"
     return count
+
+
+def _made(jobs: Sequence[tuple[tuple[Statement, int], Ended]], error: ConflictError) -> Statement:
+    """Return the job that made the version to which another one lost."""
+    return next(job for (job, _), ended in jobs if ended.version == error.winner_version)
 
 
 def _touched(

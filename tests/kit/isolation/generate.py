@@ -47,7 +47,10 @@ class History:
 
     @property
     def planned(self) -> list[Planned]:
-        return [Planned(statement, pin) for statement, pin in self.jobs]
+        return [
+            Planned(statement, pin, min(pin + statement.delay, turn))
+            for turn, (statement, pin) in enumerate(self.jobs)
+        ]
 
     def table(self, spark: SparkSession, path: Path) -> Table:
         """Make the table that the jobs find."""
@@ -65,8 +68,10 @@ class History:
         shape = f"partitioned={self.partitioned}, vectors={self.vectors}"
         lines = [f"{self.policy}, {self.name}, seed {self.seed}; {shape}"]
         lines += [
-            f"  {number}. reads after {pin}: {statement.sql}"
-            for number, (statement, pin) in enumerate(self.jobs, start=1)
+            f"  {number}. reads after {planned.pin}"
+            + (f", begins after {planned.begins}" if planned.job.steps else "")
+            + f": {planned.job.sql}"
+            for number, planned in enumerate(self.planned, start=1)
         ]
         return "\n".join(lines)
 
@@ -80,6 +85,7 @@ def history(policy: str, name: str, seed: int, *, vectors: bool) -> History:
         for number in range(1, count + 1)
     )
     spelt = tuple(
-        (jobs.in_capitals(job) if chance.random() < 0.2 else job, pin) for job, pin in drawn
+        (jobs.in_capitals(job) if chance.random() < 0.2 and job.steps is None else job, pin)
+        for job, pin in drawn
     )
     return History(policy, name, seed, seed % 2 == 0, vectors, spelt)

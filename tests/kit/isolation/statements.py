@@ -20,11 +20,14 @@ class Statement(Job):
     Attributes:
         where: the rows that an UPDATE, DELETE or MERGE selects, which do not depend on other rows
         blind: whether it adds rows and reads none
+        delay: how many of the other jobs end between its read and its transaction's begin, if it
+            has steps
 
     """
 
     where: Predicate | None = None
     blind: bool = False
+    delay: int = 0
 
     def effect(self, rows: Rows) -> Change:
         """Return what it does to a table that has these rows."""

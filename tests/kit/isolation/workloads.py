@@ -7,11 +7,12 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
+from tests.kit.early_sources import SOURCES, VERSIONS
 from tests.kit.histories.documents import Heading
 from tests.kit.histories.model import Predicate, Row, Rows
-from tests.kit.isolation import statements
+from tests.kit.isolation import early, statements
 from tests.kit.isolation.statements import Statement
 
 START: Rows = tuple(
@@ -119,6 +120,37 @@ def _keys(chance: random.Random, number: int) -> Statement:
     return make()
 
 
+def _early(chance: random.Random, number: int) -> Statement:
+    """Sources that have read the table before their write begins, among what changes it."""
+    p, where = chance.randint(1, 3), _predicate(chance)
+    row = Row(chance.choice((*_IDS, 8, 100 * number)), "", p)
+    how = {"by_name": chance.random() < 0.5, "again": chance.random() < 0.3}
+    kinds = [kind for kind in early.WRITES if kind != "overwrite"]
+    makers: dict[Callable[[], Statement], int] = {
+        lambda: early.frame(
+            chance.choice(list(SOURCES)),
+            chance.choice([*kinds, *kinds, "overwrite"]),
+            where,
+            row,
+            **how,
+        ): 6,
+        lambda: early.frame(
+            "kept", chance.choice(("replaceUsing", "replaceOn")), where, row, **how
+        ): 3,
+        lambda: early.statement(
+            chance.choice(list(VERSIONS)), chance.choice(list(early.STATEMENTS)), where, row, **how
+        ): 5,
+        lambda: statements.append(where, number): 4,
+        lambda: statements.move(where, p): 3,
+        lambda: statements.delete(where): 2,
+        lambda: statements.insert(Row(8, str(number), p)): 2,
+        lambda: _compaction(chance): 2,
+    }
+    (make,) = chance.choices(list(makers), list(makers.values()))
+    drawn = make()
+    return replace(drawn, delay=chance.choice((0, 1, 1, 2))) if drawn.steps else drawn
+
+
 def _no_key_twice(rows: Rows, done: Sequence[Statement]) -> bool:
     return len({row.id for row in rows}) == len(rows)
 
@@ -151,6 +183,7 @@ WORKLOADS = {
     "skew": Workload(_skew, _somebody_is_on_call),
     "own reads": Workload(_own_reads),
     "keys": Workload(_keys, _no_key_twice),
+    "early": Workload(_early),
 }
 
 
