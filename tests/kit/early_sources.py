@@ -39,7 +39,8 @@ class Target:
         self.write(data, "overwrite", replaceUsing="id")
 
     def replace_on(self, data: DataFrame) -> None:
-        self.write(data.alias("s"), "overwrite", targetAlias="t", replaceOn="t.id = s.id")
+        on = {"targetAlias": "old", "replaceOn": "old.id = new.id"}
+        self.write(data.alias("new"), "overwrite", **on)
 
     def handle(self) -> DeltaTable:
         if self.name:

@@ -33,9 +33,9 @@ QUICK: dict[str, Sequence[int]] = {
     "skew": range(6),
     "keys": range(8),
     # Of two jobs, the first of which changes what the other has read: by replaceUsing, replaceOn,
-    # a time and a version that functions name, a range without an end, changes, and frames that
-    # were checkpointed (in both ways), cached and made of an RDD.
-    "early": (1679, 572, 651, 13980, 9685, 2617, 224, 1825, 85, 1034),
+    # versions and times that functions name, a range without an end, changes, and frames that were
+    # checkpointed (in both ways) and made of an RDD.
+    "early": (1679, 572, 651, 13980, 9685, 2617, 3479, 224, 2414, 1128, 1034),
 }
 SEED = os.environ.get("INTERLOCK_HISTORY_SEED")
 HISTORIES = int(os.environ.get("INTERLOCK_HISTORIES", "2000"))

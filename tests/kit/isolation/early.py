@@ -106,6 +106,8 @@ def frame(
         again: whether it is run again if it loses
 
     """
+    if source == "changes":  # Spark makes no view of them
+        write = {"INSERT": "append", "MERGE": "merge", "UPDATE": "append"}.get(write, write)
     read, (run, effect) = SOURCES[source], WRITES[write]
 
     def query(rows: DataFrame) -> DataFrame:

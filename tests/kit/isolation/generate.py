@@ -48,7 +48,7 @@ class History:
     @property
     def planned(self) -> list[Planned]:
         return [
-            Planned(statement, pin, min(pin + statement.delay, turn))
+            Planned(statement, pin, min(pin + statement.delay, turn) if statement.steps else pin)
             for turn, (statement, pin) in enumerate(self.jobs)
         ]
 
