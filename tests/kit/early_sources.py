@@ -9,6 +9,7 @@ from typing import Any
 from delta.tables import DeltaTable
 from pyspark.sql import DataFrame, SparkSession
 
+from tests.kit.spark_version import SPARK
 from tests.kit.support import Table
 
 
@@ -92,6 +93,8 @@ def _of(version: str) -> Callable[[Target], DataFrame]:
 
 
 def _changes(target: Target) -> DataFrame:
+    if SPARK < (4, 2):
+        return _of(VERSIONS["changes"])(target)
     return target.spark.sql(
         "SELECT *, IF(_change_type IN ('insert', 'update_postimage'), 1, -1) AS sign "
         f"FROM {target} {VERSIONS['changes']}"
@@ -104,7 +107,8 @@ VERSIONS = {
     "latest version": f"VERSION AS OF {_LATEST}",
     "current time": "TIMESTAMP AS OF current_timestamp()",
     "between": f"VERSION BETWEEN 0 AND {_LATEST}",
-    "changes": "CHANGES FROM VERSION 1",
+    # The versions of Spark without the clause have the range in its place.
+    "changes": "CHANGES FROM VERSION 1" if SPARK >= (4, 2) else f"VERSION BETWEEN 0 AND {_LATEST}",
 }
 CHANGES = (
     ("spark.databricks.delta.changelogV2.enabled", "true"),

@@ -141,7 +141,7 @@ def statement(
 
     """
     sign = "IF(_change_type IN ('insert', 'update_postimage'), 1, -1)"
-    size = f"{sign} * ({_SIZE})" if version == "changes" else _SIZE
+    size = f"{sign} * ({_SIZE})" if "CHANGES" in VERSIONS[version] else _SIZE
     rows = f"SELECT CAST(coalesce(sum({size}), 0) AS STRING) AS v FROM {{t}} {VERSIONS[version]}"
     source = f"(SELECT {', '.join(_columns(row))} FROM ({rows} WHERE {where.sql}))"
     sql = STATEMENTS[kind].replace("{s}", source)
