@@ -79,6 +79,12 @@ def _checkpoint(target: Target, frame: DataFrame) -> DataFrame:
     return frame.checkpoint()
 
 
+def _checkpoint_lazily(target: Target, frame: DataFrame) -> DataFrame:
+    local = frame.localCheckpoint(eager=False)
+    local.count()
+    return local
+
+
 def _cache(target: Target, frame: DataFrame) -> DataFrame:
     frame.persist().count()
     return frame
@@ -118,7 +124,7 @@ SOURCES = {
     "localCheckpoint": Source(then=lambda target, frame: frame.localCheckpoint()),
     "checkpoint": Source(then=_checkpoint),
     "cache": Source(then=_cache),
-    "rdd": Source(then=lambda target, frame: target.spark.createDataFrame(frame.rdd, frame.schema)),
+    "lazy checkpoint": Source(then=_checkpoint_lazily),
     **{name: Source(_of(version)) for name, version in VERSIONS.items() if name != "changes"},
     "afterVersion": Source(_after_version),
     "changes": Source(_changes, settings=CHANGES),

@@ -34,7 +34,7 @@ QUICK: dict[str, Sequence[int]] = {
     "keys": range(8),
     # Of two jobs, the first of which changes what the other has read: by replaceUsing, replaceOn,
     # versions and times that functions name, a range without an end, changes, and frames that were
-    # checkpointed (in both ways) and made of an RDD.
+    # checkpointed (in each way).
     "early": (1679, 572, 651, 13980, 9685, 2617, 3479, 224, 2414, 1128, 1034),
 }
 SEED = os.environ.get("INTERLOCK_HISTORY_SEED")
