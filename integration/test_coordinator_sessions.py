@@ -186,6 +186,29 @@ def test_dropped_and_made_anew_moved_and_cloned(session: DriverProcess, tmp_path
     assert coordinators(clone) == ["postgres", "postgres"]
 
 
+def test_managed_tables_change_their_names_and_change_them_back(
+    session: DriverProcess, tmp_path: Path
+) -> None:
+    """By ALTER TABLE ... RENAME, which moves their folders; they are written under each name."""
+    one, two = Table(tmp_path / "one"), Table(tmp_path / "two")
+    run(session, f"CREATE DATABASE renamed LOCATION '{tmp_path}'")
+    for number, name in enumerate(("one", "two")):
+        columns = f"(id INT, v STRING) USING delta TBLPROPERTIES ({BOUND})"
+        run(session, f"CREATE TABLE renamed.{name} {columns}", insert(f"renamed.{name}", number))
+
+    def rename(old: str, new: str) -> str:
+        return f"ALTER TABLE renamed.{old} RENAME TO renamed.{new}"
+
+    run(session, rename("one", "away"), insert("renamed.away", 2), rename("away", "one"))
+    run(session, insert("renamed.one", 3))
+    sound(one, 0, 2, 3)
+    for number in (4, 6):
+        run(session, rename("one", "away"), rename("two", "one"), rename("away", "two"))
+        run(session, insert("renamed.one", number), insert("renamed.two", number + 1))
+    sound(one, 0, 2, 3, 5, 6)
+    sound(two, 1, 4, 7)
+
+
 def test_one_table_by_two_ways(session: DriverProcess, tmp_path: Path) -> None:
     table, link = Table(tmp_path / "table"), Table(tmp_path / "link")
     create(session, table)

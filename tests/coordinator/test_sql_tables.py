@@ -38,7 +38,7 @@ def test_attach_registers_once_and_changes_nothing_after(writer: Connection) -> 
     commit(path, "a", head=7)(writer)
     (later,) = attach(path, head=-1)(writer)
     assert later[1:] == (TABLE, 0, 0, 8, "a", 7)
-    assert later.coordinator_id == first.coordinator_id
+    assert later.id == first.id
 
 
 def test_a_path_that_is_not_attached(writer: Connection) -> None:

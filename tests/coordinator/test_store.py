@@ -764,6 +764,69 @@ def repair(
     return admin(jvm, "repair", options, password=postgres.PASSWORDS[postgres.ADMIN])
 
 
+@pytest.mark.parametrize("stale", [False, True], ids=["told", "stale"])
+def test_a_table_that_is_moved_away_written_and_moved_back(
+    open_store: Open, log: Path, tmp_path: Path, stale: bool
+) -> None:
+    """What the database ratified under another path is not lost."""
+    store = open_store()
+    moved = tmp_path / "moved" / "_delta_log"
+    store.commit(log, 0, "a")
+    log.parent.rename(moved.parent)
+    assert (store if stale else open_store()).commit(moved, 1, "b") == committed(1)
+    moved.parent.rename(log.parent)
+    assert store.commit(log, 1, "c") == [taken("b")]
+    assert store.commit(log, 2, "c") == committed(2)
+    log.parent.rename(moved.parent)
+    assert open_store().commit(moved, 3, "d", "e") == committed(3, 4)
+    moved.parent.rename(log.parent)
+    assert store.commit(log, 5, "f") == committed(5)
+    assert transactions(log) == ["a", "b", "c", "d", "e", "f"]
+
+
+def test_two_tables_that_swap_their_paths(open_store: Open, log: Path, tmp_path: Path) -> None:
+    """Also once the database is not sure of their ids, after foreign commits."""
+    store = open_store()
+    other, third = (tmp_path / name / "_delta_log" for name in ("other", "third"))
+    other.mkdir(parents=True)
+    ids = ["00000000-0000-4000-8000-000000000001", OTHER]
+    expected = [["a"], ["b"]]
+    store.commit(log, 0, "a", table_id=ids[0])
+    store.commit(other, 0, "b", table_id=ids[1])
+    for turn in range(4):
+        for old, new in ((log, third), (other, log), (third, other)):
+            old.parent.rename(new.parent)
+        ids.reverse()
+        expected.reverse()
+        for path, table, txns in zip((log, other), ids, expected, strict=True):
+            for kind in range(1 + turn):
+                version, txn = len(txns), f"{table[-1]}-{turn}-{kind}"
+                txns.append(txn)
+                if kind == 1:
+                    write_foreign(path, version, txn)
+                else:
+                    found = store.commit(path, version, txn, table_id=table)
+                    assert found == committed(version), (turn, path)
+    assert [transactions(log), transactions(other)] == expected
+
+
+def test_a_commit_that_was_ratified_before_the_table_was_moved_is_revoked(
+    jvm: Any, open_store: Open, server: postgres.Server, log: Path, tmp_path: Path
+) -> None:
+    """Under the other path its version is free, and is given to another commit."""
+    store = open_store()
+    moved = tmp_path / "moved" / "_delta_log"
+    store.commit(log, 0, "a")
+    with observed(jvm, raise_at("publishing")):
+        assert store.commit(log, 1, "b") == [UNKNOWN]
+    log.parent.rename(moved.parent)
+    assert open_store().commit(moved, 1, "c") == committed(1)
+    moved.parent.rename(log.parent)
+    assert open_store().commit(log, 2, "d") == committed(2)
+    assert transactions(log) == ["a", "c", "d"]
+    assert row(server, log)[:2] == (0, 1)
+
+
 @pytest.mark.parametrize("versions", [0, 1, 2, 4])
 def test_a_table_that_is_created_anew_at_the_path(
     open_store: Open, log: Path, versions: int

@@ -6,7 +6,7 @@ import scala.util.matching.Regex
   * commit itself.
   *
   * @param coordinator
-  *   the coordinator's id, without a slash
+  *   the coordinator's name or, of a database, the id of the table's row there; without a slash
   * @param epoch
   *   grows with each repair of the coordinator
   * @param sequence

@@ -39,18 +39,21 @@ INSERT INTO interlock.coordinator DEFAULT VALUES;
 
 -- One row for each table. Every function locks it first: it orders the table's commits.
 --
+-- id         in the stamps of the commits that this row has ordered. One that is ordered under
+--            another path, to which the table was moved for a while, has another row's
 -- log_path   the folder _delta_log, fully qualified
 -- table_id   Delta's id of the table; '' before its first commit; null after a foreign commit,
 --            which may have changed it
 -- epoch      starts anew what is known of the table: counts re-creations and repairs
--- sequence   counts revocations within the epoch: a commit of the log with this coordinator's id
---            and epoch and a lower sequence was revoked, and then published by somebody late; one
---            above the head with an equal or higher sequence is missing in the database
+-- sequence   counts revocations within the epoch: a commit of the log with this row's id and epoch
+--            and a lower sequence was revoked, and then published by somebody late; one above the
+--            head with an equal or higher sequence is missing in the database
 -- head       the last version that was ratified or adopted; -1 where there is none
 -- published  the last version that is known to be in the log; never above the head
 -- cleared    contents are kept above this version only
 CREATE TABLE interlock.tables (
   key        bigint      GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
+  id         uuid        NOT NULL DEFAULT gen_random_uuid(),
   log_path   text        NOT NULL UNIQUE,
   table_id   text,
   epoch      bigint      NOT NULL DEFAULT 0,

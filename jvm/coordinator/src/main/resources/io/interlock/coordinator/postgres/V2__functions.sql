@@ -27,13 +27,13 @@ CREATE TYPE interlock.reply AS (
 );
 
 CREATE TYPE interlock.attachment AS (
-  coordinator_id uuid,
-  table_id       text,
-  epoch          bigint,
-  sequence       bigint,
-  head           bigint,
-  head_txn       text,
-  published      bigint
+  id        uuid,
+  table_id  text,
+  epoch     bigint,
+  sequence  bigint,
+  head      bigint,
+  head_txn  text,
+  published bigint
 );
 
 -- Internal: the row of a table, locked to the end of the transaction; all null if there is none.
@@ -73,10 +73,10 @@ $$;
 CREATE FUNCTION interlock.attached(t interlock.tables, p_table_id text)
 RETURNS interlock.attachment
 LANGUAGE sql STABLE SET search_path = pg_catalog, interlock, pg_temp AS $$
-  SELECT o.id, coalesce((t).table_id, p_table_id), (t).epoch, (t).sequence, (t).head,
-         c.txn_id, (t).published
-  FROM coordinator o
-  LEFT JOIN commits c ON c.key = (t).key AND c.version = (t).head AND c.epoch = (t).epoch
+  SELECT (t).id, coalesce((t).table_id, p_table_id), (t).epoch, (t).sequence, (t).head,
+         (SELECT txn_id FROM commits
+          WHERE key = (t).key AND version = (t).head AND epoch = (t).epoch),
+         (t).published
 $$;
 
 -- Internal: refuses what no correct caller sends, before anything of it can reach a constraint,

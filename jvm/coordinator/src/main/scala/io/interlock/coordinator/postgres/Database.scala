@@ -120,7 +120,7 @@ private object Database {
     rows(connection, call, arguments)(state).head
 
   private def state(row: ResultSet): TableState = TableState(
-    coordinator = row.getString("coordinator_id"),
+    rowId = row.getString("id"),
     epoch = row.getLong("epoch"),
     sequence = row.getLong("sequence"),
     head = row.getLong("head"),

@@ -4,6 +4,8 @@ import io.interlock.coordinator.{CommitContent, LastCommit, Stamp}
 
 /** The database's state of a table.
   *
+  * @param rowId
+  *   of the table's row, which belongs to its path
   * @param sequence
   *   the number of revocations in the epoch
   * @param head
@@ -14,7 +16,7 @@ import io.interlock.coordinator.{CommitContent, LastCommit, Stamp}
   *   the last version that is known to be in the log
   */
 final private[postgres] case class TableState(
-    coordinator: String,
+    rowId: String,
     epoch: Long,
     sequence: Long,
     head: Long,
@@ -36,12 +38,13 @@ final private[postgres] case class TableState(
     epoch == other.epoch && sequence == other.sequence && head == other.head
 
   /** The stamp of commits that are ratified now. */
-  def stamp: Stamp = Stamp(coordinator, epoch, sequence)
+  def stamp: Stamp = Stamp(rowId, epoch, sequence)
 
   /** Whether the database once ratified the commit with this stamp but no longer knows it: then it
-    * was restored from an older backup.
+    * was restored from an older backup. The stamp of another row says that the table was at another
+    * path meanwhile, under which its commits were ordered.
     */
-  def misses(found: Stamp): Boolean = found.coordinator == coordinator &&
+  def misses(found: Stamp): Boolean = found.coordinator == rowId &&
     (found.epoch > epoch || found.epoch == epoch && found.sequence >= sequence)
 }
 
