@@ -26,10 +26,11 @@ import scala.util.Try
   * The file is open only while a place is held. A queue closes it before another queue of this JVM
   * opens it, because closing a file releases all locks that the process has on it.
   */
-final private[coordinator] class FileProcessLock(folder: LocalPath) extends ProcessLock {
+final private[coordinator] class FileProcessLock(log: TableLog) extends ProcessLock {
   import FileProcessLock._
   import ProcessLock._
 
+  private val folder = new LocalFolder(log).path
   private val file = Try(folder.toRealPath()).getOrElse(folder).resolve(Name)
   private var place: Option[FileLock] = scala.None
   private var isUsable = true
@@ -65,7 +66,12 @@ final private[coordinator] class FileProcessLock(folder: LocalPath) extends Proc
           Missing
       }
 
-  private def opened() = FileChannel.open(file, CREATE, READ, WRITE, LinkOption.NOFOLLOW_LINKS)
+  private def opened() = {
+    val isNew = !Files.exists(file, LinkOption.NOFOLLOW_LINKS)
+    val channel = FileChannel.open(file, CREATE, READ, WRITE, LinkOption.NOFOLLOW_LINKS)
+    if (isNew) Try(QuickLocalFileSystem.permit(file, log.conf)): Unit // or another one made it
+    channel
+  }
 
   private def asked(channel: FileChannel): Answer =
     try {

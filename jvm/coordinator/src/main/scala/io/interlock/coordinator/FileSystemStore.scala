@@ -53,7 +53,7 @@ final class FileSystemStore(logStores: TableLog => LogStore) extends CommitStore
 
   /** Only for a log on a local disk or a mounted network disk. */
   override private[coordinator] def processLock(log: TableLog): ProcessLock =
-    if (LogFolder.isLocal(log)) new FileProcessLock(new LocalFolder(log).path) else ProcessLock.None
+    if (LogFolder.isLocal(log)) new FileProcessLock(log) else ProcessLock.None
 
   override def close(): Unit = ()
 

@@ -3,7 +3,7 @@ package io.interlock.coordinator
 import java.io.{FileNotFoundException, IOException}
 import java.nio.charset.StandardCharsets.UTF_8
 import java.nio.file.StandardCopyOption.ATOMIC_MOVE
-import java.nio.file.{FileAlreadyExistsException, Files, Path => LocalPath}
+import java.nio.file.{Files, Path => LocalPath}
 import java.security.PrivilegedExceptionAction
 import java.util.concurrent.atomic.AtomicBoolean
 import java.util.concurrent.{ConcurrentHashMap, Future}
@@ -116,13 +116,11 @@ final class Leases private[coordinator] (log: TableLog, kind: String, deadAfter:
   private def write(id: String, text: String): Unit =
     if (LogFolder.isLocal(log)) {
       val target = LocalPath.of(path.toUri.getPath)
-      Seq(target.getParent, target).foreach(one =>
-        try Files.createDirectory(one)
-        catch { case _: FileAlreadyExistsException => }
-      )
+      Seq(target.getParent, target).foreach(QuickLocalFileSystem.makeFolder(_, log.conf))
       val draft = target.resolve(s".$id.tmp")
       try {
         Files.write(draft, text.getBytes(UTF_8))
+        QuickLocalFileSystem.permit(draft, log.conf)
         Files.move(draft, target.resolve(id), ATOMIC_MOVE): Unit
       } finally Files.deleteIfExists(draft): Unit
     } else {

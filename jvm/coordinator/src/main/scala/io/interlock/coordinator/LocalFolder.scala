@@ -29,6 +29,7 @@ final private[coordinator] class LocalFolder(log: TableLog) extends LogFolder {
   override def create(name: String): OutputStream = {
     val target = file(name).toFile
     if (!target.createNewFile()) throw new FileAlreadyExistsException(target.toString)
+    QuickLocalFileSystem.permit(target.toPath, log.conf)
     val stream = new FileOutputStream(target)
     new BufferedOutputStream(stream, 1 << 16) {
       override def close(): Unit =

@@ -84,7 +84,7 @@ class CommitQueueSuite extends Tables {
 
   table.test("who is held back waits, first in line, and its process keeps the turn") { log =>
     val own = queue(log)
-    val other = new FileProcessLock(log.folder)
+    val other = new FileProcessLock(log.log)
     // Another process has version 0, so that processes take turns.
     Files.writeString(log.file(0), """{"commitInfo":{"txnId":"foreign"}}""")
     own.takeTurn()

@@ -2,10 +2,13 @@ package io.interlock.coordinator
 
 import java.nio.channels.FileChannel
 import java.nio.file.StandardOpenOption.{CREATE, WRITE}
-import java.nio.file.{Files, Paths}
+import java.nio.file.{Files, Path => LocalPath, Paths}
 
 import scala.concurrent.duration._
 import scala.util.Using
+
+import org.apache.hadoop.conf.Configuration
+import org.apache.hadoop.fs.Path
 
 /** Processes that take turns, by a clock that stands still unless a test moves it; the lock is real. */
 class HandOverSuite extends Tables {
@@ -13,7 +16,7 @@ class HandOverSuite extends Tables {
   private def pass(by: FiniteDuration): Unit = time += by.toNanos
 
   private def process(table: TestTable) =
-    new HandOver(new FileProcessLock(table.folder), () => time)
+    new HandOver(new FileProcessLock(table.log), () => time)
 
   private def file(table: TestTable) = table.folder.resolve(FileProcessLock.Name)
 
@@ -119,7 +122,7 @@ class HandOverSuite extends Tables {
     met.pass()
     pass(5.seconds)
     assert(met.mayCommit() && !met.isInForce)
-    assertEquals(new FileProcessLock(table.folder).isWanted, false, "it holds nothing")
+    assertEquals(new FileProcessLock(table.log).isWanted, false, "it holds nothing")
   }
 
   test("where there is no lock, nobody waits, and all race") {
@@ -156,7 +159,7 @@ class HandOverSuite extends Tables {
   table.test("a process that is killed has given its turn up") { table =>
     Using.resource(new Other(table)) { other =>
       assert(other.hasTurn())
-      val own = new FileProcessLock(table.folder)
+      val own = new FileProcessLock(table.log)
       assert(own.isWanted && own.ask() == ProcessLock.Theirs(1))
       other.close()
       assertEquals(own.ask(), ProcessLock.Mine)
@@ -166,7 +169,7 @@ class HandOverSuite extends Tables {
 
   table.test("processes have their turns in the order in which they asked") { table =>
     Using.Manager { use =>
-      val one = new FileProcessLock(table.folder)
+      val one = new FileProcessLock(table.log)
       val two, three = use(new Other(table))
       assertEquals(one.ask(), ProcessLock.Mine)
       assert(!two.hasTurn() && !three.hasTurn())
@@ -226,11 +229,14 @@ class HandOverSuite extends Tables {
       }.get
   }
 
+  private def logAt(folder: LocalPath) =
+    TableLog(new Path("file", "", folder.toString), new Configuration(false))
+
   table.test("a folder that is reached by another name is locked as well") { table =>
     val name = table.root.resolve("other name")
-    val lock = new FileProcessLock(name.resolve("_delta_log"))
+    val lock = new FileProcessLock(logAt(name.resolve("_delta_log")))
     Files.createSymbolicLink(name, table.folder.getParent)
-    val own = new FileProcessLock(table.folder)
+    val own = new FileProcessLock(table.log)
     assertEquals(own.ask(), ProcessLock.Mine)
     assert(lock.ask().isInstanceOf[ProcessLock.Theirs])
     own.release()
@@ -250,7 +256,7 @@ class HandOverSuite extends Tables {
 
   table.test("of two queues of one process that have a log in common one has the turn") { table =>
     Using.resource(new Other(table)) { process =>
-      val (one, other) = (new FileProcessLock(table.folder), new FileProcessLock(table.folder))
+      val (one, other) = (new FileProcessLock(table.log), new FileProcessLock(table.log))
       assertEquals(one.ask(), ProcessLock.Mine)
       assert(other.ask().isInstanceOf[ProcessLock.Theirs])
       other.release()
@@ -266,14 +272,14 @@ class HandOverSuite extends Tables {
   table.test("a link in the place of the file is not followed") { table =>
     val target = table.root.resolve("elsewhere")
     Files.createSymbolicLink(file(table), target)
-    val lock = new FileProcessLock(table.folder)
+    val lock = new FileProcessLock(table.log)
     assertEquals(lock.ask(), ProcessLock.Missing)
     assert(!lock.isWanted)
     assert(!Files.exists(target))
   }
 
   table.test("where the file cannot be made, there is no lock, and no folder is made") { table =>
-    val lock = new FileProcessLock(table.root.resolve("no such folder"))
+    val lock = new FileProcessLock(logAt(table.root.resolve("no such folder")))
     assertEquals(lock.ask(), ProcessLock.Missing)
     lock.release()
     assert(!Files.exists(table.root.resolve("no such folder")))
@@ -291,7 +297,7 @@ class HandOverSuite extends Tables {
       assert(isRefused)
       queue.takeTurn()
       queue.passTurn()
-      val lock = new FileProcessLock(table.folder)
+      val lock = new FileProcessLock(table.log)
       Thread.currentThread().interrupt()
       assert(lock.ask().isInstanceOf[ProcessLock.Theirs])
       assert(Thread.interrupted())
@@ -303,7 +309,8 @@ class HandOverSuite extends Tables {
 /** A process that asks for its turn, or gives it up, for each byte that it reads. */
 object WhoAsksForTurns {
   def main(arguments: Array[String]): Unit = {
-    val lock = new FileProcessLock(Paths.get(arguments.head))
+    val lock =
+      new FileProcessLock(TableLog(new Path("file", "", arguments.head), new Configuration(false)))
     Iterator.continually(System.in.read()).takeWhile(_ >= 0).foreach { what =>
       if (what == 'r') lock.release()
       print(if (what == 'r') '.' else if (lock.ask() == ProcessLock.Mine) '+' else '-')

@@ -2,7 +2,7 @@ package io.interlock.spark.audit
 
 import java.io._
 import java.nio.charset.StandardCharsets.UTF_8
-import java.nio.file.{FileAlreadyExistsException, Files, Path => LocalPath}
+import java.nio.file.{Path => LocalPath}
 import java.time.{Duration, Instant, LocalDate, ZoneOffset}
 import java.util.{Collections, UUID}
 
@@ -61,9 +61,9 @@ final class RecordFolder(log: Path, conf: Configuration) extends Logging {
   // By a plain stream, which an interrupt of the thread does not stop half-way.
   private def appendLocally(name: String, line: Array[Byte]): Unit = appending.synchronized {
     val local = LocalPath.of(folder.toUri.getPath)
-    try Files.createDirectory(local)
-    catch { case _: FileAlreadyExistsException => () }
+    QuickLocalFileSystem.makeFolder(local, conf)
     val file = local.resolve(name).toFile
+    if (file.createNewFile()) QuickLocalFileSystem.permit(file.toPath, conf)
     val torn = if (isTorn(file)) "\n".getBytes(UTF_8) else Array.emptyByteArray
     Using.resource(new FileOutputStream(file, true))(_.write(torn ++ line))
   }

@@ -297,8 +297,10 @@ private[interlock] object Checksums extends PostCommitHook with Logging {
 
     private def staged(file: LocalPath, text: String) = {
       val written = file.resolveSibling(s".${file.getFileName}.${UUID.randomUUID()}.tmp")
-      try Files.write(written, text.getBytes(UTF_8)): Unit
-      catch {
+      try {
+        Files.write(written, text.getBytes(UTF_8))
+        QuickLocalFileSystem.permit(written, deltaLog.newDeltaHadoopConf())
+      } catch {
         case failed: Throwable =>
           Try(Files.deleteIfExists(written)): Unit
           throw failed
