@@ -3,8 +3,8 @@ package io.interlock.coordinator
 import java.io.IOException
 import java.nio.file.NoSuchFileException
 
-import scala.util.Try
 import scala.util.control.NonFatal
+import scala.util.{Try, Using}
 
 /** Publishes one version on a local disk: a complete, synced file gets `N.json` as its second name
   * by a hard link, which the file system refuses if `N.json` exists. Then its first name is
@@ -26,13 +26,28 @@ final private[coordinator] class LinkPublication(
   def link(): Publication = {
     LinkProbe.require(log, folder)
     content match {
-      case StagedFile(name, _, _) => link(name)
-      case InMemory(bytes, _) =>
-        val name = Publisher.temporaryName(version)
-        folder.write(name, Iterator.single(bytes))
+      case StagedFile(name, _, _) =>
         try link(name)
-        finally Try(folder.delete(name)): Unit
+        catch {
+          case unknown: PublishUnknown => throw unknown
+          case _: IOException => linkCopy(name)
+        }
+      case InMemory(bytes, _) => linkNew(Iterator.single(bytes))
     }
+  }
+
+  /** Linux by default refuses a link to the file of another user, who may be gone. */
+  private def linkCopy(name: String): Publication = Using.resource(folder.open(name)) { in =>
+    val publication = linkNew(Iterator.continually(in.readNBytes(1 << 20)).takeWhile(_.nonEmpty))
+    if (publication.isInstanceOf[Published]) Try(folder.delete(name)): Unit
+    publication
+  }
+
+  private def linkNew(parts: Iterator[Array[Byte]]): Publication = {
+    val name = Publisher.temporaryName(version)
+    folder.write(name, parts)
+    try link(name)
+    finally Try(folder.delete(name)): Unit
   }
 
   /** What has the version after the folder was synced. */
