@@ -91,10 +91,11 @@ final private[postgres] class ConnectionPool(settings: PostgresSettings) extends
     val causes = Causes.of(failure)
     val database = causes.collect { case e: SQLException => e }.lastOption
     causes.collectFirst { case known: CoordinatorException => known }
-      .getOrElse(unavailable(
-        database.fold(failure.getClass.getName)(ConnectionPool.described),
-        ConnectionPool.help(database.flatMap(e => Option(e.getSQLState)).getOrElse(""))
-      ))
+      .getOrElse {
+        val reason = database.fold(failure.getClass.getName)(ConnectionPool.described)
+        val state = database.flatMap(e => Option(e.getSQLState)).getOrElse("")
+        unavailable(reason, ConnectionPool.help(state, reason))
+      }
   }
 
   private def unavailable(reason: String, help: String): CoordinatorException =
@@ -120,8 +121,11 @@ private[postgres] object ConnectionPool {
   private val AddDriver = "Start Spark with --packages org.postgresql:postgresql:42.7.10, " +
     "which interlock.configure adds where the builder has the coordinator's url."
 
-  /** Advice for the user, by the SQLSTATE of the server or the driver. */
-  private def help(sqlState: String): String = sqlState.take(2) match {
+  /** Advice for the user, by the SQLSTATE and the message of the server or the driver. */
+  def help(sqlState: String, reason: String): String = sqlState.take(2) match {
+    case "08" if reason.contains("unsupported startup parameter") =>
+      "Let the url name the server itself and not PgBouncer, which does not pass on how long a call " +
+        "may take. docs/coordinator.md says what it needs otherwise."
     case "28" => "Correct the user, or what its password is read from."
     case "3D" => "Correct the database in the url, or create it."
     case "53" => "Let the server have more connections, or lower poolSize."

@@ -34,6 +34,18 @@ class RefusalsSuite extends munit.FunSuite {
     assertEquals(Refusals.isDisconnected(new SQLException("", state)), isDisconnected)
   )
 
+  for (
+    parameter <- Seq("", " in options") // since 1.20 it looks at the options one by one
+  ) test(s"a pooler that refuses a start-up parameter$parameter") {
+    val refused = new SQLException(s"FATAL: unsupported startup parameter$parameter: x", "08P01")
+    val help = ConnectionPool.help(refused.getSQLState, ConnectionPool.described(refused))
+    assert(help.contains("and not PgBouncer"), help)
+  }
+
+  test("another error of the protocol has nothing to do with a pooler") {
+    assert(!ConnectionPool.help("08P01", "Protocol error. Session setup failed.").contains("Pg"))
+  }
+
   test("who has waited the longest for an answer does not ask again") {
     val silent = new SQLException("", "08006", new SocketTimeoutException)
     assert(!Refusals.isDisconnected(silent))
