@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import shutil
+import time
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -13,6 +14,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from integration.compiled import compiled
+from tests.kit.foreign import commit_by_hand
 from tests.kit.snapshots import delta_log, forget_logs
 from tests.kit.support import (
     Table,
@@ -133,6 +135,31 @@ def test_no_spark_job(spark: SparkSession, table_path: Path) -> None:
     table = make_table(spark, table_path, properties=INTERVAL)
     assert run_in_group(spark, table, CHANGES) == 0
     assert checkpoint_file(table, 6).exists()
+
+
+def remove_files(table: Table, count: int) -> None:
+    """Add files that nobody reads, and remove them: their tombstones stay in the checkpoints."""
+    now = int(time.time() * 1000)
+    file = {"partitionValues": {}, "size": 10, "dataChange": True}
+    gone = [{"path": f"gone-{number:06}.parquet", **file} for number in range(count)]
+    stats = json.dumps({"numRecords": 1})
+    adds = [{"add": {**each, "modificationTime": now, "stats": stats}} for each in gone]
+    removes = [
+        {"remove": {**each, "deletionTimestamp": now, "extendedFileMetadata": True}}
+        for each in gone
+    ]
+    commit_by_hand(table, "WRITE", *adds)
+    commit_by_hand(table, "DELETE", *removes)
+
+
+def test_tombstones_take_no_spark_job(spark: SparkSession, table_path: Path) -> None:
+    """As in a table of few files that is rewritten often."""
+    table = make_table(spark, table_path, properties=INTERVAL)
+    remove_files(table, 7000)
+    assert run_in_group(spark, table, CHANGES) == 0
+    versions = [version for version in range(20) if checkpoint_file(table, version).exists()]
+    assert versions == [6, 9, 12]
+    assert len(check_content(spark, table, 12)) > 7000
 
 
 def test_the_last_checkpoint_stays_the_newest(spark: SparkSession, table_path: Path) -> None:

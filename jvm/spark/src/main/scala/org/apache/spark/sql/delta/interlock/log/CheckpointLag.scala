@@ -81,7 +81,9 @@ private[interlock] object CheckpointLag {
     val interval = log.checkpointInterval(table.metadata).toLong
     def lag =
       lags.get(log.logPath -> table.metadata.id, () => new CheckpointLag(() => System.nanoTime))
+    def last = LastCheckpointFile.recently(log)
     SmallCheckpoints.areOf(session, table) &&
-    lag.isTooLong(known, interval, isTaken)(LastCheckpointFile.recently(log).map(_.version))
+    lag.isTooLong(known, interval, isTaken)(last.map(_.version)) &&
+    last.forall(SmallCheckpoints.isSmall)
   }
 }

@@ -37,15 +37,23 @@ import org.apache.spark.sql.types.StructType
   */
 private[interlock] object SmallCheckpoints extends Logging {
 
-  /** The most files, live or removed, of a table, and of all checkpoints that are kept. */
-  private val MostActions = 5000
+  /** The most live files of a table. */
+  private val MostFiles = 5000
+
+  /** The most actions of a checkpoint, which also has the files that were removed within the
+    * retention time, and of all checkpoints that are kept.
+    */
+  private val MostActions = 25000
   private val MostActionsOfAll = 50000
 
   /** The most bytes of commits that are replayed. */
   private val MostBytes = 16L << 20
 
-  /** The actions of checkpoints, by their files. */
-  private val kept = CacheBuilder.newBuilder().softValues().maximumWeight(MostActionsOfAll.toLong)
+  /** The actions of checkpoints, by their files. A cache of several parts would divide the weight
+    * among them.
+    */
+  private val kept = CacheBuilder.newBuilder().softValues().concurrencyLevel(1)
+    .maximumWeight(MostActionsOfAll.toLong)
     .weigher((_: (Path, Long, Long), actions: Vector[Action]) => actions.size.max(1))
     .build[(Path, Long, Long), Vector[Action]]()
 
@@ -61,6 +69,7 @@ private[interlock] object SmallCheckpoints extends Logging {
   def write(session: SparkSession, snapshot: Snapshot): Option[LastCheckpointInfo] = for {
     checksum <- Checksums.of(snapshot)
     if isSmall(checksum) && isOneFile(session, snapshot)
+    if LastCheckpointFile.recently(snapshot.deltaLog).forall(isSmall)
     actions <- tried(snapshot)(stateOf(snapshot)).filter(agrees(_, checksum))
     written <- tried(snapshot)(written(session, snapshot, actions))
   } yield written
@@ -78,7 +87,10 @@ private[interlock] object SmallCheckpoints extends Logging {
   def areOf(session: SparkSession, snapshot: Snapshot): Boolean =
     snapshot.checksumOpt.exists(isSmall) && isOneFile(session, snapshot)
 
-  private def isSmall(checksum: VersionChecksum) = checksum.numFiles <= MostActions
+  private def isSmall(checksum: VersionChecksum) = checksum.numFiles <= MostFiles
+
+  /** Whether the next checkpoint is likely to have few enough actions. */
+  def isSmall(last: LastCheckpointInfo): Boolean = last.size <= MostActions
 
   private def isOneFile(session: SparkSession, snapshot: Snapshot): Boolean =
     Checkpoints.getV2CheckpointFormatOpt(session, snapshot).isEmpty &&
@@ -127,13 +139,16 @@ private[interlock] object SmallCheckpoints extends Logging {
     case other => other
   }
 
-  /** An action of a commit, without maps that are not there: Jackson reads such a map as an empty
-    * one, and Delta's replay as NULL. In checkpoints both are told apart.
+  /** An action of a commit, without what a checkpoint does not have of it, and without maps that are
+    * not there: Jackson reads such a map as an empty one, and Delta's replay as NULL. In checkpoints
+    * both are told apart.
     */
   private def withoutMaps(action: Action): Action = action match {
     case add: AddFile => add.copy(tags = orNull(add.tags))
-    case remove: RemoveFile if !remove.extendedFileMetadata.contains(true) =>
-      remove.copy(partitionValues = orNull(remove.partitionValues))
+    case remove: RemoveFile =>
+      val isWhole = remove.extendedFileMetadata.contains(true)
+      val values = if (isWhole) remove.partitionValues else orNull(remove.partitionValues)
+      remove.copy(partitionValues = values, tags = null, stats = null)
     case other => other
   }
 
