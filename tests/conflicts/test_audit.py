@@ -31,6 +31,8 @@ from tests.kit.support import (
 
 INSERT = "INSERT INTO {t} VALUES (10, 'i')"
 WHO = ("user", "session", "application")
+MOST_BYTES = 16 << 20
+"""How much of a day's records is written to one file, and read at a time."""
 
 
 class Lost(NamedTuple):
@@ -393,6 +395,31 @@ class TestFolder:
             file.write_bytes(file.read_bytes()[:-9])
         records.append(self.record(spark, 2, "2026-01-02"))
         assert self.transactions(records) == ["a2"]
+
+    def test_a_day_has_as_many_files_as_it_needs(
+        self, spark: SparkSession, records: Any, tmp_path: Path
+    ) -> None:
+        """The newest are shown first, and the others read when they are reached."""
+        (tmp_path / "log").mkdir()
+        kept = tmp_path / "log" / "_interlock"
+        full: list[Path] = []
+        for number in (1, 2, 3):
+            records.append(self.record(spark, number, "2026-01-02"))
+            (newest,) = set(kept.glob("*.jsonl")) - set(full)
+            full.append(newest)
+            for checksum in kept.glob("*.crc"):
+                checksum.unlink()
+            with newest.open("ab") as file:
+                file.write(b" " * (MOST_BYTES - newest.stat().st_size - 1) + b"\n")
+            os.utime(newest, (number, number))
+        assert self.transactions(records) == ["a3", "a2", "a1"]
+        shown = records.newestFirst()
+        assert shown.next().commit().txnId() == "a3"
+        full[1].unlink()
+        assert shown.next().commit().txnId() == "a1"
+        java_time: Any = spark._jvm.java.time  # type: ignore[union-attr]
+        records.sweep(java_time.Duration.ofDays(1), java_time.Instant.parse("2026-01-05T00:00:00Z"))
+        assert list(kept.iterdir()) == []
 
     def test_a_dropped_table_stays_so(
         self, spark: SparkSession, records: Any, tmp_path: Path

@@ -18,9 +18,10 @@ import org.apache.spark.internal.Logging
 
 /** The records of rejected commits beside a table's log: `_delta_log/_interlock`.
   *
-  * On a local disk a process appends lines to one file per day. Elsewhere, where appending may be
-  * unsafe or impossible, each record has its own file. Days are in UTC. Lines and files that cannot
-  * be read are skipped, with one warning per file; writing may throw IOException.
+  * On a local disk a process appends lines to a file of the day, and to another one when that is
+  * full. Elsewhere, where appending may be unsafe or impossible, each record has its own file. Days
+  * are in UTC. Lines and files that cannot be read are skipped, with one warning per file; writing
+  * may throw IOException.
   *
   * @param log
   *   the table's `_delta_log`, which is never created, so that a dropped table does not reappear
@@ -34,7 +35,7 @@ final class RecordFolder(log: Path, conf: Configuration) extends Logging {
   def append(record: Rejected): Unit = {
     val line = (RecordJson.write(record) + "\n").getBytes(UTF_8)
     val day = record.commit.time.atOffset(ZoneOffset.UTC).toLocalDate
-    if (QuickLocalFileSystem.isLocal(log)) appendLocally(fileName(day, process), line)
+    if (QuickLocalFileSystem.isLocal(log)) appendLocally(day, line)
     else {
       if (!fs.exists(log)) throw new FileNotFoundException(log.toString)
       val file = new Path(folder, fileName(day, record.commit.txnId))
@@ -42,14 +43,22 @@ final class RecordFolder(log: Path, conf: Configuration) extends Logging {
     }
   }
 
-  /** All records, newest first; the files of a day are read when the iterator reaches that day. */
+  /** All records, newest first. Files are read when the iterator reaches them, those of a day that
+    * were written last together, up to 16 MiB: the records of a day that has more are in order among
+    * those.
+    */
   def newestFirst(): Iterator[Rejected] =
     readable(folder)(files()).groupBy { case (_, day) => day }.toSeq
       .sortBy(-_._1.toEpochDay).iterator
-      .flatMap { case (_, ofDay) =>
-        ofDay.flatMap { case (file, _) => readable(file.getPath)(read(file)) }
-          .sortBy(-_.commit.time.toEpochMilli)
-      }
+      .flatMap { case (_, ofDay) => readTogether(ofDay.map(_._1)) }
+      .flatMap(_.flatMap(file => readable(file.getPath)(read(file)))
+        .sortBy(-_.commit.time.toEpochMilli))
+
+  private def readTogether(files: Seq[FileStatus]): Iterator[Seq[FileStatus]] =
+    Iterator.unfold(files.sortBy(-_.getModificationTime)) { left =>
+      val sizes = left.iterator.scanLeft(0L)(_ + _.getLen).drop(1)
+      Option.when(left.nonEmpty)(left.splitAt(sizes.takeWhile(_ <= MostBytes).size.max(1)))
+    }
 
   /** Deletes the files of days that ended longer ago than `retention`. */
   def sweep(retention: Duration, now: Instant): Unit =
@@ -59,10 +68,11 @@ final class RecordFolder(log: Path, conf: Configuration) extends Logging {
     }
 
   // By a plain stream, which an interrupt of the thread does not stop half-way.
-  private def appendLocally(name: String, line: Array[Byte]): Unit = appending.synchronized {
+  private def appendLocally(day: LocalDate, line: Array[Byte]): Unit = appending.synchronized {
     val local = LocalPath.of(folder.toUri.getPath)
     QuickLocalFileSystem.makeFolder(local, conf)
-    val file = local.resolve(name).toFile
+    val file = Iterator.from(0).map(n => local.resolve(fileName(day, s"$process-$n")).toFile)
+      .find(one => one.length == 0 || one.length + line.length < MostBytes).get
     if (file.createNewFile()) QuickLocalFileSystem.permit(file.toPath, conf)
     val torn = if (isTorn(file)) "\n".getBytes(UTF_8) else Array.emptyByteArray
     Using.resource(new FileOutputStream(file, true))(_.write(torn ++ line))
@@ -102,7 +112,9 @@ object RecordFolder {
   val Name = "_interlock"
   private val process = UUID.randomUUID.toString.take(8)
   private val appending = new Object
-  private val MostBytes = 64 << 20
+
+  /** How much a file has at most, and is read at a time, in bytes. */
+  private val MostBytes = 16 << 20
   private val warned = Collections.newSetFromMap(
     CacheBuilder.newBuilder().maximumSize(10000).build[Path, java.lang.Boolean]().asMap
   )
