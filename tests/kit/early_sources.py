@@ -116,6 +116,8 @@ VERSIONS = {
     # The versions of Spark without the clause have the range in its place.
     "changes": "CHANGES FROM VERSION 1" if SPARK >= (4, 2) else f"VERSION BETWEEN 0 AND {_LATEST}",
 }
+# They read `_metadata`. With row tracking Delta fails an UPDATE whose subqueries do.
+RANGES = ("between", "afterVersion") + (() if SPARK >= (4, 2) else ("changes",))
 CHANGES = (
     ("spark.databricks.delta.changelogV2.enabled", "true"),
     ("spark.databricks.delta.v2.enableMode", "AUTO"),

@@ -11,7 +11,7 @@ from dataclasses import replace
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as f
 
-from tests.kit.early_sources import CHANGES, SOURCES, VERSIONS, Target
+from tests.kit.early_sources import CHANGES, RANGES, SOURCES, VERSIONS, Target
 from tests.kit.histories.columns import nested_value
 from tests.kit.histories.documents import Heading
 from tests.kit.histories.model import Change, Predicate, Row, Rows
@@ -108,6 +108,8 @@ def frame(
     """
     if source == "changes":  # Spark makes no view of them
         write = {"INSERT": "append", "MERGE": "merge", "UPDATE": "append"}.get(write, write)
+    if source in RANGES and write == "UPDATE":
+        write = "append"
     read, (run, effect) = SOURCES[source], WRITES[write]
 
     def query(rows: DataFrame) -> DataFrame:
@@ -140,6 +142,8 @@ def statement(
         again: whether it is run again if it loses
 
     """
+    if version in RANGES and kind == "UPDATE":
+        kind = "INSERT"
     sign = "IF(_change_type IN ('insert', 'update_postimage'), 1, -1)"
     size = f"{sign} * ({_SIZE})" if "CHANGES" in VERSIONS[version] else _SIZE
     rows = f"SELECT CAST(coalesce(sum({size}), 0) AS STRING) AS v FROM {{t}} {VERSIONS[version]}"

@@ -41,11 +41,8 @@ final case class GovernedCommit(
     OperationClass.compactions(operationClass) && !operation.isInstanceOf[CompactOperation]
 
   /** Whether a winner is an earlier commit of the same OPTIMIZE. */
-  def continues(winner: WinningCommitSummary): Boolean = isRetriedByDelta &&
-    winner.commitInfo.flatMap(_.txnId).exists(OptimizeBatches.before(snapshot))
-
-  /** To be called when the commit was made. */
-  def made(txnId: String): Unit = if (isRetriedByDelta) OptimizeBatches.add(snapshot, txnId)
+  def continues(winner: WinningCommitSummary): Boolean =
+    isRetriedByDelta && OwnCommits.has(winner)
 
   /** Whether reads count that Delta does not track. The scope of UPDATE, DELETE and MERGE is what
     * their condition selects, unless the policy judges by all reads.

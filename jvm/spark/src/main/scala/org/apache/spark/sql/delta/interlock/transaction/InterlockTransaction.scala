@@ -11,7 +11,7 @@ import org.apache.spark.sql.catalyst.catalog.CatalogTable
 import org.apache.spark.sql.delta.DeltaOperations.Operation
 import org.apache.spark.sql.delta.actions._
 import org.apache.spark.sql.delta.coordinatedcommits._
-import org.apache.spark.sql.delta.interlock.judging.ReadRows
+import org.apache.spark.sql.delta.interlock.judging.{OwnCommits, ReadRows}
 import org.apache.spark.sql.delta.interlock.log.{Committer, LogListing}
 import org.apache.spark.sql.delta.interlock.transaction.CommitState.Made
 import org.apache.spark.sql.delta.{CurrentTransactionInfo => Info, _}
@@ -182,9 +182,8 @@ class InterlockTransaction(log: DeltaLog, catalogTable: Option[CatalogTable], sn
     coordinated.isEmpty && super.isCheckpointNeeded(version, after)
 
   override protected def runPostCommitHooks(committed: CommittedTransaction): Unit = {
-    governed.foreach { commit =>
+    governed.foreach { _ =>
       audit.committed(committed.committedVersion)
-      commit.made(txnId)
       OwnCommits.add(txnId)
     }
     super.runPostCommitHooks(coordinated.fold(committed)(own =>

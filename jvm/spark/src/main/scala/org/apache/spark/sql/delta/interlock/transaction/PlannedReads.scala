@@ -4,7 +4,7 @@ import io.interlock.spark.errors.{Conflicts, InterlockConflict}
 import io.interlock.spark.properties.SessionPolicies
 import org.apache.spark.sql.delta._
 import org.apache.spark.sql.delta.actions.{AddFile, CommitInfo, FileAction}
-import org.apache.spark.sql.delta.interlock.judging.GovernedCommit
+import org.apache.spark.sql.delta.interlock.judging.{GovernedCommit, OwnCommits}
 
 /** The reads of a statement's plans that Delta does not track, see [[PlanReads]]. They are counted
   * among those of its transaction. If the oldest of them is of a version before the transaction's,
@@ -92,15 +92,5 @@ final private[transaction] class PlannedReads(
     * made it after it had read.
     */
   private def isPassed(winner: WinningCommitSummary): Boolean =
-    !winner.actions.exists(_.isInstanceOf[FileAction]) ||
-      winner.commitInfo.flatMap(_.txnId).exists(OwnCommits.has)
-}
-
-/** The last commits of each thread. */
-private[transaction] object OwnCommits {
-  private val Kept = 1000
-  private val made = ThreadLocal.withInitial(() => Vector.empty[String])
-
-  def add(txnId: String): Unit = made.set((made.get :+ txnId).takeRight(Kept))
-  def has(txnId: String): Boolean = made.get.contains(txnId)
+    !winner.actions.exists(_.isInstanceOf[FileAction]) || OwnCommits.has(winner)
 }
