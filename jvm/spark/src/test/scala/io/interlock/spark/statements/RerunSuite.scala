@@ -7,7 +7,11 @@ import io.interlock.spark.errors.{Conflicts, InterlockConflict}
 
 class RerunSuite extends munit.FunSuite {
 
-  private def lost(winner: Long, kind: ConflictKind.Raised = ConflictKind.ConcurrentAppend) =
+  private def lost(
+      winner: Long,
+      kind: ConflictKind.Raised = ConflictKind.ConcurrentAppend,
+      read: Option[Long] = None
+  ) =
     Conflicts.raised(
       Conflict(
         kind,
@@ -18,7 +22,7 @@ class RerunSuite extends munit.FunSuite {
         operationClass = OperationClass.Mutate,
         winnerOperation = Some("UPDATE"),
         operation = "UPDATE",
-        readVersion = 1,
+        readVersion = read.getOrElse(winner - 1),
         winnerVersion = Some(winner),
         scope = "the whole table",
         table = "t",
@@ -54,6 +58,12 @@ class RerunSuite extends munit.FunSuite {
         assert(last.getMessage.contains(s"both changed a row; $runs"), last.getMessage)
       case other => fail(s"$other")
     }
+  }
+
+  test("a run that has read the same version again is the last one") {
+    val (result, done) = runs(9, Seq(5L, 7L).map(n => Failure(lost(n, read = Some(4)))): _*)
+    assertEquals(done, 2)
+    assert(result.failed.get.getMessage.contains("this was run 2"))
   }
 
   test("the error of a single run says nothing of runs") {

@@ -31,8 +31,8 @@ import org.apache.spark.sql.execution.{
   LogicalRDD,
   QueryExecution,
   RDDScanExec,
-  SparkPlan,
-  SQLExecution
+  SQLExecution,
+  SparkPlan
 }
 
 /** A read of a table that Delta does not track in the transaction which depends on it.
