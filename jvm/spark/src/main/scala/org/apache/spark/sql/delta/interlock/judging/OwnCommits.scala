@@ -2,7 +2,7 @@ package org.apache.spark.sql.delta.interlock.judging
 
 import org.apache.spark.sql.delta.WinningCommitSummary
 
-/** The last commits to tables with a policy that each thread has made. They are no other jobs: the
+/** The last commits that each thread has made. They are no other jobs: the
   * program has made them after what it had read before, and an OPTIMIZE with
   * `spark.databricks.delta.optimize.batchSize` makes several from the snapshot that it has read.
   */

@@ -88,7 +88,9 @@ class InterlockTransaction(log: DeltaLog, catalogTable: Option[CatalogTable], sn
     // The one place for it in such a commit, which has no tags.
     val user = rules.policyOf(op, metadata).map(_ => "user" -> Committer.of(session).user)
     def large = super.commitLarge(session, looked, merged, op, context ++ user, metrics)
-    if (coordinated.isEmpty) failures.alone(getFirstAttemptVersion)(large) else large
+    val made = if (coordinated.isEmpty) failures.alone(getFirstAttemptVersion)(large) else large
+    OwnCommits.add(txnId)
+    made
   }
 
   private def committing[A](op: Operation, raised: Throwable => Throwable)(commit: => A): A =
@@ -182,10 +184,8 @@ class InterlockTransaction(log: DeltaLog, catalogTable: Option[CatalogTable], sn
     coordinated.isEmpty && super.isCheckpointNeeded(version, after)
 
   override protected def runPostCommitHooks(committed: CommittedTransaction): Unit = {
-    governed.foreach { _ =>
-      audit.committed(committed.committedVersion)
-      OwnCommits.add(txnId)
-    }
+    OwnCommits.add(txnId)
+    governed.foreach(_ => audit.committed(committed.committedVersion))
     super.runPostCommitHooks(coordinated.fold(committed)(own =>
       committed.copy(postCommitHooks = own.hooks(committed.postCommitHooks))
     ))

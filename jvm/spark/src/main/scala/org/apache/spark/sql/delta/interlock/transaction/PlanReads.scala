@@ -10,7 +10,15 @@ import io.interlock.spark.properties.KernelTable
 import org.apache.spark.rdd.RDD
 import org.apache.spark.sql.SparkSession
 import org.apache.spark.sql.catalyst.QueryPlanningTracker
-import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan
+import org.apache.spark.sql.catalyst.expressions.aggregate.{AggregateExpression, Count, Max, Min}
+import org.apache.spark.sql.catalyst.plans.logical.{
+  Aggregate,
+  LogicalPlan,
+  Project,
+  SubqueryAlias,
+  View
+}
+import org.apache.spark.sql.catalyst.trees.TreeNodeTag
 import org.apache.spark.sql.connector.catalog.{Table, TableCapability}
 import org.apache.spark.sql.delta.commands.cdc.CDCReader.DeltaCDFRelation
 import org.apache.spark.sql.delta.files.{TahoeFileIndex, TahoeLogFileIndex}
@@ -41,12 +49,25 @@ import org.apache.spark.sql.execution.{
   *   the version that was read
   * @param scan
   *   what was selected; none if it may be any row
+  * @param thread
+  *   the id of the thread that has read it, if that is known
   */
-final case class PlanRead(log: DeltaLog, version: Long, scan: Option[DeltaScan] = None) {
+final case class PlanRead(
+    log: DeltaLog,
+    version: Long,
+    scan: Option[DeltaScan] = None,
+    thread: Option[Long] = None
+) {
 
   /** Scans are equal if they have selected the same files, even by other predicates. */
-  def isSame(other: PlanRead): Boolean =
-    version == other.version && (scan.orNull eq other.scan.orNull)
+  private def identity = (version, thread, scan.fold(0)(System.identityHashCode))
+
+  override def hashCode: Int = identity.hashCode
+  override def equals(other: Any): Boolean = other match {
+    case read: PlanRead =>
+      (log eq read.log) && identity == read.identity && (scan.orNull eq read.scan.orNull)
+    case _ => false
+  }
 }
 
 /** The reads of a plan that Delta does not track, with the version that each has read: what was
@@ -74,21 +95,25 @@ object PlanReads extends AdaptiveSparkPlanHelper {
   // ---- what a plan does not tell later ----
 
   private val ofRows = remembered[RDD[_], Seq[PlanRead]]
-  private val newest = remembered[TahoeLogFileIndex, java.lang.Boolean]
-  private val planned = remembered[TahoeLogFileIndex, java.lang.Long]
+
+  /** The thread that has analysed a relation whose version was fixed then: that of a named version
+    * only if it was the newest.
+    */
+  private val analysedBy = remembered[AnyRef, java.lang.Long]
+
+  /** The reads of a plan that Delta may answer from metadata, so that no scan is left. */
+  private val counted = TreeNodeTag[Seq[PlanRead]]("interlock.counted")
 
   /** Keys are compared by identity, and forgotten when nothing else refers to them. */
   private def remembered[K <: AnyRef, V <: AnyRef]: ConcurrentMap[K, V] =
     new MapMaker().weakKeys().makeMap[K, V]()
 
-  /** Remembers of a plan that has been analysed which of its named versions are the newest of their
-    * tables, and what rows have read that Spark has just computed: a checkpoint, or a frame of
-    * `foreachBatch`. Spark analyses the plan of such rows while their query runs.
+  /** Remembers of a plan that has been analysed who has fixed the versions that it reads, and what
+    * rows have read that Spark has just computed: a checkpoint, or a frame of `foreachBatch`. Spark
+    * analyses the plan of such rows while their query runs.
     */
   def remember(plan: LogicalPlan): Unit = plan.foreachWithSubqueries {
-    case Scan(index: TahoeLogFileIndex)
-        if index.isTimeTravelQuery && index.version >= index.deltaLog.unsafeVolatileSnapshot.version =>
-      newest.put(index, true): Unit
+    case Fixed(relation) => analysedBy.putIfAbsent(relation, thread): Unit
     case command: RunnableCommand => command.productIterator.foreach {
         case source: LogicalPlan => remember(source)
         case _ =>
@@ -97,52 +122,73 @@ object PlanReads extends AdaptiveSparkPlanHelper {
       Option(rows.rdd.sparkContext.getLocalProperty(SQLExecution.EXECUTION_ID_KEY))
         .flatMap(id => Option(SQLExecution.getQueryExecution(id.toLong)))
         .filter(_.analyzed.output.map(_.exprId) == rows.output.map(_.exprId))
-        .foreach(query => ofRows.put(rows.rdd, ofQuery(query)))
+        .foreach(query => ofRows.put(rows.rdd, ofQuery(query).map(ofThread).distinct))
     case _ =>
   }
 
-  /** Remembers for the scans of a plan that is about to be optimised the version of their tables. */
-  def planning(plan: LogicalPlan): Unit = plan.foreachWithSubqueries {
-    case Scan(index: TahoeLogFileIndex) if !index.isTimeTravelQuery =>
-      planned.put(index, index.deltaLog.unsafeVolatileSnapshot.version): Unit
-    case _ =>
-  }
+  /** Remembers with a plan that is about to be optimised what Delta may answer from metadata. */
+  def planning(plan: LogicalPlan): Unit =
+    if (plan.getTagValue(counted).isEmpty && plan.exists(_.isInstanceOf[Aggregate]))
+      plan.setTagValue(counted, countedIn(plan)(_.deltaLog.unsafeVolatileSnapshot.version))
 
   /** Whether the index is of a version that its query names, which was the newest then. */
-  def isNewest(index: TahoeLogFileIndex): Boolean = newest.containsKey(index)
+  def isNewest(index: TahoeLogFileIndex): Boolean =
+    index.isTimeTravelQuery && analysedBy.containsKey(index)
+
+  private def thread: Long = Thread.currentThread.getId
+
+  private def ofThread(read: PlanRead): PlanRead =
+    read.copy(thread = read.thread.orElse(Some(thread)))
 
   private def ofRdd(rows: RDD[_]): Seq[PlanRead] = Option(ofRows.get(rows)).getOrElse(Nil)
 
   // ---- plans ----
 
-  private def ofQuery(query: QueryExecution): Seq[PlanRead] =
-    withPinned(query.analyzed, ofLeaves(query.optimizedPlan, None))(index =>
-      Option(planned.get(index)).fold(index.snapshotAtAnalysis.version)(_.longValue)
-    )
+  private def ofQuery(query: QueryExecution): Seq[PlanRead] = {
+    val plan = query.optimizedPlan
+    ofPlanned(query.analyzed, ofLeaves(plan, None), plan.getTagValue(counted))
+  }
 
-  private def ofCache(cached: CachedRDDBuilder): Seq[PlanRead] =
-    withPinned(cached.logicalPlan, ofPhysical(cached.cachedPlan))(_.snapshotAtAnalysis.version)
+  private def ofCache(cached: CachedRDDBuilder): Seq[PlanRead] = {
+    val plan = stripAQEPlan(cached.cachedPlan)
+    val tag = plan.logicalLink.flatMap(_.getTagValue(counted))
+    ofPlanned(cached.logicalPlan, ofPhysical(cached.cachedPlan), tag)
+  }
 
-  /** @param pinned
-    *   the reads of the plan that was run. It may lack some of the analysed plan: a count that was
-    *   answered from metadata, a scan that several parts of the plan share
-    * @param since
-    *   the version from which on a scan that it lacks may have read
+  /** @param scans
+    *   the reads of the plan that was run
+    * @param fromMetadata
+    *   what was remembered with it; none if its optimizer has lost that
     */
-  private def withPinned(analyzed: LogicalPlan, pinned: Seq[PlanRead])(
-      since: TahoeLogFileIndex => Long
+  private def ofPlanned(
+      analyzed: LogicalPlan,
+      scans: Seq[PlanRead],
+      fromMetadata: Option[Seq[PlanRead]]
   ): Seq[PlanRead] = {
-    val scans = analyzed.collectWithSubqueries {
-      case Scan(table: TahoeLogFileIndex) if !table.isTimeTravelQuery => table
+    val all = fromMetadata.getOrElse(countedIn(analyzed)(_.snapshotAtAnalysis.version))
+    (scans ++ all ++ ofLeaves(analyzed, None)).distinct
+  }
+
+  /** Reads of all rows for a count, minimum or maximum.
+    *
+    * @param version
+    *   the version from which on they may have read
+    */
+  private def countedIn(plan: LogicalPlan)(version: TahoeLogFileIndex => Long): Seq[PlanRead] = {
+    def table(plan: LogicalPlan): Option[TahoeLogFileIndex] = plan match {
+      case Scan(index: TahoeLogFileIndex) => Some(index).filterNot(_.isTimeTravelQuery)
+      case _: Project | _: SubqueryAlias | _: View => table(plan.children.head)
+      case _ => None
     }
-    val lacking = scans.groupBy(_.deltaLog.compositeId).values.flatMap { ofTable =>
-      val log = ofTable.head.deltaLog
-      val found = pinned.filter(_.log.isSameLogAs(log)).map(_.version)
-      Option.when(found.size < ofTable.size)(
-        PlanRead(log, found.minOption.getOrElse(ofTable.map(since).min))
-      )
-    }
-    pinned ++ lacking ++ ofLeaves(analyzed, None)
+    plan.collectWithSubqueries {
+      case whole: Aggregate if whole.groupingExpressions.isEmpty => whole
+    }.filter(_.aggregateExpressions.flatMap(_.collect { case found: AggregateExpression =>
+      found.aggregateFunction
+    }).forall {
+      case _: Count | _: Min | _: Max => true
+      case _ => false
+    }).flatMap(whole => table(whole.child))
+      .map(index => PlanRead(index.deltaLog, version(index)))
   }
 
   /** @param running
@@ -157,21 +203,25 @@ object PlanReads extends AdaptiveSparkPlanHelper {
         val analyzed = changes.snapshotWithSchemaMode.snapshot
         val end = if (changes.endingVersion.isEmpty) running.getOrElse(analyzed) else analyzed
         Option.when(changes.endingVersion.forall(_ >= analyzed.version))(
-          PlanRead(analyzed.deltaLog, end.version)
+          PlanRead(analyzed.deltaLog, end.version, thread = threadOf(changes))
         ).toSeq
       case Scan(index) => ofIndex(index).toSeq
-    }.flatten
+    }.flatten.distinct
 
   private def ofIndex(index: TahoeFileIndex): Option[PlanRead] = index match {
-    case range: RangeFileIndex =>
-      Option.when(range.endsNewest)(PlanRead(range.deltaLog, range.version))
-    case named: TahoeLogFileIndex if isNewest(named) =>
-      Some(PlanRead(named.deltaLog, named.version))
+    case range: RangeFileIndex => Option.when(range.endsNewest)(fixed(range))
+    case named: TahoeLogFileIndex if isNewest(named) => Some(fixed(named))
     case prepared: PreparedDeltaFileIndex if prepared.versionScanned.isEmpty =>
       val scan = prepared.preparedScan
       Some(PlanRead(prepared.deltaLog, scan.scannedSnapshot.version, Some(scan)))
     case _ => None
   }
+
+  private def fixed(index: TahoeFileIndex) =
+    PlanRead(index.deltaLog, index.version, thread = threadOf(index))
+
+  private def threadOf(relation: AnyRef): Option[Long] =
+    Option(analysedBy.get(relation)).map(_.longValue)
 
   private def ofPhysical(plan: SparkPlan): Seq[PlanRead] = collectWithSubqueries(plan) {
     case scan: FileSourceScanExec =>
@@ -192,13 +242,25 @@ object PlanReads extends AdaptiveSparkPlanHelper {
     case _ => None
   }).flatMap { case (kernel, version) =>
     Try(KernelTable.throughDeltaLog(SparkSession.active, kernel).deltaLog).toOption
-      .map(PlanRead(_, version))
+      .map(PlanRead(_, version, thread = threadOf(table)))
   }.toSeq
 
   private object Scan {
     def unapply(plan: LogicalPlan): Option[TahoeFileIndex] = Some(plan).collect {
       case LogicalRelation(HadoopFsRelation(index: TahoeFileIndex, _, _, _, _, _), _, _, _, _) =>
         index
+    }
+  }
+
+  /** A relation whose version is fixed when its query is analysed. */
+  private object Fixed {
+    def unapply(plan: LogicalPlan): Option[AnyRef] = Some(plan).collect {
+      case Scan(index: TahoeLogFileIndex)
+          if index.isTimeTravelQuery &&
+            index.version >= index.deltaLog.unsafeVolatileSnapshot.version => index
+      case Scan(range: RangeFileIndex) => range
+      case LogicalRelation(changes: DeltaCDFRelation, _, _, _, _) => changes
+      case relation: DataSourceV2Relation => relation.table
     }
   }
 }

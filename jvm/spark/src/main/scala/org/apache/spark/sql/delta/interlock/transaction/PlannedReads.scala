@@ -1,15 +1,18 @@
 package org.apache.spark.sql.delta.interlock.transaction
 
-import io.interlock.spark.errors.{Conflicts, InterlockConflict}
+import java.io.FileNotFoundException
+
+import io.interlock.spark.commits.Operations
+import io.interlock.spark.errors.{Conflicts, InterlockConflict, Unjudged}
 import io.interlock.spark.properties.SessionPolicies
 import org.apache.spark.sql.delta._
-import org.apache.spark.sql.delta.actions.{AddFile, CommitInfo, FileAction}
+import org.apache.spark.sql.delta.actions.{CommitInfo, FileAction}
 import org.apache.spark.sql.delta.interlock.judging.{GovernedCommit, OwnCommits}
+import org.apache.spark.sql.delta.stats.DeltaScan
 
 /** The reads of a statement's plans that Delta does not track, see [[PlanReads]]. They are counted
-  * among those of its transaction. If the oldest of them is of a version before the transaction's,
-  * they are first judged against the commits between, as a transaction that began then and writes
-  * nothing.
+  * among those of its transaction. Those of a version before the transaction's are first judged
+  * against the commits between, as a transaction that began then and writes nothing.
   *
   * @param rounds
   *   those of the commit, which go on from there
@@ -21,76 +24,89 @@ final private[transaction] class PlannedReads(
     audit: CommitAudit
 ) {
   private val table = transaction.table
-  private val reads = transaction.reads.ofPlans
-  private val scans = reads.flatMap(_.scan)
-  private val isWhole = scans.size < reads.size
-  private val predicates = scans.map(scan =>
-    DeltaTableReadPredicate(
-      scan.partitionFilters.toSeq,
-      (scan.allFilters -- scan.partitionFilters).toSeq
-    )
-  )
+
+  /** The reads of one version by one thread. */
+  private val groups = transaction.reads.ofPlans.groupBy(read => (read.version, read.thread))
+
+  // What the statement reads otherwise has the rows of blind appends between the two, so it cannot
+  // count as committed before them.
+  private val isBlind = transaction.predicates.isEmpty && groups.size == 1
 
   /** @param level
     *   the level of the commit
     * @throws DeltaConcurrentModificationException
-    *   if a commit behind the oldest of the reads changed what was read
+    *   if a commit behind one of the reads changed what was read
     */
-  def takeUp(level: IsolationLevel): Unit = if (reads.nonEmpty) {
-    val files = scans.flatMap(_.files).toSet
-    val oldest = reads.map(_.version).min
-    val isEarlier = oldest < table.snapshot.version && commit.policy.judgesReads
-    transaction.track(predicates, if (isEarlier) judgedFrom(oldest, files, level) else files)
-    if (isWhole) transaction.readWholeTable()
+  def takeUp(level: IsolationLevel): Unit = groups.foreach { case ((version, thread), reads) =>
+    val scans = reads.flatMap(_.scan)
+    val read = transaction.withoutActions(DeltaOperations.ManualUpdate).copy(
+      readPredicates = scans.toVector.map(predicate),
+      readFiles = scans.flatMap(_.files),
+      readWholeTable = reads.exists(_.scan.isEmpty),
+      readAppIds = Set.empty,
+      commitInfo = Some(CommitInfo.empty().copy(inCommitTimestamp = Some(0L)))
+    )
+    val isEarlier = version < table.snapshot.version && commit.policy.judgesReads
+    val isOwn = thread.contains(Thread.currentThread.getId)
+    val now = if (isEarlier) judged(read, version, isOwn, level) else read
+    transaction.track(now.readPredicates, now.readFiles)
+    if (now.readWholeTable) transaction.readWholeTable()
   }
 
-  /** @return
-    *   the files that were read, or those to which compactions have moved their rows
+  private def predicate(scan: DeltaScan) = DeltaTableReadPredicate(
+    scan.partitionFilters.toSeq,
+    (scan.allFilters -- scan.partitionFilters).toSeq
+  )
+
+  /** @param isOwn
+    *   whether this thread has read it: then its own commits do not count, since the program has made
+    *   them after it had read
+    * @return
+    *   the reads behind the winners: files that compactions have rewritten are replaced
     */
-  private def judgedFrom(read: Long, files: Set[AddFile], level: IsolationLevel): Set[AddFile] =
+  private def judged(
+      read: CurrentTransactionInfo,
+      version: Long,
+      isOwn: Boolean,
+      level: IsolationLevel
+  ): CurrentTransactionInfo =
     try {
-      val reader = new WinnerReader(table, isCoordinated = false)
+      def isPassed(winner: WinningCommitSummary) =
+        isOwn && OwnCommits.has(winner) || changesNoRows(winner)
       val earlier = new JudgingRounds(
         transaction,
         commit,
-        reader,
+        new WinnerReader(table, isCoordinated = false),
         audit,
         (winner, _, info) => Option.when(isPassed(winner))(info)
       )
-      // What the statement reads in its transaction has the rows of blind appends between the two,
-      // so it cannot count as committed before them.
-      val isBlindToThem = transaction.predicates.isEmpty
-      val winners = (read + 1 to table.snapshot.version).map(table.commit)
-      val judged = earlier.judge(
-        asRead(files),
-        read + 1,
-        winners,
-        if (isBlindToThem) level else Serializable
-      )
-      if (isBlindToThem) rounds.skipped = earlier.skipped
-      judged.readFiles
+      val winners = (version + 1 to table.snapshot.version).map(table.commit)
+      val after = earlier.judge(read, version + 1, winners, if (isBlind) level else Serializable)
+      if (isBlind) rounds.skipped = earlier.skipped
+      after
     } catch {
       case lost: InterlockConflict => throw Conflicts.raised(
           lost.conflict.copy(
-            readVersion = read,
+            readVersion = version,
             why = s"${lost.conflict.why}; it had read them before its transaction began"
           ),
           SessionPolicies.readable
         )
+      case gone: FileNotFoundException => throw Conflicts.unjudged(
+          Unjudged.CommitsGone,
+          commit.policy,
+          commit.operationClass,
+          Operations.name(commit.operation),
+          table.name,
+          version,
+          transaction.txnId,
+          Some(gone)
+        )
     }
 
-  private def asRead(files: Set[AddFile]): CurrentTransactionInfo =
-    transaction.withoutActions(DeltaOperations.ManualUpdate).copy(
-      readPredicates = predicates.toVector,
-      readFiles = files,
-      readWholeTable = isWhole,
-      readAppIds = Set.empty,
-      commitInfo = Some(CommitInfo.empty().copy(inCommitTimestamp = Some(0L)))
+  /** Whether a commit leaves all rows, and the names of their columns, as they were. */
+  private def changesNoRows(winner: WinningCommitSummary) =
+    !winner.actions.exists(_.isInstanceOf[FileAction]) && winner.metadataUpdates.forall(set =>
+      set.columnMappingMode == NoMapping || set.schema == table.snapshot.metadata.schema
     )
-
-  /** A commit that changed no rows does not count, nor does one of the same thread: the program has
-    * made it after it had read.
-    */
-  private def isPassed(winner: WinningCommitSummary): Boolean =
-    !winner.actions.exists(_.isInstanceOf[FileAction]) || OwnCommits.has(winner)
 }

@@ -21,7 +21,7 @@ final class StatementReads private[transaction] {
 
   private var ofMatches = Vector.empty[MatchedScan]
 
-  @volatile private var untracked = Vector.empty[PlanRead]
+  @volatile private var untracked = Set.empty[PlanRead]
 
   /** Tells what the next scan of the table is for. */
   def nextScanIsFor(reads: MatchedReads): Unit = ofNextScan = Some(reads)
@@ -44,11 +44,9 @@ final class StatementReads private[transaction] {
       ofMatches :+= MatchedScan(read, reads)
 
   /** Tells of reads of the table that Delta does not track. */
-  def add(reads: Seq[PlanRead]): Unit = counted(reads.foreach { read =>
-    if (!untracked.exists(_.isSame(read))) untracked :+= read
-  })
+  def add(reads: Seq[PlanRead]): Unit = counted(untracked ++= reads)
 
-  private[transaction] def ofPlans: Seq[PlanRead] = untracked
+  private[transaction] def ofPlans: Set[PlanRead] = untracked
 
   private[transaction] def areUntracked: Boolean = untracked.nonEmpty
 
