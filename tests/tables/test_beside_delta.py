@@ -5,13 +5,14 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from interlock.errors import InterlockError, ProtocolChangedError
+from delta.tables import DeltaTable
+from interlock.errors import ConflictError, InterlockError, ProtocolChangedError
 from pyspark.sql import SparkSession
 
 from tests.kit.entry_points import set_for_now
 from tests.kit.own_policy import under
 from tests.kit.properties import latest
-from tests.kit.support import Table, deltalake_rows, make_table, race, rows, versions
+from tests.kit.support import Table, commit, deltalake_rows, make_table, race, rows, versions
 
 SYMLINKS = {"delta.compatibility.symlinkFormatManifest.enabled": "true"}
 NO_VECTORS = {"delta.enableDeletionVectors": "false"}
@@ -62,8 +63,6 @@ def test_a_property_that_needs_a_table_without_deletion_vectors(
     for policy in WITH_VECTORS:
         wanted = {"interlock.policy": policy, **properties}
         refused(spark, create % listed(wanted), policy, properties)
-    spark.sql(create % listed({"interlock.policy": "row_level", **properties, **NO_VECTORS}))
-    spark.sql(f"DROP TABLE {table}")
     make_table(spark, table_path, policy="row_level", columns="(id INT) USING delta", statements=())
     refused(
         spark,
@@ -81,6 +80,58 @@ def test_a_first_policy_beside_symlinks(spark: SparkSession, table_path: Path) -
     spark.sql(f"UPDATE {table} SET v = 'U' WHERE id = 1")
     assert rows(spark, table) == deltalake_rows(table) == ((1, "U"), (2, "b"), (3, "c"))
     assert (table_path / "_symlink_format_manifest" / "manifest").exists()
+
+
+@pytest.mark.parametrize(
+    ("policy", "properties"),
+    [("maxcompute_delta", SYMLINKS), ("row_level", {**SYMLINKS, **NO_VECTORS})],
+)
+def test_no_rebase_writes_vectors_beside_symlinks(
+    spark: SparkSession, table_path: Path, policy: str, properties: dict[str, str]
+) -> None:
+    """Readers of the manifest would see the rows that a vector marks as deleted."""
+    table = make_table(spark, table_path, policy=policy, properties=properties)
+    optimize, delete = race(spark, f"OPTIMIZE {table}", f"DELETE FROM {table} WHERE id = 1")
+    assert optimize.ok
+    assert isinstance(delete.error, ConflictError)
+    (symlinks,) = (f"{key} = {value}" for key, value in SYMLINKS.items())
+    assert f"{symlinks} excludes deletion vectors" in delete.error.why
+    spark.sql(f"DELETE FROM {table} WHERE id = 1")
+    assert not any(
+        action.get("add", {}).get("deletionVector")
+        for version in versions(table)
+        for action in commit(table, version)
+    )
+    (listed,) = (table_path / "_symlink_format_manifest" / "manifest").read_text().split()
+    assert spark.read.parquet(listed).count() == 2
+
+
+@pytest.mark.parametrize("kind", ["update", "update-by-subquery", "delete", "merge"])
+def test_a_delta_table_that_was_made_before_the_policy(
+    spark: SparkSession, table_path: Path, kind: str
+) -> None:
+    table = make_table(spark, table_path, policy=None)
+    before = DeltaTable.forPath(spark, str(table_path))
+    spark.sql(f"ALTER TABLE {table} SET {under('row_level')}")
+    source = spark.sql("SELECT 1 AS id, 'M' AS v").alias("s")
+
+    def change(target: DeltaTable) -> None:
+        if kind == "delete":
+            target.delete("id = 1")
+        elif kind == "merge":
+            merge = target.alias("t").merge(source, "t.id = s.id")
+            merge.whenMatchedUpdateAll().execute()
+        else:
+            newest = f"(SELECT max(v) FROM {table})" if kind != "update" else "'U'"
+            target.update("id = 1", {"v": newest})
+
+    with pytest.raises(InterlockError) as caught:
+        change(before)
+    assert caught.value.getCondition() == "INTERLOCK_MADE_BEFORE_POLICY"
+    assert caught.value.getMessageParameters()["policy"] == "row_level"  # type: ignore[attr-defined]
+    change(DeltaTable.forPath(spark, str(table_path)))
+    first = {"delete": (), "merge": ((1, "M"),), "update": ((1, "U"),)}.get(kind, ((1, "c"),))
+    assert rows(spark, table) == deltalake_rows(table) == (*first, (2, "b"), (3, "c"))
 
 
 @pytest.mark.parametrize("properties", USUAL, ids=lambda wanted: next(iter(wanted)))

@@ -17,6 +17,7 @@ import io.interlock.spark.properties.{
   WriterOptions
 }
 import io.interlock.spark.ranges.AfterLastCommit
+import org.apache.hadoop.fs.Path
 import org.apache.spark.sql.connector.catalog.TableChange.{RemoveProperty, SetProperty}
 import org.apache.spark.sql.connector.catalog.{Identifier, StagedTable, Table, TableChange}
 import org.apache.spark.sql.connector.expressions.Transform
@@ -48,7 +49,7 @@ class InterlockCatalog extends DeltaCatalog with ThroughDeltaLog {
       properties: util.Map[String, String]
   ): Table = {
     checkEarly(properties)
-    super.createTable(ident, schema, partitions, properties)
+    super.createTable(ident, schema, partitions, asThere(ident, properties))
   }
 
   override def stageCreate(
@@ -78,7 +79,22 @@ class InterlockCatalog extends DeltaCatalog with ThroughDeltaLog {
       properties: util.Map[String, String]
   ): StagedTable = {
     checkEarly(properties)
-    super.stageCreateOrReplace(ident, schema, partitions, properties)
+    super.stageCreateOrReplace(ident, schema, partitions, asThere(ident, properties))
+  }
+
+  /** The properties, with those that the same policy has given to a table that is at this path
+    * already: Delta permits no others than the table has.
+    */
+  private def asThere(
+      ident: Identifier,
+      properties: util.Map[String, String]
+  ): util.Map[String, String] = {
+    val own = properties.asScala.toMap
+    val path = own.get("location").orElse(Option.when(isPathIdentifier(ident))(ident.name))
+    path.filter(_ => TableProperties.named(own).nonEmpty).fold(properties) { path =>
+      val there = DeltaTableV2(spark, new Path(path)).initialSnapshot.metadata.configuration
+      (TableProperties.givenByPolicy(there, own) ++ own).asJava
+    }
   }
 
   private def checkEarly(properties: util.Map[String, String]): Unit =

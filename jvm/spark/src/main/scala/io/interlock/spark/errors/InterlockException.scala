@@ -146,6 +146,9 @@ object InterlockException {
     "others" -> others.mkString(", ")
   )
 
+  def madeBeforePolicy(table: String, policy: String): InterlockException =
+    of("INTERLOCK_MADE_BEFORE_POLICY", "table" -> table, "policy" -> policy)
+
   def policyNeedsAlter(policy: String): InterlockException =
     of("INTERLOCK_POLICY_NEEDS_ALTER", "policy" -> policy)
 

@@ -154,6 +154,12 @@ object TableProperties {
     }
   }
 
+  /** The properties for which no file of the table may have a deletion vector. */
+  def excludesVectors(properties: Map[String, String]): Seq[(String, String)] = for {
+    (key, part) <- WithoutVectors
+    value <- properties.get(key) if value.contains(part)
+  } yield key -> value
+
   /** Refuses what Delta permits without deletion vectors only, if the policy has turned them on. */
   private def refuseBesideVectors(
       policy: Policy,
@@ -161,9 +167,8 @@ object TableProperties {
       after: Map[String, String]
   ): Unit = {
     for {
-      (key, part) <- WithoutVectors
+      (key, value) <- excludesVectors(after)
       if policy.judgesByRows && after.get(WritesDeletionVectors).contains("true")
-      value <- after.get(key) if value.contains(part)
       if named(before) != named(after) || !before.get(key).contains(value)
       others = SessionPolicies.readable.filterNot(_.judgesByRows).map(_.name)
     } throw InterlockException.withoutDeletionVectors(policy.name, key, value, others)
@@ -196,6 +201,16 @@ object TableProperties {
       }
     }
   }
+
+  /** What a table has by its policy and the features that it requires, if a statement sets the same
+    * policy.
+    */
+  def givenByPolicy(table: Map[String, String], set: Map[String, String]): Map[String, String] =
+    if (named(table) != named(set)) Map.empty
+    else table.filter { case (key, _) =>
+      FeatureOf.contains(key) || key == WritesDeletionVectors || key == PolicyDigest.Key ||
+      Derived.contains(key) || key.startsWith("delta.rowTracking.")
+    }
 
   private def isSupported(table: Table, key: String): Boolean =
     key == DeletionVectors && table.exists && table.supports(FeatureOf(key))

@@ -5,6 +5,7 @@ import java.io.FileNotFoundException
 import io.interlock.rules.Verdict
 import io.interlock.rules.rebase._
 import io.interlock.spark.compaction.Lineage
+import io.interlock.spark.properties.TableProperties
 import org.apache.spark.sql.delta.actions._
 import org.apache.spark.sql.delta.{
   CurrentTransactionInfo,
@@ -155,8 +156,11 @@ final private[interlock] class RowRebase(
       files.filter(add => dead.contains(add.path)).partition(add =>
         add.numPhysicalRecords.contains(dead(add.path).size)
       )
+    val excluding = TableProperties.excludesVectors(info.metadata.configuration).headOption
     if (partly.nonEmpty && !info.protocol.isFeatureSupported(DeletionVectorsTableFeature))
       Left("the table does not support deletion vectors (table feature deletionVectors)")
+    else if (partly.nonEmpty && excluding.nonEmpty)
+      Left(excluding.map { case (key, value) => s"$key = $value excludes deletion vectors" }.mkString)
     else {
       val written = vectors.write(partly.map(add => dead(add.path)))
       Right(partly.zip(written.map(Option(_))).toMap ++ empty.map(_ -> None))

@@ -4,6 +4,7 @@ import scala.util.Try
 
 import com.databricks.spark.util.TagDefinition
 import io.interlock.rules.Policy
+import io.interlock.spark.errors.InterlockException
 import io.interlock.spark.properties.TableProperties
 import org.apache.spark.sql.SparkSession
 import org.apache.spark.sql.catalyst.catalog.CatalogTable
@@ -16,6 +17,7 @@ import org.apache.spark.sql.delta.metering.{DeltaLogging, DeltaLoggingProvider}
 import org.apache.spark.sql.delta.schema.SchemaMergingUtils
 import org.apache.spark.sql.delta.{DeltaErrors, DeltaLog, DeltaOperations, OptimisticTransaction}
 import org.apache.spark.sql.execution.command.RunnableCommand
+import org.apache.spark.sql.execution.datasources.{HadoopFsRelation, LogicalRelation}
 
 /** Delta's commands that change rows, for tables with a policy: they tell their transactions what
   * they do.
@@ -23,7 +25,17 @@ import org.apache.spark.sql.execution.command.RunnableCommand
 object PolicedCommands {
 
   /** The command, as one that tells its transaction what it does if the table has a policy. */
-  def of(command: RunnableCommand): RunnableCommand = command match {
+  def of(command: RunnableCommand): RunnableCommand = {
+    command match {
+      case merge: MergeIntoCommand => refuseOlder(merge.target)
+      case update: UpdateCommand => refuseOlder(update.target)
+      case delete: DeleteCommand => refuseOlder(delete.target)
+      case _ =>
+    }
+    policed(command)
+  }
+
+  private def policed(command: RunnableCommand): RunnableCommand = command match {
     case _: PolicedMerge | _: PolicedUpdate | _: PolicedDelete => command
     case merge: MergeIntoCommand if policyOf(merge.targetFileIndex).nonEmpty =>
       PolicedMerge.of(merge)
@@ -35,6 +47,18 @@ object PolicedCommands {
       import delete._
       new PolicedDelete(deltaLog, catalogTable, target, condition)
     case _ => command
+  }
+
+  /** Refuses a plan of the table without its policy: Delta would look there for columns of row
+    * tracking, which the policy has brought.
+    */
+  private def refuseOlder(plan: LogicalPlan): Unit = plan.foreach {
+    case LogicalRelation(HadoopFsRelation(planned: TahoeFileIndex, _, _, _, _, _), _, _, _, _)
+        if policyOf(planned).isEmpty =>
+      policyOf(planned.deltaLog.unsafeVolatileSnapshot.metadata).foreach(policy =>
+        throw InterlockException.madeBeforePolicy(planned.path.toString, policy.name)
+      )
+    case _ =>
   }
 
   /** The policy of a table, if this session has it. */
