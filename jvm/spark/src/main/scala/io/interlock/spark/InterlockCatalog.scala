@@ -49,7 +49,7 @@ class InterlockCatalog extends DeltaCatalog with ThroughDeltaLog {
       properties: util.Map[String, String]
   ): Table = {
     checkEarly(properties)
-    super.createTable(ident, schema, partitions, asThere(ident, properties))
+    super.createTable(ident, schema, partitions, withoutThere(ident, properties)(_ => true))
   }
 
   override def stageCreate(
@@ -79,21 +79,28 @@ class InterlockCatalog extends DeltaCatalog with ThroughDeltaLog {
       properties: util.Map[String, String]
   ): StagedTable = {
     checkEarly(properties)
-    super.stageCreateOrReplace(ident, schema, partitions, asThere(ident, properties))
+    super.stageCreateOrReplace(
+      ident,
+      schema,
+      partitions,
+      withoutThere(ident, properties)(TableProperties.isOurs)
+    )
   }
 
-  /** The properties, with those that the same policy has given to a table that is at this path
-    * already: Delta permits no others than the table has.
+  /** The properties without those of Interlock that a table at this path has already, and in a
+    * statement without a query all that it has: Delta compares the rest with everything that it has.
     */
-  private def asThere(
+  private def withoutThere(
       ident: Identifier,
       properties: util.Map[String, String]
-  ): util.Map[String, String] = {
+  )(isLeftOut: String => Boolean): util.Map[String, String] = {
     val own = properties.asScala.toMap
     val path = own.get("location").orElse(Option.when(isPathIdentifier(ident))(ident.name))
     path.filter(_ => TableProperties.named(own).nonEmpty).fold(properties) { path =>
       val there = DeltaTableV2(spark, new Path(path)).initialSnapshot.metadata.configuration
-      (TableProperties.givenByPolicy(there, own) ++ own).asJava
+      if (TableProperties.named(there) != TableProperties.named(own)) properties
+      else own.filterNot { case (key, value) => isLeftOut(key) && there.get(key).contains(value) }
+        .asJava
     }
   }
 

@@ -202,16 +202,6 @@ object TableProperties {
     }
   }
 
-  /** What a table has by its policy and the features that it requires, if a statement sets the same
-    * policy.
-    */
-  def givenByPolicy(table: Map[String, String], set: Map[String, String]): Map[String, String] =
-    if (named(table) != named(set)) Map.empty
-    else table.filter { case (key, _) =>
-      FeatureOf.contains(key) || key == WritesDeletionVectors || key == PolicyDigest.Key ||
-      Derived.contains(key) || key.startsWith("delta.rowTracking.")
-    }
-
   private def isSupported(table: Table, key: String): Boolean =
     key == DeletionVectors && table.exists && table.supports(FeatureOf(key))
 

@@ -160,7 +160,9 @@ final private[interlock] class RowRebase(
     if (partly.nonEmpty && !info.protocol.isFeatureSupported(DeletionVectorsTableFeature))
       Left("the table does not support deletion vectors (table feature deletionVectors)")
     else if (partly.nonEmpty && excluding.nonEmpty)
-      Left(excluding.map { case (key, value) => s"$key = $value excludes deletion vectors" }.mkString)
+      Left(excluding.map { case (key, value) =>
+        s"$key = $value excludes deletion vectors"
+      }.mkString)
     else {
       val written = vectors.write(partly.map(add => dead(add.path)))
       Right(partly.zip(written.map(Option(_))).toMap ++ empty.map(_ -> None))
