@@ -301,7 +301,7 @@ class TestThatReadsItsOwnTable:
             error = end_of(query)
         if loses:
             assert isinstance(error, ConcurrentAppendError)
-            assert error.why.endswith("it had read them before its transaction began")
+            assert str(error.why).endswith("it had read them before its transaction began")
             assert (error.read_version, error.winner_version) == (0, 1)
             assert unknown_files(stream.table) == []
             assert end_of(stream.write(new)) is None
