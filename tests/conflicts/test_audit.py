@@ -244,16 +244,16 @@ def put_old(table: Table, days: int) -> Path:
     """Leave a file of records of a day, as a process of that day would have."""
     day = datetime.now(timezone.utc).date() - timedelta(days=days)
     file = folder(table) / f"conflicts-{day}-deadbeef.jsonl"
-    line = {  # as it was written before the release of 0.1.0
-        "attempt": f"old-{days}",
+    line = {
+        "txnId": f"old-{days}",
         "outcome": "REJECTED",
         "time": f"{day}T12:00:00Z",
-        "laterOperation": "MERGE",
-        "laterClass": "MUTATE",
+        "operation": "MERGE",
+        "operationClass": "MUTATE",
         "winnerVersion": 7,
-        "earlierOperation": None,  # as of a writer that does not say
-        "earlierClass": "APPEND",
-        "winnerAttempt": "w",
+        "winnerOperation": None,  # as of a writer that does not say
+        "winnerClass": "APPEND",
+        "winnerTxnId": "w",
         "rule": "D8",
         "verdict": "FAIL",
     }

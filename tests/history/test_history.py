@@ -293,24 +293,6 @@ def test_a_foreign_commit_with_tags_that_tell_nothing(
     assert (found["winners"], found["rules"], found["verdicts"]) == ([2], ["D7"], [None])
 
 
-@pytest.mark.parametrize(("rule", "rules"), [("D6", ["D6", "D6"]), ("D6,D11", [None, None])])
-def test_a_commit_of_before_the_release(
-    spark: SparkSession, table_path: Path, rule: str, rules: list[str | None]
-) -> None:
-    """It named each rule once: which let it pass which winner is known of a single one."""
-    table = make_table(spark, table_path)
-    old = {
-        "interlock.class": "OVERWRITE",
-        "interlock.rebasedOver": "1,2",
-        "interlock.rule": rule,
-        "interlock.verdicts": "REPLACE_LIVE,REPLACE_LIVE",
-    }
-    commit_by_hand(table, "WRITE", tags=old)
-    (found,) = spark.sql(f"SHOW HISTORY FOR TABLE {table} LIMIT 1").collect()
-    assert (found["winners"], found["rules"]) == ([1, 2], rules)
-    assert found["verdicts"] == ["REPLACE_LIVE"] * 2
-
-
 def test_versions_whose_commits_are_gone(spark: SparkSession, table_path: Path) -> None:
     """They are left out, and what only they knew is NULL."""
     table = make_table(

@@ -44,6 +44,9 @@ INSERT INTO interlock.coordinator DEFAULT VALUES;
 -- log_path   the folder _delta_log, fully qualified
 -- table_id   Delta's id of the table; '' before its first commit; null after a foreign commit,
 --            which may have changed it
+-- base_table_id  the id before the commits that were ratified last; null if it is not known. Who has
+--            read the table before a ratified CREATE OR REPLACE has lost against it: the table was
+--            not dropped and created anew
 -- epoch      starts anew what is known of the table: counts re-creations and repairs
 -- sequence   counts revocations within the epoch: a commit of the log with this row's id and epoch
 --            and a lower sequence was revoked, and then published by somebody late; one above the
@@ -56,6 +59,7 @@ CREATE TABLE interlock.tables (
   id         uuid        NOT NULL DEFAULT gen_random_uuid(),
   log_path   text        NOT NULL UNIQUE,
   table_id   text,
+  base_table_id text,
   epoch      bigint      NOT NULL DEFAULT 0,
   sequence   bigint      NOT NULL DEFAULT 0,
   head       bigint      NOT NULL CHECK (head >= -1),

@@ -38,14 +38,21 @@ CREATE TYPE interlock.attachment AS (
 
 -- Internal: the row of a table, locked to the end of the transaction; all null if there is none.
 -- A snapshot older than the lock could miss what its last holder did: hence the isolation level.
+-- Nobody else can commit to the table meanwhile: a transaction that is idle for a minute ends,
+-- whatever longer time its session allows itself.
 CREATE FUNCTION interlock.locked(p_log_path text) RETURNS interlock.tables
 LANGUAGE plpgsql SET search_path = pg_catalog, interlock, pg_temp AS $$
 DECLARE
   t tables;
+  longest_idle CONSTANT interval := '1 minute';
+  idle CONSTANT interval := current_setting('idle_in_transaction_session_timeout')::interval;
 BEGIN
   IF current_setting('transaction_isolation') <> 'read committed' THEN
     RAISE 'Interlock''s functions need isolation level READ COMMITTED'
       USING ERRCODE = 'active_sql_transaction';
+  END IF;
+  IF idle = interval '0' OR idle > longest_idle THEN
+    PERFORM set_config('idle_in_transaction_session_timeout', '1min', true);
   END IF;
   SELECT * INTO t FROM tables WHERE log_path = p_log_path FOR UPDATE;
   RETURN t;
@@ -53,7 +60,8 @@ END
 $$;
 
 -- Internal: a table's state and its commits of the versions from p_low to p_high; of p_txn_ids
--- only, if that is given.
+-- only, if that is given. With p_contents, all contents that are not known to be published, and of
+-- the others those that come first, 16 MiB together.
 CREATE FUNCTION interlock.replies(
   t interlock.tables, p_status text,
   p_low bigint DEFAULT 0, p_high bigint DEFAULT -1,
@@ -61,8 +69,12 @@ CREATE FUNCTION interlock.replies(
 ) RETURNS SETOF interlock.reply
 LANGUAGE sql STABLE SET search_path = pg_catalog, interlock, pg_temp AS $$
   SELECT p_status, o.id, (t).epoch, (t).sequence, (t).head, (t).published,
-         c.version, c.txn_id, CASE WHEN p_contents THEN c.content END, c.staged_name, c.size,
-         c.sha256
+         c.version, c.txn_id,
+         CASE WHEN p_contents AND (
+           c.version > (t).published
+           OR sum(octet_length(c.content)) OVER (ORDER BY c.version) <= 16777216
+         ) THEN c.content END,
+         c.staged_name, c.size, c.sha256
   FROM coordinator o
   LEFT JOIN commits c ON c.key = (t).key AND c.version BETWEEN p_low AND p_high
     AND (p_txn_ids IS NULL OR c.txn_id = ANY (p_txn_ids))
@@ -77,6 +89,16 @@ LANGUAGE sql STABLE SET search_path = pg_catalog, interlock, pg_temp AS $$
          (SELECT txn_id FROM commits
           WHERE key = (t).key AND version = (t).head AND epoch = (t).epoch),
          (t).published
+$$;
+
+-- Internal: whether the id is that of another table than the one that is known. The id before
+-- commits which wait to be published is not; but a table that is created has none before, and may
+-- have been dropped since.
+CREATE FUNCTION interlock.is_other_table(t interlock.tables, p_table_id text) RETURNS boolean
+LANGUAGE sql IMMUTABLE SET search_path = pg_catalog, interlock, pg_temp AS $$
+  SELECT (t).table_id <> p_table_id AND NOT coalesce(
+    (t).published < (t).head AND (t).base_table_id = p_table_id AND p_table_id <> '', false
+  )
 $$;
 
 -- Internal: refuses what no correct caller sends, before anything of it can reach a constraint,
@@ -192,8 +214,8 @@ $$;
 -- The caller was told (p_epoch, p_head) by attach, listed the log after that, and found that the
 -- published commits are not there: another table was created at the path. Starts anew: epoch + 1,
 -- head = published = p_log_head, commits deleted. Changes nothing if (p_epoch, p_head) is not the
--- row's any more, or if neither a shorter log nor another table id speaks for it. No rows for a
--- path that is not attached.
+-- row's any more, or if neither a shorter log nor the id of another table speaks for it. No rows for
+-- a path that is not attached.
 CREATE FUNCTION interlock.recreated(
   p_log_path text, p_epoch bigint, p_head bigint, p_table_id text, p_log_head bigint
 ) RETURNS SETOF interlock.attachment
@@ -204,7 +226,7 @@ BEGIN
   PERFORM check_table(p_log_path, p_table_id, p_log_head);
   t := locked(p_log_path);
   IF t.epoch = p_epoch AND t.head = p_head
-    AND (p_log_head < t.published OR p_table_id <> t.table_id)
+    AND (p_log_head < t.published OR is_other_table(t, p_table_id))
   THEN
     DELETE FROM commits WHERE key = t.key;
     UPDATE tables SET table_id = p_table_id, epoch = epoch + 1, sequence = 0, head = p_log_head,
@@ -236,7 +258,7 @@ $$;
 --              others was committed
 --   epoch      the path is not attached, or epoch or sequence are others: attach, read the log
 --              and judge again
---   table      the table has another id than p_table_id
+--   table      p_table_id is that of another table; not if it is the table's before its tail
 --   abandoned  outcome() was asked for this attempt, and has denied it
 --   ahead      p_head is above the head: the log has versions that are not in the database
 --   foreign    the log has another transaction at p_head than the one ratified, whose row this
@@ -282,7 +304,7 @@ BEGIN
     answer := 'replayed';
   ELSIF NOT fresh THEN
     answer := 'epoch';
-  ELSIF t.table_id <> p_table_id THEN
+  ELSIF is_other_table(t, p_table_id) THEN
     answer := 'table';
   ELSIF EXISTS (SELECT FROM abandoned WHERE attempt = p_attempt) THEN
     answer := 'abandoned';
@@ -312,11 +334,12 @@ BEGIN
       WITH ORDINALITY AS b (txn_id, content, staged_name, size, sha256, i);
     t.head := high;
     t.table_id := p_new_table_id;
+    t.base_table_id := p_table_id;
   END IF;
 
   IF found OR answer = 'committed' THEN
     UPDATE tables SET head = t.head, published = t.published, table_id = t.table_id,
-      updated_at = clock_timestamp()
+      base_table_id = t.base_table_id, updated_at = clock_timestamp()
     WHERE key = t.key;
   END IF;
   IF answer = 'committed' AND p_head / 50 <> t.head / 50 THEN

@@ -20,14 +20,7 @@ final private[postgres] case class Migration(version: Int, name: String) {
   * run.
   */
 private[postgres] object Migrations {
-  val all: Seq[Migration] =
-    Seq(
-      Migration(1, "V1__schema"),
-      Migration(2, "V2__functions"),
-      Migration(3, "V3__idle_sessions"),
-      Migration(4, "V4__bounded_contents"),
-      Migration(5, "V5__replaced_tables")
-    )
+  val all: Seq[Migration] = Seq(Migration(1, "V1__schema"), Migration(2, "V2__functions"))
   val newest: Int = all.last.version
 
   // Takes the lock under which only one process migrates at a time.

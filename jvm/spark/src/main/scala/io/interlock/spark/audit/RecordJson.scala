@@ -22,16 +22,6 @@ object RecordJson {
     "millis_saved" -> "millisSaved"
   )
 
-  /** What 0.1.0 before its release called some of them. */
-  private val oldKeys = Map(
-    "txnId" -> "attempt",
-    "operation" -> "laterOperation",
-    "operationClass" -> "laterClass",
-    "winnerOperation" -> "earlierOperation",
-    "winnerClass" -> "earlierClass",
-    "winnerTxnId" -> "winnerAttempt"
-  )
-
   /** Columns with a list of values, one for each winner; a rejected commit has one winner. */
   private val ofWinners = Set("winners", "rules", "verdicts")
 
@@ -60,8 +50,7 @@ object RecordJson {
   /** The record of a line; None if it is not a record, such as a line that a crash has cut off. */
   def read(line: String): Option[Rejected] = for {
     members <- Json.readObject(line)
-    found = (key: String) => members.get(key).flatMap(Option(_)).map(_.toString)
-    text = (key: String) => found(key).orElse(oldKeys.get(key).flatMap(found))
+    text = (key: String) => members.get(key).flatMap(Option(_)).map(_.toString)
     time <- text("time").flatMap(time => Try(Instant.parse(time)).toOption)
     if time.isAfter(Earliest) && time.isBefore(Latest)
     txnId <- text("txnId")

@@ -19,12 +19,6 @@ object CommitTags {
   val Rules = "interlock.rules"
   val Verdicts = "interlock.verdicts"
 
-  /** The names of the first two tags before the release of 0.1.0. Each cell was named only once, so
-    * the cells of the winners are known only if there is one cell.
-    */
-  private val OldWinners = "interlock.rebasedOver"
-  private val OldRule = "interlock.rule"
-
   val Scope = "interlock.scope"
 
   /** Milliseconds spent in judging and rebasing. */
@@ -38,14 +32,11 @@ object CommitTags {
 
   /** The winners that a commit with these tags passed, in the order of their versions. */
   def winners(tags: Map[String, String]): Seq[WinnerRuling] = {
-    def text(key: String) = tags.get(key).flatMap(Option(_))
-    def list(key: String) = text(key).toSeq.flatMap(_.split(','))
-    val versions = list(Winners) ++ list(OldWinners)
-    val onlyRule = text(OldRule).filterNot(_.contains(','))
-    val rules = list(Rules) ++ onlyRule.toSeq.flatMap(Seq.fill(versions.size)(_))
+    def list(key: String) = tags.get(key).flatMap(Option(_)).toSeq.flatMap(_.split(','))
+    val rules = list(Rules)
     val verdicts = list(Verdicts)
     for {
-      (text, index) <- versions.zipWithIndex
+      (text, index) <- list(Winners).zipWithIndex
       version <- text.toLongOption
     } yield WinnerRuling(version, rules.lift(index), verdicts.lift(index))
   }

@@ -11,37 +11,21 @@ import org.apache.spark.rdd.RDD
 import org.apache.spark.sql.SparkSession
 import org.apache.spark.sql.catalyst.QueryPlanningTracker
 import org.apache.spark.sql.catalyst.expressions.aggregate.{AggregateExpression, Count, Max, Min}
-import org.apache.spark.sql.catalyst.plans.logical.{
-  Aggregate,
-  LogicalPlan,
-  Project,
-  SubqueryAlias,
-  View
-}
+import org.apache.spark.sql.catalyst.plans.logical._
 import org.apache.spark.sql.catalyst.trees.TreeNodeTag
+import org.apache.spark.sql.catalyst.trees.TreePattern.AGGREGATE
 import org.apache.spark.sql.connector.catalog.{Table, TableCapability}
 import org.apache.spark.sql.delta.commands.cdc.CDCReader.DeltaCDFRelation
 import org.apache.spark.sql.delta.files.{TahoeFileIndex, TahoeLogFileIndex}
 import org.apache.spark.sql.delta.interlock.ranges.RangeFileIndex
 import org.apache.spark.sql.delta.stats.{DeltaScan, PreparedDeltaFileIndex}
 import org.apache.spark.sql.delta.{DeltaLog, Snapshot}
+import org.apache.spark.sql.execution._
 import org.apache.spark.sql.execution.adaptive.AdaptiveSparkPlanHelper
-import org.apache.spark.sql.execution.columnar.{
-  CachedRDDBuilder,
-  InMemoryRelation,
-  InMemoryTableScanExec
-}
+import org.apache.spark.sql.execution.columnar._
 import org.apache.spark.sql.execution.command.RunnableCommand
 import org.apache.spark.sql.execution.datasources.v2.DataSourceV2Relation
 import org.apache.spark.sql.execution.datasources.{HadoopFsRelation, LogicalRelation}
-import org.apache.spark.sql.execution.{
-  FileSourceScanExec,
-  LogicalRDD,
-  QueryExecution,
-  RDDScanExec,
-  SQLExecution,
-  SparkPlan
-}
 
 /** A read of a table that Delta does not track in the transaction which depends on it.
   *
@@ -128,7 +112,7 @@ object PlanReads extends AdaptiveSparkPlanHelper {
 
   /** Remembers with a plan that is about to be optimised what Delta may answer from metadata. */
   def planning(plan: LogicalPlan): Unit =
-    if (plan.getTagValue(counted).isEmpty && plan.exists(_.isInstanceOf[Aggregate]))
+    if (plan.containsPattern(AGGREGATE) && plan.getTagValue(counted).isEmpty)
       plan.setTagValue(counted, countedIn(plan)(_.deltaLog.unsafeVolatileSnapshot.version))
 
   /** Whether the index is of a version that its query names, which was the newest then. */

@@ -75,7 +75,7 @@ final private[transaction] class PlannedReads(
         isOwn && OwnCommits.has(winner) || changesNoRows(winner)
       val earlier = new JudgingRounds(
         transaction,
-        commit,
+        commit.copy(matched = Nil), // of the transaction's own scans
         new WinnerReader(table, isCoordinated = false),
         audit,
         (winner, _, info) => Option.when(isPassed(winner))(info)
