@@ -165,14 +165,13 @@ object TableProperties {
       policy: Policy,
       before: Map[String, String],
       after: Map[String, String]
-  ): Unit = {
+  ): Unit =
     for {
       (key, value) <- excludesVectors(after)
       if policy.judgesByRows && after.get(WritesDeletionVectors).contains("true")
       if named(before) != named(after) || !before.get(key).contains(value)
       others = SessionPolicies.readable.filterNot(_.judgesByRows).map(_.name)
     } throw InterlockException.withoutDeletionVectors(policy.name, key, value, others)
-  }
 
   private def withDefaults(
       proposed: Map[String, String],

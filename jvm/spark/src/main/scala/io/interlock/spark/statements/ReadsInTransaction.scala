@@ -29,13 +29,13 @@ object ReadsInTransaction extends Rule[LogicalPlan] {
             case table: TahoeLogFileIndex if isKept(table) => UnplannedScan(table)
           })
       }
-    case _ => OptimisticTransaction.getActive() match {
+    case _ =>
+      PlanReads.planning(plan)
+      OptimisticTransaction.getActive() match {
         case Some(transaction: InterlockTransaction) =>
           transaction.reads.add(PlanReads.whileRunning(plan, transaction.snapshot))
           withFiles(plan) { case UnplannedScan(table) => table }
-        case _ =>
-          PlanReads.planning(plan)
-          plan
+        case _ => plan
       }
   }
 

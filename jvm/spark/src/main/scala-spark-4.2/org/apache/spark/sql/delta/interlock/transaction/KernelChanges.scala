@@ -5,8 +5,8 @@ import io.delta.spark.internal.v2.read.changelog.DeltaV2Changelog
 import org.apache.spark.sql.connector.catalog.Table
 import org.apache.spark.sql.execution.datasources.v2.ChangelogTable
 
-/** Matches the changes of a table, `t CHANGES FROM VERSION n`, if they include those of the version
-  * that was the newest when the query was analysed. Gives the table and their last version.
+/** Matches `t CHANGES FROM VERSION n` if its end was the newest version when the query was analysed.
+  * Gives the table and the end.
   */
 private[transaction] object KernelChanges {
   def unapply(table: Table): Option[(DeltaV2Table, Long)] = Some(table).collect {

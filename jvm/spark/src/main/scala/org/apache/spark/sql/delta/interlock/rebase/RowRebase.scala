@@ -156,13 +156,11 @@ final private[interlock] class RowRebase(
       files.filter(add => dead.contains(add.path)).partition(add =>
         add.numPhysicalRecords.contains(dead(add.path).size)
       )
-    val excluding = TableProperties.excludesVectors(info.metadata.configuration).headOption
+    val excluding = TableProperties.excludesVectors(info.metadata.configuration)
     if (partly.nonEmpty && !info.protocol.isFeatureSupported(DeletionVectorsTableFeature))
       Left("the table does not support deletion vectors (table feature deletionVectors)")
     else if (partly.nonEmpty && excluding.nonEmpty)
-      Left(excluding.map { case (key, value) =>
-        s"$key = $value excludes deletion vectors"
-      }.mkString)
+      Left(s"the table's ${excluding.head._1} excludes deletion vectors")
     else {
       val written = vectors.write(partly.map(add => dead(add.path)))
       Right(partly.zip(written.map(Option(_))).toMap ++ empty.map(_ -> None))

@@ -6,7 +6,7 @@ import scala.util.Try
 
 import com.google.common.collect.MapMaker
 import io.delta.spark.internal.v2.catalog.DeltaV2Table
-import io.interlock.spark.properties.KernelTable
+import io.interlock.spark.properties.{KernelTable, TableProperties}
 import org.apache.spark.rdd.RDD
 import org.apache.spark.sql.SparkSession
 import org.apache.spark.sql.catalyst.QueryPlanningTracker
@@ -43,13 +43,10 @@ final case class PlanRead(
     thread: Option[Long] = None
 ) {
 
-  /** Scans are equal if they have selected the same files, even by other predicates. */
-  private def identity = (version, thread, scan.fold(0)(System.identityHashCode))
-
-  override def hashCode: Int = identity.hashCode
+  // Scans are equal if they have selected the same files, even by other predicates.
+  override def hashCode: Int = (version, thread).hashCode
   override def equals(other: Any): Boolean = other match {
-    case read: PlanRead =>
-      (log eq read.log) && identity == read.identity && (scan.orNull eq read.scan.orNull)
+    case PlanRead(`log`, `version`, same, `thread`) => scan.orNull eq same.orNull
     case _ => false
   }
 }
@@ -78,6 +75,7 @@ object PlanReads extends AdaptiveSparkPlanHelper {
 
   // ---- what a plan does not tell later ----
 
+  private val MostKept = 100
   private val ofRows = remembered[RDD[_], Seq[PlanRead]]
 
   /** The thread that has analysed a relation whose version was fixed then: that of a named version
@@ -106,8 +104,21 @@ object PlanReads extends AdaptiveSparkPlanHelper {
       Option(rows.rdd.sparkContext.getLocalProperty(SQLExecution.EXECUTION_ID_KEY))
         .flatMap(id => Option(SQLExecution.getQueryExecution(id.toLong)))
         .filter(_.analyzed.output.map(_.exprId) == rows.output.map(_.exprId))
-        .foreach(query => ofRows.put(rows.rdd, ofQuery(query).map(ofThread).distinct))
+        .foreach(query => ofRows.put(rows.rdd, kept(ofQuery(query))))
     case _ =>
+  }
+
+  /** The reads of tables with a policy, to be kept as long as the rows. A program that reads and
+    * checkpoints in a loop has ever more of them: then each table counts as read whole.
+    */
+  private def kept(reads: Seq[PlanRead]): Seq[PlanRead] = {
+    val ours = reads.filter(read =>
+      TableProperties.named(read.log.unsafeVolatileSnapshot.metadata.configuration).nonEmpty
+    ).map(read => read.copy(thread = read.thread.orElse(Some(thread))))
+    if (ours.size <= MostKept) ours
+    else ours.groupBy(read => read.log -> read.thread).map { case ((log, by), all) =>
+      PlanRead(log, all.map(_.version).min, thread = by)
+    }.toSeq
   }
 
   /** Remembers with a plan that is about to be optimised what Delta may answer from metadata. */
@@ -120,9 +131,6 @@ object PlanReads extends AdaptiveSparkPlanHelper {
     index.isTimeTravelQuery && analysedBy.containsKey(index)
 
   private def thread: Long = Thread.currentThread.getId
-
-  private def ofThread(read: PlanRead): PlanRead =
-    read.copy(thread = read.thread.orElse(Some(thread)))
 
   private def ofRdd(rows: RDD[_]): Seq[PlanRead] = Option(ofRows.get(rows)).getOrElse(Nil)
 
