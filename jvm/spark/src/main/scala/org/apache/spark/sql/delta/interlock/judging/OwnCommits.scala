@@ -2,9 +2,8 @@ package org.apache.spark.sql.delta.interlock.judging
 
 import org.apache.spark.sql.delta.WinningCommitSummary
 
-/** The last commits that each thread has made. They are no other jobs: the
-  * program has made them after what it had read before, and an OPTIMIZE with
-  * `spark.databricks.delta.optimize.batchSize` makes several from the snapshot that it has read.
+/** The last commits of each thread, which are no other jobs: it has made them after what it had
+  * read, or in one OPTIMIZE (`spark.databricks.delta.optimize.batchSize`).
   */
 private[interlock] object OwnCommits {
   private val Kept = 10000
