@@ -400,16 +400,47 @@ def test_what_the_same_thread_commits_after_it_has_read(
     assert deltalake_rows(table.table) == (((1, 1001), *left) if own else left)
 
 
-def test_an_update_by_a_handle_that_is_older_than_a_column(
-    spark: SparkSession, target: Callable[..., Target]
+@pytest.mark.parametrize("vectors", ["true", "false"])
+def test_a_handle_that_is_older_than_a_column(
+    spark: SparkSession, target: Callable[..., Target], vectors: str
 ) -> None:
-    """Delta would write the rows without it; without a policy it does."""
+    """Delta would write the rows of an UPDATE, and those beside a deleted one, without it."""
     table = target("row_level", "path")
     handle = table.handle()
+    spark.sql(
+        f"ALTER TABLE {table} SET TBLPROPERTIES ('delta.enableDeletionVectors' = '{vectors}')"
+    )
     spark.sql(f"ALTER TABLE {table} ADD COLUMN w INT")
     spark.sql(f"UPDATE {table} SET w = 5")
-    with pytest.raises(AnalysisException) as refused:
-        handle.update("id = 1", {"n": "n + 1"})
-    assert refused.value.getCondition() == "DELTA_SCHEMA_CHANGE_SINCE_ANALYSIS"
+    stale: list[Callable[[], object]] = [lambda: handle.update("id = 1", {"n": "n + 1"})]
+    if vectors == "false":
+        stale.append(lambda: handle.delete("id = 1"))
+    for run in stale:
+        with pytest.raises(AnalysisException) as refused:
+            run()
+        assert refused.value.getCondition() == "DELTA_SCHEMA_CHANGE_SINCE_ANALYSIS"
     table.handle().update("id = 1", {"n": "n + 1"})
-    assert deltalake_rows(table.table) == ((1, 2, 5), (2, 2, 5), (3, 3, 5))
+    if vectors == "true":
+        handle.delete("id = 2")
+    else:
+        table.handle().delete("id = 2")
+    assert deltalake_rows(table.table) == ((1, 2, 5), (3, 3, 5))
+
+
+def test_a_merge_by_a_handle_that_is_older_than_a_field(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    columns = "(id INT, s STRUCT<a: INT>) USING delta"
+    insert = "INSERT INTO {t} VALUES (1, named_struct('a', 1))"
+    made = make_table(
+        spark, tmp_path / "t", policy="row_level", columns=columns, statements=(insert,)
+    )
+    table = Target(spark, made, None)
+    handle, source = table.handle(), spark.sql("SELECT 1 AS id")
+    spark.sql(f"ALTER TABLE {table} ADD COLUMN s.b INT")
+    spark.sql(f"UPDATE {table} SET s.b = 5")
+    merge = handle.alias("t").merge(source.alias("s"), "t.id = s.id")
+    with pytest.raises(AnalysisException) as refused:
+        merge.whenMatchedUpdate(set={"id": "t.id + 1"}).execute()
+    assert refused.value.getCondition() == "DELTA_SCHEMA_CHANGE_SINCE_ANALYSIS"
+    assert rows(spark, made) == ((1, (1, 5)),)

@@ -97,7 +97,8 @@ class InterlockCatalog extends DeltaCatalog with ThroughDeltaLog {
     val own = properties.asScala.toMap
     val path = own.get("location").orElse(Option.when(isPathIdentifier(ident))(ident.name))
     path.filter(_ => TableProperties.named(own).nonEmpty).fold(properties) { path =>
-      val there = DeltaTableV2(spark, new Path(path)).initialSnapshot.metadata.configuration
+      val there = Try(DeltaTableV2(spark, new Path(path)).initialSnapshot.metadata.configuration)
+        .getOrElse(Map.empty[String, String])
       if (TableProperties.named(there) != TableProperties.named(own)) properties
       else own.filterNot { case (key, value) => isLeftOut(key) && there.get(key).contains(value) }
         .asJava

@@ -157,7 +157,7 @@ object TableProperties {
   /** The properties for which no file of the table may have a deletion vector. */
   def excludesVectors(properties: Map[String, String]): Seq[(String, String)] = for {
     (key, part) <- WithoutVectors
-    value <- properties.get(key) if value.contains(part)
+    value <- properties.get(key) if value.toLowerCase(Locale.ROOT).contains(part)
   } yield key -> value
 
   /** Refuses what Delta permits without deletion vectors only, if the policy has turned them on. */
@@ -168,7 +168,7 @@ object TableProperties {
   ): Unit =
     for {
       (key, value) <- excludesVectors(after)
-      if policy.judgesByRows && after.get(WritesDeletionVectors).contains("true")
+      if policy.judgesByRows && after.get(WritesDeletionVectors).exists(_.equalsIgnoreCase("true"))
       if named(before) != named(after) || !before.get(key).contains(value)
       others = SessionPolicies.readable.filterNot(_.judgesByRows).map(_.name)
     } throw InterlockException.withoutDeletionVectors(policy.name, key, value, others)

@@ -108,13 +108,18 @@ object PlanReads extends AdaptiveSparkPlanHelper {
     case _ =>
   }
 
-  /** The reads of tables with a policy, to be kept as long as the rows. A program that reads and
-    * checkpoints in a loop has ever more of them: then each table counts as read whole.
+  /** The reads, to be kept as long as the rows: only of tables with a policy what was selected. A
+    * program that checkpoints in a loop has ever more of them: then each table counts as read whole.
     */
   private def kept(reads: Seq[PlanRead]): Seq[PlanRead] = {
-    val ours = reads.filter(read =>
-      TableProperties.named(read.log.unsafeVolatileSnapshot.metadata.configuration).nonEmpty
-    ).map(read => read.copy(thread = read.thread.orElse(Some(thread))))
+    def hasPolicy(log: DeltaLog) =
+      TableProperties.named(log.unsafeVolatileSnapshot.metadata.configuration).nonEmpty
+    val ours = reads.map(read =>
+      read.copy(
+        scan = read.scan.filter(_ => hasPolicy(read.log)),
+        thread = read.thread.orElse(Some(thread))
+      )
+    ).distinct
     if (ours.size <= MostKept) ours
     else ours.groupBy(read => read.log -> read.thread).map { case ((log, by), all) =>
       PlanRead(log, all.map(_.version).min, thread = by)
@@ -138,7 +143,8 @@ object PlanReads extends AdaptiveSparkPlanHelper {
 
   private def ofQuery(query: QueryExecution): Seq[PlanRead] = {
     val plan = query.optimizedPlan
-    ofPlanned(query.analyzed, ofLeaves(plan, None), plan.getTagValue(counted))
+    val late = plan.collectWithSubqueries { case Scan(index) => unplanned(index) }.flatten
+    ofPlanned(query.analyzed, ofLeaves(plan, None) ++ late, plan.getTagValue(counted))
   }
 
   private def ofCache(cached: CachedRDDBuilder): Seq[PlanRead] = {
@@ -161,11 +167,7 @@ object PlanReads extends AdaptiveSparkPlanHelper {
     (scans ++ all ++ ofLeaves(analyzed, None)).distinct
   }
 
-  /** Reads of all rows for a count, minimum or maximum.
-    *
-    * @param version
-    *   the version from which on they may have read
-    */
+  /** Reads of all rows, at a version or later, for a count, minimum or maximum. */
   private def countedIn(plan: LogicalPlan)(version: TahoeLogFileIndex => Long): Seq[PlanRead] = {
     def table(plan: LogicalPlan): Option[TahoeLogFileIndex] = plan match {
       case Scan(index: TahoeLogFileIndex) => Some(index).filterNot(_.isTimeTravelQuery)
@@ -209,6 +211,12 @@ object PlanReads extends AdaptiveSparkPlanHelper {
     case _ => None
   }
 
+  /** A scan that is planned when it runs, as without `spark.databricks.delta.stats.skipping`. */
+  private def unplanned(index: TahoeFileIndex): Option[PlanRead] = Some(index).collect {
+    case table: TahoeLogFileIndex if !table.isTimeTravelQuery =>
+      PlanRead(table.deltaLog, table.snapshotAtAnalysis.version)
+  }
+
   private def fixed(index: TahoeFileIndex) =
     PlanRead(index.deltaLog, index.version, thread = threadOf(index))
 
@@ -218,7 +226,7 @@ object PlanReads extends AdaptiveSparkPlanHelper {
   private def ofPhysical(plan: SparkPlan): Seq[PlanRead] = collectWithSubqueries(plan) {
     case scan: FileSourceScanExec =>
       Some(scan.relation.location).collect { case index: TahoeFileIndex => index }
-        .flatMap(ofIndex).toSeq
+        .flatMap(index => ofIndex(index).orElse(unplanned(index))).toSeq
     case scan: InMemoryTableScanExec => ofCache(scan.relation.cacheBuilder)
     case scan: RDDScanExec => ofRdd(scan.rdd)
   }.flatten
@@ -237,7 +245,7 @@ object PlanReads extends AdaptiveSparkPlanHelper {
       .map(PlanRead(_, version, thread = threadOf(table)))
   }.toSeq
 
-  private object Scan {
+  private[transaction] object Scan {
     def unapply(plan: LogicalPlan): Option[TahoeFileIndex] = Some(plan).collect {
       case LogicalRelation(HadoopFsRelation(index: TahoeFileIndex, _, _, _, _, _), _, _, _, _) =>
         index

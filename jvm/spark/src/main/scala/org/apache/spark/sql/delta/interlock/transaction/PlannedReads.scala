@@ -8,6 +8,7 @@ import io.interlock.spark.properties.SessionPolicies
 import org.apache.spark.sql.delta._
 import org.apache.spark.sql.delta.actions.{CommitInfo, FileAction}
 import org.apache.spark.sql.delta.interlock.judging.{GovernedCommit, OwnCommits}
+import org.apache.spark.sql.delta.interlock.rebase.MovedReads
 import org.apache.spark.sql.delta.stats.DeltaScan
 
 /** The reads of a statement's plans that Delta does not track, see [[PlanReads]]. They are counted
@@ -30,11 +31,10 @@ final private[transaction] class PlannedReads(
 
   // What the statement reads otherwise has the rows of blind appends between the two, so it cannot
   // count as committed before them.
-  private val isBlind = transaction.predicates.isEmpty && groups.size == 1
+  private val isBlind = groups.size == 1 && transaction.predicates.isEmpty &&
+    !transaction.withoutActions(DeltaOperations.ManualUpdate).readWholeTable
 
-  /** @param level
-    *   the level of the commit
-    * @throws DeltaConcurrentModificationException
+  /** @throws DeltaConcurrentModificationException
     *   if a commit behind one of the reads changed what was read
     */
   def takeUp(level: IsolationLevel): Unit = groups.foreach { case ((version, thread), reads) =>
@@ -61,8 +61,6 @@ final private[transaction] class PlannedReads(
   /** @param isOwn
     *   whether this thread has read it: then its own commits do not count, since the program has made
     *   them after it had read
-    * @return
-    *   the reads behind the winners: files that compactions have rewritten are replaced
     */
   private def judged(
       read: CurrentTransactionInfo,
@@ -71,14 +69,14 @@ final private[transaction] class PlannedReads(
       level: IsolationLevel
   ): CurrentTransactionInfo =
     try {
-      def isPassed(winner: WinningCommitSummary) =
-        isOwn && OwnCommits.has(winner) || changesNoRows(winner)
       val earlier = new JudgingRounds(
         transaction,
         commit.copy(matched = Nil), // of the transaction's own scans
         new WinnerReader(table, isCoordinated = false),
         audit,
-        (winner, _, info) => Option.when(isPassed(winner))(info)
+        (winner, _, info) =>
+          if (isOwn && OwnCommits.has(winner)) Some(MovedReads.follow(info, winner))
+          else Some(info).filter(_ => changesNoRows(winner))
       )
       val winners = (version + 1 to table.snapshot.version).map(table.commit)
       val after = earlier.judge(read, version + 1, winners, if (isBlind) level else Serializable)
@@ -92,7 +90,8 @@ final private[transaction] class PlannedReads(
           ),
           SessionPolicies.readable
         )
-      case gone: FileNotFoundException => throw Conflicts.unjudged(
+      case gone: FileNotFoundException if transaction.isSameTable =>
+        throw Conflicts.unjudged(
           Unjudged.CommitsGone,
           commit.policy,
           commit.operationClass,

@@ -17,7 +17,7 @@ import org.apache.spark.sql.delta.metering.{DeltaLogging, DeltaLoggingProvider}
 import org.apache.spark.sql.delta.schema.SchemaMergingUtils
 import org.apache.spark.sql.delta.{DeltaErrors, DeltaLog, DeltaOperations, OptimisticTransaction}
 import org.apache.spark.sql.execution.command.RunnableCommand
-import org.apache.spark.sql.execution.datasources.{HadoopFsRelation, LogicalRelation}
+import org.apache.spark.sql.types.StructType
 
 /** Delta's commands that change rows, for tables with a policy: they tell their transactions what
   * they do.
@@ -53,8 +53,7 @@ object PolicedCommands {
     * tracking, which the policy has brought.
     */
   private def refuseOlder(plan: LogicalPlan): Unit = plan.foreach {
-    case LogicalRelation(HadoopFsRelation(planned: TahoeFileIndex, _, _, _, _, _), _, _, _, _)
-        if policyOf(planned).isEmpty =>
+    case PlanReads.Scan(planned) if policyOf(planned).isEmpty =>
       policyOf(planned.deltaLog.unsafeVolatileSnapshot.metadata).foreach(policy =>
         throw InterlockException.madeBeforePolicy(planned.path.toString, policy.name)
       )
@@ -102,6 +101,16 @@ private[transaction] trait ChangesRows extends DeltaLogging {
     marksRows
   }
 
+  /** Delta would write rows without columns that have been added since they were analysed, as for a
+    * `DeltaTable` that was made before.
+    */
+  protected def refuseNewColumns(transaction: OptimisticTransaction, analyzed: Metadata): Unit = {
+    val now = transaction.snapshot.schema
+    def columns(schema: StructType) = SchemaMergingUtils.explode(schema).map(_._1).toSet
+    if (!columns(now).subsetOf(columns(analyzed.schema)))
+      throw DeltaErrors.schemaChangedSinceAnalysis(analyzed.schema, now)
+  }
+
   /** Delta runs its command in it, and cannot be overridden around it. */
   override protected def recordDeltaOperation[A](
       provider: DeltaLoggingProvider,
@@ -131,7 +140,7 @@ final class PolicedUpdate(
       spark: SparkSession,
       transaction: OptimisticTransaction
   ): Boolean = {
-    refuseNewColumns(transaction.metadata)
+    refuseNewColumns(transaction, index.metadata)
     tell(
       transaction,
       DeltaOperations.Update(where),
@@ -144,34 +153,26 @@ final class PolicedUpdate(
         )
     )
   }
-
-  /** Delta would write the rows without columns that have been added since they were analysed, as
-    * for a `DeltaTable` that was made before.
-    */
-  private def refuseNewColumns(now: Metadata): Unit = {
-    def columns(table: Metadata) = SchemaMergingUtils.explode(table.schema).map(_._1).toSet
-    if (!columns(now).subsetOf(columns(index.metadata)))
-      throw DeltaErrors.schemaChangedSinceAnalysis(index.metadata.schema, now.schema)
-  }
 }
 
 /** A DELETE; the parameters are those of Delta's command. */
 final class PolicedDelete(
     log: DeltaLog,
     catalogTable: Option[CatalogTable],
-    from: LogicalPlan,
+    of: LogicalPlan,
     where: Option[Expression]
-) extends DeleteCommand(log, catalogTable, from, where)
+) extends DeleteCommand(log, catalogTable, of, where)
     with ChangesRows {
   override protected def logName: String = classOf[DeleteCommand].getName
 
   override def shouldWritePersistentDeletionVectors(
       spark: SparkSession,
       transaction: OptimisticTransaction
-  ): Boolean = tell(
-    transaction,
-    DeltaOperations.Delete(where.toSeq),
-    super.shouldWritePersistentDeletionVectors(spark, transaction),
-    isConfined = !where.exists(SubqueryExpression.hasSubquery)
-  )
+  ): Boolean = {
+    val marksRows = super.shouldWritePersistentDeletionVectors(spark, transaction)
+    if (!marksRows) of.collectFirst { case PlanReads.Scan(index) => index.metadata }
+      .foreach(refuseNewColumns(transaction, _))
+    val isConfined = !where.exists(SubqueryExpression.hasSubquery)
+    tell(transaction, DeltaOperations.Delete(where.toSeq), marksRows, isConfined)
+  }
 }

@@ -45,7 +45,7 @@ final private[transaction] class RejectedCommit(
         operationClass =
           byPolicy.map(_.operationClass).orElse(governed.map(_.operationClass)).map(_.name),
         policy = Some(policy.name),
-        readVersion = Some(transaction.table.snapshot.version),
+        readVersion = Some(byPolicy.fold(transaction.table.snapshot.version)(_.readVersion)),
         scope = byPolicy.map(_.scope),
         user = Some(who.user),
         millis = Some(millis),
