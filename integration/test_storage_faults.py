@@ -132,7 +132,7 @@ def session(tmp_path_factory: pytest.TempPathFactory) -> Iterator[DriverProcess]
 @pytest.mark.parametrize(
     ("case", "numbers", "errors"),
     [
-        (INSERT, (5, 12, 17, 20), {"StorageError", "CommitStateUnknown"}),
+        (INSERT, (5, 12, 19, 22), {"StorageError", "CommitStateUnknown"}),
         (BIND, (1, 3), {"StorageError"}),
         (REPLACE, (12, 14, 16, 18), {"StorageError", "CommittedError"}),
         (REPLACE_BY_CLONE, (8, 16, 24), {"StorageError", "CommittedError"}),
