@@ -444,3 +444,15 @@ def test_a_merge_by_a_handle_that_is_older_than_a_field(
         merge.whenMatchedUpdate(set={"id": "t.id + 1"}).execute()
     assert refused.value.getCondition() == "DELTA_SCHEMA_CHANGE_SINCE_ANALYSIS"
     assert rows(spark, made) == ((1, (1, 5)),)
+
+
+@pytest.mark.parametrize("changed", [1, 2])
+def test_two_scans_of_the_same_files(
+    spark: SparkSession, target: Callable[..., Target], changed: int
+) -> None:
+    table = target("row_level", "path")
+    scans = [table.frame().where(f"id = {identifier}") for identifier in (1, 2)]
+    data = scans[0].union(scans[1]).localCheckpoint()
+    beside(lambda: spark.sql(f"UPDATE {table} SET n = 9 WHERE id = {changed}"))
+    assert isinstance(ended(lambda: table.write(data, "append")), ConflictError)
+    assert latest_version(table.table) == 3

@@ -38,10 +38,10 @@ final private[transaction] class PlannedReads(
     *   if a commit behind one of the reads changed what was read
     */
   def takeUp(level: IsolationLevel): Unit = groups.foreach { case ((version, thread), reads) =>
-    val scans = reads.flatMap(_.scan)
+    val scans = reads.toVector.flatMap(_.scan) // equal if they selected the same files
     val read = transaction.withoutActions(DeltaOperations.ManualUpdate).copy(
-      readPredicates = scans.toVector.map(predicate),
-      readFiles = scans.flatMap(_.files),
+      readPredicates = scans.map(predicate),
+      readFiles = scans.flatMap(_.files).toSet,
       readWholeTable = reads.exists(_.scan.isEmpty),
       readAppIds = Set.empty,
       commitInfo = Some(CommitInfo.empty().copy(inCommitTimestamp = Some(0L)))
