@@ -79,20 +79,10 @@ class Copy:
 
     @contextmanager
     def mutated(self, mutation: Mutation, file: Path) -> Iterator[None]:
-        """Have a mutation in a source of the copy; in the installed package, where it is Python's.
-
-        Args:
-            mutation: what is changed
-            file: where, in the copy
-
-        """
-        target = file
-        if mutation.is_python:
-            assert self._package is not None
-            target = self._package / file.relative_to(self.folder / "python" / "interlock")
-        text = target.read_text(encoding="utf-8")
-        target.write_text(mutation.mutated(text), encoding="utf-8")
+        """Have a mutation in a source of the copy."""
+        text = file.read_text(encoding="utf-8")
+        file.write_text(mutation.mutated(text), encoding="utf-8")
         try:
             yield
         finally:
-            target.write_text(text, encoding="utf-8")
+            file.write_text(text, encoding="utf-8")

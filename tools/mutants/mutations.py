@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import ast
 import re
 import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 if sys.version_info >= (3, 11):
     import tomllib
@@ -17,7 +15,6 @@ else:
 
 LIST = Path(__file__).with_name("mutations.toml")
 
-_KEYS = {"name", "file", "from", "to", "test"}
 _SUITE = re.compile(r'(rules|coordinator|spark)/(\w+)(?:: ([^"*]+))?')
 _PYTEST = re.compile(r"(tests|integration)/[\w/]+\.py(::.+)?")
 
@@ -37,7 +34,6 @@ class Mutation:
         new: what replaces it
         test: `project/Suite` of the Scala tests, or `project/Suite: name` of one of them, or what
             pytest takes
-        hangs: whether a test that does not end has caught it
 
     """
 
@@ -46,7 +42,6 @@ class Mutation:
     old: str
     new: str
     test: str
-    hangs: bool = False
 
     @property
     def suite(self) -> tuple[str, str] | None:
@@ -61,10 +56,6 @@ class Mutation:
         return found and found[3]
 
     @property
-    def is_python(self) -> bool:
-        return self.file.endswith(".py")
-
-    @property
     def is_quick(self) -> bool:
         """Whether its test needs no Spark, which takes a while to start and to build for."""
         return self.suite is not None and self.suite[0] != "spark"
@@ -73,8 +64,7 @@ class Mutation:
         """Return the file's text with the mutation in it.
 
         Raises:
-            MutationError: where the text to be replaced is not there, or more than once; where the
-                result is no Python, so that any test would fail
+            MutationError: where the text to be replaced is not there, or more than once
 
         """
         count = text.count(self.old)
@@ -83,58 +73,38 @@ class Mutation:
             raise MutationError(
                 f"'{self.name}' is stale: its text is {times} in {self.file}: {self.old!r}"
             )
-        result = text.replace(self.old, self.new)
-        if self.is_python:
-            try:
-                ast.parse(result)
-            except SyntaxError as error:
-                raise MutationError(f"'{self.name}' is no Python: {error}") from None
-        return result
+        return text.replace(self.old, self.new)
 
 
 def read(text: str) -> list[Mutation]:
     """Read a list.
 
     Raises:
-        MutationError: for an entry with other keys, a name that is there twice, a change that
-            changes nothing, or a test of no known form
+        MutationError: for a change that changes nothing, or a test of no known form
 
     """
-    found = [_mutation(entry) for entry in tomllib.loads(text).get("mutation", [])]
-    names = [mutation.name for mutation in found]
-    for name in names:
-        if names.count(name) > 1:
-            raise MutationError(f"two mutations are called '{name}'")
-    return found
+    return [
+        _checked(Mutation(name, file, old, new, test))
+        for file, tests in tomllib.loads(text).items()
+        for test, changes in tests.items()
+        for name, (old, new) in changes.items()
+    ]
 
 
-def _mutation(entry: dict[str, Any]) -> Mutation:
-    name = entry.get("name", entry)
-    if entry.keys() - {"hangs"} != _KEYS:
-        raise MutationError(f"'{name}' must have the keys {', '.join(sorted(_KEYS))}")
-    if entry["from"] == entry["to"]:
+def _checked(mutation: Mutation) -> Mutation:
+    name, test = mutation.name, mutation.test
+    if mutation.old == mutation.new:
         raise MutationError(f"'{name}' changes nothing")
-    if not _SUITE.fullmatch(entry["test"]) and not _PYTEST.fullmatch(entry["test"]):
-        raise MutationError(f"'{name}': {entry['test']} is neither project/Suite nor a pytest")
-    if entry["file"].endswith(".py") and _SUITE.fullmatch(entry["test"]):
-        raise MutationError(f"'{name}': a Scala suite does not test {entry['file']}")
-    return Mutation(
-        name=name,
-        file=entry["file"],
-        old=entry["from"],
-        new=entry["to"],
-        test=entry["test"],
-        hangs=entry.get("hangs", False),
-    )
+    if not _SUITE.fullmatch(test) and not _PYTEST.fullmatch(test):
+        raise MutationError(f"'{name}': {test} is neither project/Suite nor a pytest")
+    return mutation
 
 
 def sources(root: Path) -> dict[str, list[Path]]:
     """Return the sources of the product below `root`, by their last names."""
     files: dict[str, list[Path]] = {}
-    folders = [*root.glob("jvm/*/src/main"), root / "python" / "interlock"]
-    for file in (file for folder in folders for file in sorted(folder.rglob("*"))):
-        if file.is_file():
-            files.setdefault(file.name, []).append(file)
+    for file in root.glob("jvm/*/src/main/**/*.scala"):
+        files.setdefault(file.name, []).append(file)
     return files
 
 

@@ -64,8 +64,7 @@ class Run:
         self._pytests = Pytests(copy.python, copy.folder)
         self._files = located(mutations, copy.folder)
         self._in_sbt = [mutation for mutation in mutations if mutation.suite]
-        in_pytest = [mutation for mutation in mutations if not mutation.suite]
-        self._in_pytest = sorted(in_pytest, key=lambda mutation: not mutation.is_python)
+        self._in_pytest = [mutation for mutation in mutations if not mutation.suite]
 
     def results(self) -> list[Result]:
         """Run all.
@@ -99,7 +98,7 @@ class Run:
             _raise_failed(baseline)
             started = time.monotonic()
             try:
-                jar = None if mutation.is_python else self._jar_with(mutation)
+                jar = self._jar_with(mutation)
             except BuildError as error:
                 results.append(self._shown(_error(mutation, error, started)))
             else:
@@ -153,15 +152,11 @@ class Run:
             return _error(mutation, BuildError(said.errors), started)
         return _result(mutation, Outcome.KILLED, failed, started)
 
-    def _in_session(self, mutation: Mutation, jar: Path | None) -> Result:
+    def _in_session(self, mutation: Mutation, jar: Path) -> Result:
         started = time.monotonic()
         try:
-            if jar is None:
-                with self._mutated(mutation):
-                    ran = self._pytests.run([mutation.test], LIMIT)
-            else:
-                self._copy.install(jar)
-                ran = self._pytests.run([mutation.test], LIMIT)
+            self._copy.install(jar)
+            ran = self._pytests.run([mutation.test], LIMIT)
         except (BuildError, HungError) as error:
             return self._shown(_error(mutation, error, started))
         if not ran.failed:
@@ -218,11 +213,10 @@ def _result(mutation: Mutation, outcome: Outcome, told: str, started: float) -> 
 
 
 def _error(mutation: Mutation, error: Exception, started: float) -> Result:
-    """Say what kept a test from telling; it has told enough if it hangs and may."""
-    if not isinstance(error, HungError):
-        return _result(mutation, Outcome.ERROR, str(error), started)
-    outcome = Outcome.KILLED if mutation.hangs else Outcome.ERROR
-    return _result(mutation, outcome, f"{mutation.test}, which does not end", started)
+    """Say what kept a test from telling."""
+    hung = isinstance(error, HungError)
+    told = f"{mutation.test}, which does not end" if hung else str(error)
+    return _result(mutation, Outcome.ERROR, told, started)
 
 
 def _raise_failed(baseline: Future[None] | None) -> None:
