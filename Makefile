@@ -141,7 +141,7 @@ test: dev ## checks, all tests but variants and soak, a dozen mutations
 smoke: dev ## the cells, the Python API, the ways in; SPARK=4.1 for another version of Spark
 	$(PYTEST) $(SMOKE)
 
-variants: dev ## the further forms of cases that tests/variants.txt names
+variants: dev ## the further forms of cases
 	$(PYTEST) -m variant integration tests
 
 soak: dev ## the full product of cells and settings, on from where an earlier run of the same code was; ARGS='integration/test_kill_points.py' for a part

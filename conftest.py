@@ -44,7 +44,7 @@ def pytest_configure(config: pytest.Config) -> None:
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Mark the variants, before pytest takes the tests that are asked for."""
-    variants.mark(config, items)
+    variants.mark(items, all_cases=not any("::" in asked for asked in config.args))
 
 
 class _BySharedProcess(LoadFileScheduling):

@@ -20,6 +20,8 @@ from tests.kit.driver_process import DriverProcess, driver_processes
 from tests.kit.postgres import Dump
 from tests.kit.support import Table, commit_file, deltalake_rows, latest_version, put_back
 
+pytestmark = pytest.mark.variant
+
 
 @dataclass(frozen=True)
 class Backup:

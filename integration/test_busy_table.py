@@ -5,8 +5,12 @@ from __future__ import annotations
 from itertools import chain
 from pathlib import Path
 
+import pytest
+
 from integration.busy_table import SETTINGS, Table, hour
 from tests.kit.sessions import classic_session
+
+pytestmark = pytest.mark.variant
 
 
 def test_an_hour_ends_as_if_its_jobs_had_run_one_by_one(tmp_path: Path) -> None:

@@ -17,6 +17,8 @@ from integration.demo_process import deltalake_totals, jobs_of, run_demo
 from tests.kit.driver_process import Answer, DriverProcess, driver_processes
 from tests.kit.support import Table, commit_info, latest_version
 
+pytestmark = pytest.mark.variant
+
 SETTINGS = {
     "spark.driver.host": "127.0.0.1",
     "spark.driver.memory": "800m",

@@ -88,6 +88,7 @@ def stress_beside_readers(
     assert follower.reads > 0
 
 
+@pytest.mark.variant
 def test_statements(tmp_path: Path) -> None:
     """Two processes with two writers each, on a table of each store."""
     with (

@@ -15,6 +15,8 @@ from tests.kit.driver_process import DriverProcess, driver_processes
 from tests.kit.log_replay import check_log
 from tests.kit.support import Table, commit_info, deltalake_rows, latest_version, tags, versions
 
+pytestmark = pytest.mark.variant
+
 MINOR = "ALTER TABLE {t} COMPACT MINOR"
 MAJOR = "ALTER TABLE {t} COMPACT MAJOR"
 UPDATE = "UPDATE {t} SET v = 'U' WHERE id = 1"

@@ -10,6 +10,8 @@ import pytest
 
 from tests.kit.sessions import connect_server
 
+pytestmark = pytest.mark.variant
+
 CLIENT = """
 import sys
 import warnings

@@ -209,6 +209,7 @@ def test_managed_tables_change_their_names_and_change_them_back(
     sound(two, 1, 4, 7)
 
 
+@pytest.mark.variant
 def test_one_table_by_two_ways(session: DriverProcess, tmp_path: Path) -> None:
     table, link = Table(tmp_path / "table"), Table(tmp_path / "link")
     create(session, table)
@@ -284,6 +285,7 @@ USELESS = {
 }
 
 
+@pytest.mark.variant_cases(but=["closed", "bare"])
 @pytest.mark.parametrize("name", USELESS)
 def test_no_table_is_bound_to_what_cannot_order_its_commits(
     session: DriverProcess, tmp_path: Path, name: str
@@ -322,6 +324,7 @@ def without_driver(
         yield processes[0]
 
 
+@pytest.mark.variant
 def test_what_a_session_without_the_driver_says(
     session: DriverProcess, without_driver: DriverProcess, tmp_path: Path
 ) -> None:
@@ -349,6 +352,7 @@ def test_what_a_session_without_the_driver_says(
     sound(table, 1, 3)
 
 
+@pytest.mark.variant
 def test_a_table_whose_database_is_gone_goes_on_with_a_new_one(
     session: DriverProcess, server: postgres.Server, tmp_path: Path
 ) -> None:

@@ -36,6 +36,7 @@ from tests.kit.tree import ROOT
 RUNS = ("stock", "row_level", "maxcompute_delta", "maxcompute_transactional")
 
 
+@pytest.mark.variant
 def test_the_demo_tells_the_policies_apart(tmp_path: Path) -> None:
     kept = tmp_path / "kept"
     page = tmp_path / "page.html"
@@ -73,6 +74,7 @@ def test_the_demo_tells_the_policies_apart(tmp_path: Path) -> None:
     assert told == [f"{deltalake_totals(kept / run).rows:,}" for run in RUNS]
 
 
+@pytest.mark.variant
 @s3_without_database
 def test_on_s3_the_same_jobs_succeed(tmp_path: Path) -> None:
     page = tmp_path / "page.html"
@@ -95,6 +97,7 @@ def test_a_store_that_the_demo_does_not_know_is_refused() -> None:
     assert "STORE=tape is none of disk s3." in done.stderr
 
 
+@pytest.mark.variant
 def test_ctrl_c_ends_it_with_the_table_of_what_was_run() -> None:
     with demo(
         "--days", "1", "--rounds", "2", "4", "--runs", "stock", "maxcompute_delta"
@@ -148,6 +151,7 @@ def test_a_second_ctrl_c_does_not_end_the_cancelling(monkeypatch: pytest.MonkeyP
     assert signal.getsignal(signal.SIGINT) == interrupted
 
 
+@pytest.mark.variant
 def test_a_run_that_fails_leaves_the_table_of_the_others() -> None:
     done = run_demo("--days", "1", "--rounds", "4", "--runs", "stock", "mine", "row_level")
     assert done.returncode == 1

@@ -29,6 +29,7 @@ PATIENCE_SECONDS = 60
 NAMES = ("spark.sql", "spark.sql in a notebook", "DataFrame.write", "interlock.retry")
 
 
+@pytest.mark.variant_cases("connect")
 @pytest.mark.parametrize("client", ["classic", "connect"])
 def test_an_interrupted_statement_commits_nothing_and_streams_go_on(
     tmp_path: Path, client: str

@@ -15,6 +15,8 @@ import pytest
 from tests.kit.driver_process import DriverProcess, driver_processes
 from tests.kit.support import Table, deltalake_rows, latest_version, tags
 
+pytestmark = pytest.mark.variant
+
 INSERT_10 = "INSERT INTO {t} VALUES (10, 'i')"
 INSERT_20 = "INSERT INTO {t} VALUES (20, 'j')"
 OVERWRITE_100 = "INSERT OVERWRITE {t} VALUES (100, 'x')"

@@ -80,6 +80,7 @@ def sql_example(folder: Path) -> None:
 EXAMPLES = pytest.mark.parametrize("example", [python_example, without_the_policy, sql_example])
 
 
+@pytest.mark.variant_cases("without_the_policy")
 @EXAMPLES
 def test_an_example_gives_what_the_readme_says(
     tmp_path: Path, example: Callable[[Path], None]
@@ -87,6 +88,7 @@ def test_an_example_gives_what_the_readme_says(
     example(tmp_path)
 
 
+@pytest.mark.variant
 @EXAMPLES
 def test_an_example_runs_again_in_its_folder(
     tmp_path: Path, example: Callable[[Path], None]

@@ -129,6 +129,7 @@ def session(tmp_path_factory: pytest.TempPathFactory) -> Iterator[DriverProcess]
         yield process
 
 
+@pytest.mark.variant_cases("alter", "replace")
 @pytest.mark.parametrize(
     ("case", "numbers", "errors"),
     [
@@ -147,6 +148,7 @@ def test_some_calls(
     assert {end.error for end in ends} - {None} == errors
 
 
+@pytest.mark.variant_cases("failed", "exists")
 @pytest.mark.parametrize(
     ("case", "told", "error"),
     [
@@ -177,6 +179,7 @@ def test_a_first_policy_whose_commit_is_made_and_not_answered(
     check_rows(session, table)
 
 
+@pytest.mark.variant_cases("protocol", "row-ids")
 @pytest.mark.parametrize(
     ("case", "step"),
     [(BIND, 2), (BIND, 3), (BIND, 4), (BIND_BEHIND_COORDINATOR, 3)],

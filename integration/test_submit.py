@@ -149,6 +149,7 @@ def test_spark_submit(tmp_path: Path, commands: dict[str, str]) -> None:
     check_table(tmp_path)
 
 
+@pytest.mark.variant
 def test_spark_sql_with_the_plugin(tmp_path: Path, commands: dict[str, str]) -> None:
     assert "InterlockPlugin" in commands["spark-sql"]
     unknown = "ALTER TABLE t SET TBLPROPERTIES ('interlock.policy' = 'maxcompute_dleta');"
@@ -174,6 +175,7 @@ def test_configure_beside_pyspark_submit_args(tmp_path: Path, when: str) -> None
         assert re.search(rf"/[^/,]*{name}[^/,]*\.jar\b", done.stdout), name
 
 
+@pytest.mark.variant_cases("no Delta jar")
 @pytest.mark.parametrize(
     ("change", "sentence"),
     [

@@ -36,6 +36,7 @@ def command(spark: SparkSession, monkeypatch: pytest.MonkeyPatch) -> Callable[..
     return lambda *arguments: main([*arguments, "--conf", "spark.x.y=a=b"])
 
 
+@pytest.mark.variant_cases(but=["classic"])
 def test_history(
     spark: SparkSession,
     example: Table,
@@ -56,6 +57,7 @@ def test_history(
     assert record["operation_parameters"] == known.operation_parameters
 
 
+@pytest.mark.variant_cases(but=["classic"])
 def test_conflicts_and_explain(
     spark: SparkSession,
     example: Table,
@@ -86,6 +88,7 @@ def test_conflicts_and_explain(
     assert "INTERLOCK_UNKNOWN_TRANSACTION" in capsys.readouterr().err
 
 
+@pytest.mark.variant_cases(but=["classic"])
 def test_versions(
     example: Table, command: Callable[..., int], capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -103,6 +106,7 @@ def test_versions(
     assert set(found[0]) == {"version", "time_version", "timestamp", "operation"}
 
 
+@pytest.mark.variant_cases(but=["classic"])
 def test_timeline(
     spark: SparkSession,
     example: Table,
@@ -121,6 +125,7 @@ def test_timeline(
     assert capsys.readouterr().err.startswith("interlock timeline: ")
 
 
+@pytest.mark.variant
 def test_a_process_that_has_only_a_server(server: str, tmp_path: Path) -> None:
     done = subprocess.run(
         [*SHELL, "doctor", str(tmp_path), "--json", "--conf", f"spark.remote={server}"],
@@ -134,6 +139,7 @@ def test_a_process_that_has_only_a_server(server: str, tmp_path: Path) -> None:
     assert (done.returncode, done.stderr) == (0, "")
 
 
+@pytest.mark.variant_cases("connect*")
 @pytest.mark.parametrize("name", ["no_such_table", "a..b"])
 def test_no_such_table(
     command: Callable[..., int], capsys: pytest.CaptureFixture[str], name: str

@@ -51,6 +51,7 @@ def lost(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Lost:
     )
 
 
+@pytest.mark.variant_cases("classic")
 def test_an_error_says_where_they_met(lost: Lost) -> None:
     error = lost.merge
     assert isinstance(error, interlock.ConcurrentAppendError), error
@@ -62,6 +63,7 @@ def test_an_error_says_where_they_met(lost: Lost) -> None:
     assert len(error.txn_id) == 36
 
 
+@pytest.mark.variant_cases("connect")
 def test_conflicts(spark: SparkSession, mode: str, lost: Lost) -> None:
     found = lost.table.conflicts()
     assert isinstance(found, interlock.Conflicts)
@@ -118,6 +120,7 @@ def test_explain_takes_an_error_or_an_id(lost: Lost) -> None:
     assert told.to_dicts()[0]["class"] == "MUTATE"
 
 
+@pytest.mark.variant_cases("connect")
 def test_errors_of_deltas_own_checks_are_found_by_their_message(lost: Lost) -> None:
     assert lost.insert.txn_id is None
     told = lost.table.explain(lost.insert)
@@ -131,6 +134,7 @@ def test_the_timeline_tells_it_in_the_same_words(lost: Lost) -> None:
     assert drawn[f"a-{told.txn_id}"].story[0] == str(told).partition("\n")[0]
 
 
+@pytest.mark.variant_cases("connect")
 def test_an_unknown_transaction(lost: Lost) -> None:
     with pytest.raises(interlock.UsageError) as caught:
         lost.table.explain("it's nothing")

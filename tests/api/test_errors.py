@@ -106,6 +106,7 @@ def race(spark: SparkSession, tables: Tables, tmp_path_factory: pytest.TempPathF
     return Race(spark, table, tmp_path_factory.mktemp("race"))
 
 
+@pytest.mark.variant_cases(but=["connect-sql"])
 @pytest.mark.parametrize("name", ["sql", "save", "write_to", "insert_into"])
 def test_a_write_that_loses_says_everything(race: Race, name: str) -> None:
     error = race.error(name)
@@ -128,6 +129,7 @@ def test_it_is_also_what_it_was(race: Race, mode: str) -> None:
     assert f"pyspark.errors.exceptions.{client}" in modules
 
 
+@pytest.mark.variant_cases("connect")
 def test_a_stream_that_loses(race: Race) -> None:
     error = race.error("stream")
     assert isinstance(error, StreamingQueryException)
@@ -140,6 +142,7 @@ def test_a_stream_that_loses(race: Race) -> None:
     assert (kept.rule, kept.winner_version) == ("D7", 3)
 
 
+@pytest.mark.variant
 def test_foreach_batch_that_loses(race: Race) -> None:
     """On Connect only a text comes back from it, in which the classes are not named."""
     kept = race.query("foreach_batch").exception()
@@ -183,6 +186,7 @@ def test_a_usage_error(spark: SparkSession, example: Table) -> None:
     assert not isinstance(caught.value, interlock.ConflictError)
 
 
+@pytest.mark.variant_cases("connect")
 def test_other_errors_stay_what_they_are(spark: SparkSession) -> None:
     with pytest.raises(AnalysisException) as caught:
         spark.sql("SELECT * FROM no_such_table").collect()

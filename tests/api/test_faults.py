@@ -101,6 +101,7 @@ FAULTS = {
 }
 
 
+@pytest.mark.variant_cases("connect-*", but=["connect-storage"])
 @pytest.mark.parametrize("name", FAULTS)
 def test_an_error_says_what_why_and_what_to_do(
     spark: SparkSession, tmp_path: Path, name: str

@@ -52,6 +52,7 @@ def test_each_is_its_procedure(spark: SparkSession, t: Table, name: str) -> None
         assert selected.collect() == called.collect()
 
 
+@pytest.mark.variant_cases("connect*")
 @pytest.mark.parametrize(
     ("arguments", "versions"),
     [
@@ -67,6 +68,7 @@ def test_arguments(spark: SparkSession, t: Table, arguments: str, versions: list
     assert [row.version for row in found] == versions
 
 
+@pytest.mark.variant_cases("connect*")
 @pytest.mark.parametrize(
     ("query", "expected"),
     [
@@ -114,6 +116,7 @@ def test_a_limit_of_the_query_ends_the_reading(spark: SparkSession, table_path: 
         rows(spark, history)
 
 
+@pytest.mark.variant_cases("connect*")
 @pytest.mark.parametrize(
     ("call", "condition", "parameters"),
     [
@@ -137,6 +140,7 @@ def test_errors(
     assert {key: found.get(key) for key in parameters} == parameters
 
 
+@pytest.mark.variant_cases("connect*")
 @pytest.mark.parametrize(
     ("call", "condition"),
     [

@@ -38,6 +38,7 @@ COLUMNS = "s STRING, n INT, d DATE, t TIMESTAMP, m DECIMAL(5, 2), x DOUBLE, b BO
 OTHER = {**VALUES, "z": "other"}
 
 
+@pytest.mark.variant_cases("classic")
 def test_the_policy(spark: SparkSession, example: Table) -> None:
     table = interlock.table(spark, str(example.path))
     assert table.policy == "maxcompute_delta"
@@ -61,6 +62,7 @@ def test_a_notebook_shows_a_few_facts(spark: SparkSession, example: Table) -> No
     assert "<td>no.such</td><td>TABLE_OR_VIEW_NOT_FOUND</td>" in missing
 
 
+@pytest.mark.variant_cases("classic")
 def test_the_way_back(spark: SparkSession, example: Table) -> None:
     table = interlock.table(spark, str(example.path))
     with pytest.raises(interlock.UsageError, match="INTERLOCK_INVALID_ARGUMENT"):
@@ -76,6 +78,7 @@ def test_the_way_back(spark: SparkSession, example: Table) -> None:
     assert (table.policy, len(removed.to_dicts())) == (None, 6)
 
 
+@pytest.mark.variant
 def test_a_policy_of_the_session(spark: SparkSession, example: Table) -> None:
     table = interlock.table(spark, str(example.path))
     policy = """source us\ncompaction COMPACT_MINOR
@@ -93,6 +96,7 @@ def test_a_policy_of_the_session(spark: SparkSession, example: Table) -> None:
     assert table.policy == "ours"
 
 
+@pytest.mark.variant
 def test_compaction_and_restore(spark: SparkSession, table_path: Path) -> None:
     """Two files of three rows, one of them dead."""
     made = make_table(spark, table_path, properties={"delta.enableDeletionVectors": "true"})
@@ -119,6 +123,7 @@ def test_compaction_and_restore(spark: SparkSession, table_path: Path) -> None:
     assert deltalake_rows(made) == ((1, "a"), (2, "b"), (3, "c"))
 
 
+@pytest.mark.variant_cases("classic")
 def test_a_partition_is_found_by_its_values(spark: SparkSession, table_path: Path) -> None:
     made = make_table(
         spark,
@@ -156,6 +161,7 @@ def test_any_text_is_the_value_that_it_was(spark: SparkSession) -> None:
     assert row[0] == texts
 
 
+@pytest.mark.variant_cases("classic")
 def test_nothing_is_put_in_place_of_what_looks_like_a_variable(
     spark: SparkSession, table_path: Path
 ) -> None:
@@ -195,6 +201,7 @@ def test_nothing_is_put_in_place_of_what_looks_like_a_variable(
     assert deltalake_rows(made) == tuple(sorted([(1, master), (1, "${spark.master}")] * 2, key=str))
 
 
+@pytest.mark.variant_cases("classic")
 def test_a_session_that_reads_no_escapes(spark: SparkSession, tmp_path: Path) -> None:
     """A text that needs one would name another partition."""
     key = "spark.sql.parser.escapedStringLiterals"

@@ -42,6 +42,7 @@ def test_a_table_that_is_well(spark: SparkSession, mode: str, example: Table) ->
     assert checks["Dead rows"].found == "0 beside 3 live ones"
 
 
+@pytest.mark.variant_cases("connect")
 def test_a_log_that_the_session_cannot_list(spark: SparkSession, example: Table) -> None:
     elsewhere = Row(location="nowhere://bucket/t", properties={})
     check = _checkpoints(spark, str(example), elsewhere)
@@ -51,6 +52,7 @@ def test_a_log_that_the_session_cannot_list(spark: SparkSession, example: Table)
     assert "\n" not in check.found
 
 
+@pytest.mark.variant_cases("connect")
 def test_files_that_a_compaction_would_merge(
     spark: SparkSession, mode: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -71,6 +73,7 @@ def test_files_that_a_compaction_would_merge(
     assert to_look_at(checked(spark, table)) == ["Files"]
 
 
+@pytest.mark.variant_cases("connect")
 def test_no_policy(spark: SparkSession, table_path: Path) -> None:
     checks = checked(spark, make_table(spark, table_path, policy=None))
     assert to_look_at(checks) == ["Policy"]
@@ -78,6 +81,7 @@ def test_no_policy(spark: SparkSession, table_path: Path) -> None:
     assert checks["Coordinator"].found == "none: Delta's own commits"
 
 
+@pytest.mark.variant_cases("connect")
 def test_what_is_worth_a_look(spark: SparkSession, table_path: Path) -> None:
     """A table with dead rows, checkpoints overdue, and a commit of a foreign writer."""
     made = make_table(
@@ -111,6 +115,7 @@ def changed(table: Table, path: Path, before: str, after: str) -> Table:
     return Table(path)
 
 
+@pytest.mark.variant_cases("connect")
 def test_another_policy_by_the_same_name(
     spark: SparkSession, example: Table, tmp_path: Path
 ) -> None:
@@ -124,6 +129,7 @@ def test_another_policy_by_the_same_name(
     assert "spark.interlock.policies.my_own" in unknown["Policy"].fix
 
 
+@pytest.mark.variant_cases("connect")
 def test_what_a_policy_needs(spark: SparkSession, example: Table, tmp_path: Path) -> None:
     tracking = r'("delta.enableRowTracking":")true'
     table = changed(example, tmp_path / "t", tracking, r"\1false")
@@ -135,6 +141,7 @@ def test_what_a_policy_needs(spark: SparkSession, example: Table, tmp_path: Path
     assert to_look_at(checked(spark, table)) == []
 
 
+@pytest.mark.variant_cases("connect")
 def test_a_coordinator_that_does_not_answer(
     spark: SparkSession, mode: str, example: Table, tmp_path: Path
 ) -> None:
@@ -155,6 +162,7 @@ def doctor(spark: SparkSession, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("interlock._commands.doctor.user_session", session)
 
 
+@pytest.mark.variant_cases("connect")
 @pytest.mark.usefixtures("doctor")
 def test_a_folder_is_a_folder_and_all_else_a_table(
     mode: str,

@@ -58,6 +58,7 @@ def ids(frame: DataFrame) -> list[int]:
     return sorted(row["id"] for row in frame.collect())
 
 
+@pytest.mark.variant_cases("connect")
 def test_history(table: interlock.Table, lived: Lived) -> None:
     found = table.history()
     assert [record.version for record in found] == [5, 4, 3, 2, 1, 0]
@@ -77,6 +78,7 @@ def test_history(table: interlock.Table, lived: Lived) -> None:
     assert newest.txn_id == commit_info(lived.made, LATEST)["txnId"]
 
 
+@pytest.mark.variant
 def test_history_of_a_partition(table: interlock.Table) -> None:
     found = table.history(partition={"p": 2})
     assert [record.version for record in found] == [5, 4, 1]
@@ -84,6 +86,7 @@ def test_history_of_a_partition(table: interlock.Table) -> None:
     assert [record.version for record in table.history(partition={"p": 2}, limit=1)] == [5]
 
 
+@pytest.mark.variant_cases("connect")
 def test_results_are_tables(table: interlock.Table) -> None:
     frame = table.history().to_pandas()
     assert frame["version"].tolist() == [5, 4, 3, 2, 1, 0]
@@ -103,6 +106,7 @@ def test_versions(table: interlock.Table) -> None:
     assert table.versions(limit=2) == interlock.Versions(found[:2])
 
 
+@pytest.mark.variant_cases("connect")
 def test_files(table: interlock.Table) -> None:
     found = {file.path: file for file in table.files()}
     (file,) = found.values()
@@ -116,6 +120,7 @@ def test_files(table: interlock.Table) -> None:
     assert len(table.files(partition={"p": 2})) == 0
 
 
+@pytest.mark.variant_cases("connect")
 def test_the_latest(table: interlock.Table, lived: Lived) -> None:
     assert [table.latest_version(n) for n in (1, 2, 6)] == [5, 4, 0]
     assert table.latest_version() == LATEST
@@ -124,6 +129,7 @@ def test_the_latest(table: interlock.Table, lived: Lived) -> None:
     assert table.latest_timestamp().tzinfo is timezone.utc
 
 
+@pytest.mark.variant_cases("connect*")
 @pytest.mark.parametrize("n", [0, -1, 7])
 def test_there_is_no_such_latest(table: interlock.Table, n: int) -> None:
     with pytest.raises(interlock.UsageError):
@@ -132,6 +138,7 @@ def test_there_is_no_such_latest(table: interlock.Table, n: int) -> None:
         table.latest_timestamp(n)
 
 
+@pytest.mark.variant_cases("connect")
 def test_as_of(table: interlock.Table, lived: Lived) -> None:
     assert rows(table.as_of(version=3)) == {(1, "a", 1), (2, "B", 1), (3, "c", 2), (4, "d", 1)}
     assert ids(table.as_of(timestamp=lived.times[5])) == [1, 2, 4]
@@ -139,6 +146,7 @@ def test_as_of(table: interlock.Table, lived: Lived) -> None:
     assert ids(table.as_of(timestamp=just_before)) == [1, 2, 3]
 
 
+@pytest.mark.variant_cases("connect")
 def test_between_versions(table: interlock.Table) -> None:
     assert rows(table.between(versions=(1, 3))) == {(2, "B", 1), (4, "d", 1)}
     assert ids(table.between(versions=(-1, None))) == [1, 2, 4]
@@ -146,12 +154,14 @@ def test_between_versions(table: interlock.Table) -> None:
     assert rows(frame) == {("D",)}
 
 
+@pytest.mark.variant_cases("connect")
 def test_between_timestamps(table: interlock.Table, lived: Lived) -> None:
     times = lived.times
     assert ids(table.between(timestamps=(times[1], times[3]))) == [2, 4]
     assert ids(table.between(timestamps=(times[2], None))) == [2]
 
 
+@pytest.mark.variant_cases("connect*")
 @pytest.mark.parametrize(
     "use",
     [
@@ -169,6 +179,7 @@ def test_one_of_the_two_is_needed(
         use(table)
 
 
+@pytest.mark.variant_cases("connect*")
 @pytest.mark.parametrize(
     "use",
     [
@@ -186,6 +197,7 @@ def test_a_range_that_is_none(
         use(table).collect()
 
 
+@pytest.mark.variant_cases("connect")
 def test_diff(table: interlock.Table) -> None:
     """The compaction in between has moved row 1 and changed none."""
     diff = table.diff(from_version=1, to_version=5)
@@ -195,6 +207,7 @@ def test_diff(table: interlock.Table) -> None:
     assert rows(added.unionAll(removed).unionAll(changed)) == expected
 
 
+@pytest.mark.variant_cases("connect")
 def test_by_name(spark: SparkSession, lived: Lived, table: interlock.Table) -> None:
     spark.sql(f"CREATE TABLE default.lived USING delta LOCATION '{lived.made.path}'")
     try:

@@ -69,6 +69,7 @@ def stored(table: Table, file: dict[str, Any], column: str = "id") -> list[Any]:
     return found
 
 
+@pytest.mark.variant_cases(but=["ALTER TABLE {t} COMPACT MAJOR"])
 @pytest.mark.parametrize("statement", STATEMENTS)
 def test_order_lineage_and_row_ids(spark: SparkSession, table_path: Path, statement: str) -> None:
     table = make_table(spark, table_path, properties=VECTORS, statements=THREE_FILES)
@@ -154,6 +155,7 @@ def rewrite_log(table: Table, text: str) -> None:
     log.write_text(text + "\n", encoding="utf-8")
 
 
+@pytest.mark.variant
 @pytest.mark.parametrize("mode", ["name", pytest.param("id", marks=pytest.mark.soak)])
 def test_mapped_columns_and_special_partitions(
     spark: SparkSession, table_path: Path, mode: str
@@ -184,6 +186,7 @@ def test_mapped_columns_and_special_partitions(
     assert spark.sql(f"SELECT `c d` FROM {table} WHERE p IS NULL").count() == 3
 
 
+@pytest.mark.variant
 def test_generated_identity_and_checked_columns(spark: SparkSession, table_path: Path) -> None:
     """Values are copied: nothing is generated anew, and no high-water mark moves."""
     columns = (
@@ -205,6 +208,7 @@ def test_generated_identity_and_checked_columns(spark: SparkSession, table_path:
     assert rows(spark, table) == deltalake_rows(table) == expected
 
 
+@pytest.mark.variant
 def test_change_data_feed_shows_nothing(spark: SparkSession, table_path: Path) -> None:
     properties = {"delta.enableChangeDataFeed": "true"}
     table = make_table(spark, table_path, properties=properties)
@@ -266,6 +270,7 @@ class TestOptimize:
             first = int(file["partitionValues"]["p"])
             assert stored(table, file) == list(range(first, 48, 8))
 
+    @pytest.mark.variant
     @pytest.mark.parametrize(
         ("columns", "statement"),
         [
@@ -285,6 +290,7 @@ class TestOptimize:
         assert len(inputs(table, added(table)[0])) == 1
         assert rows(spark, table) == expected
 
+    @pytest.mark.variant
     def test_purge_and_auto_compaction_are_tagged(
         self, spark: SparkSession, table_path: Path
     ) -> None:

@@ -39,6 +39,7 @@ def run(spark: SparkSession, statement: str, table: Table | str) -> Row:
     return found[0]
 
 
+@pytest.mark.variant_cases("alter*", "ALTER TABLE IDENTIFIER*")
 @pytest.mark.parametrize(
     ("statement", "name"),
     [
@@ -86,6 +87,7 @@ def test_an_append_only_table_can_be_compacted(spark: SparkSession, table_path: 
     assert rows(spark, table) == deltalake_rows(table) == expected
 
 
+@pytest.mark.variant
 def test_types_of_the_result(spark: SparkSession, example: Table) -> None:
     found = spark.sql(f"ALTER TABLE {example} COMPACT MINOR").schema.simpleString()
     assert found == (
@@ -113,6 +115,7 @@ def test_nothing_to_compact_makes_no_version(spark: SparkSession, example: Table
     assert versions(example) == [0, 1, 2, 3]
 
 
+@pytest.mark.variant
 def test_an_empty_table_has_nothing_to_compact(spark: SparkSession, table_path: Path) -> None:
     table = make_table(spark, table_path, statements=())
     assert run(spark, "ALTER TABLE {t} COMPACT MAJOR", table)["version"] is None
@@ -268,6 +271,7 @@ class TestThresholds:
         if properties.get("targetFileSize"):
             assert row["files_in"] == 2  # the third file did not fit
 
+    @pytest.mark.variant
     def test_deltas_own_confs_are_the_defaults(self, spark: SparkSession, example: Table) -> None:
         with confs(spark, {"spark.databricks.delta.optimize.minFileSize": "10"}):
             assert run(spark, "ALTER TABLE {t} COMPACT MINOR", example)["version"] is None

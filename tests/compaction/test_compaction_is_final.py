@@ -75,6 +75,7 @@ def make(spark: SparkSession, path: Path, policy: str | None) -> Table:
 
 
 class TestAfterACompactionOfOtherFiles:
+    @pytest.mark.variant_cases(but=["optimize-T16"])
     @pytest.mark.parametrize(
         ("statement", "policy", "rule"),
         [
@@ -121,6 +122,7 @@ class TestAfterACompactionOfOtherFiles:
         assert len(live_files(table)) == 2
         assert rows(spark, table) == deltalake_rows(table) == expected
 
+    @pytest.mark.variant
     @pytest.mark.soak
     def test_without_a_policy_both_succeed(
         self,
@@ -141,6 +143,7 @@ class TestAfterACompactionOfOtherFiles:
         assert rows(spark, table) == expected
 
 
+@pytest.mark.variant_cases("reorg*")
 @pytest.mark.parametrize(
     ("winner", "statement", "rule", "error"),
     [
@@ -184,6 +187,7 @@ def test_after_an_insert_it_succeeds_on_a_delta_table(
     assert tags(table, BEFORE + 2)["interlock.rules"] == "D9"
 
 
+@pytest.mark.variant
 class TestAutoCompaction:
     """It runs after an INSERT's commit, on the INSERT's thread; its failure is nobody's error."""
 

@@ -54,6 +54,7 @@ def check_followed(spark: SparkSession, table: Table, inputs: int) -> None:
     assert rows(spark, table) == deltalake_rows(table) == expected[:-1]
 
 
+@pytest.mark.variant
 def test_a_later_commit_costs_the_same_whatever_the_number_of_inputs(
     spark: SparkSession, table_path: Path
 ) -> None:
@@ -146,6 +147,7 @@ def add_older_compaction(spark: SparkSession, table: Table) -> None:
     commit_file(table, 3).write_text(lines + "\n", encoding="utf-8")
 
 
+@pytest.mark.variant_cases("ALTER*")
 @pytest.mark.parametrize(
     ("last", "expected"),
     [
@@ -177,6 +179,7 @@ def test_the_older_form_is_followed_and_not_repeated(
     assert sorted(file["compacted_from"]) == sorted(sources)
 
 
+@pytest.mark.variant
 def test_what_a_file_was_made_of_is_listed_after_a_delete_too(
     spark: SparkSession, table_path: Path
 ) -> None:

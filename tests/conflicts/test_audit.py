@@ -288,6 +288,7 @@ def test_records_are_kept_as_long_as_the_log(spark: SparkSession, example: Table
     assert len(records(example)) == 1
 
 
+@pytest.mark.variant
 def test_nothing_minds_the_folder(spark: SparkSession, table: Table, lost: dict[str, Lost]) -> None:
     """VACUUM, log clean-up, RESTORE, SHOW HISTORY and a reader that shares no code with Spark."""
     minded = Table(table.path.parent / "minded")

@@ -63,6 +63,7 @@ def running(*jobs: Callable[[], object]) -> Iterator[Any]:
         yield [pool.submit(job) for job in jobs]
 
 
+@pytest.mark.variant_cases("*DELETE FROM*", "*INSERT OVERWRITE*")
 @pytest.mark.parametrize(
     ("partition", "policy", "statement", "waits"),
     [
@@ -654,6 +655,7 @@ def _gate_behind_winner(value: str, signs: str) -> str:
     return value + "G"
 
 
+@pytest.mark.variant_cases(but=["true"])
 @pytest.mark.parametrize("vectors", ["true", "false"])
 def test_nobody_runs_more_than_twice(spark: SparkSession, table_path: Path, vectors: str) -> None:
     table = table_of(spark, table_path, **{"delta.enableDeletionVectors": vectors})

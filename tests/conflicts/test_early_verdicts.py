@@ -124,6 +124,16 @@ CASES = [
 ]  # fmt: skip
 
 
+@pytest.mark.variant_cases(
+    but=[
+        "maxcompute_delta, UPDATE after INSERT",
+        "maxcompute_transactional, MERGE of new rows after INSERT",
+        "maxcompute_delta, DELETE after INSERT, vectors",
+        "write_serializable, DELETE after UPDATE",
+        "serializable, UPDATE after INSERT",
+        "row_level, MERGE after DELETE, vectors",
+    ]
+)
 @pytest.mark.parametrize("case", CASES, ids=str)
 def test_a_job_that_has_lost_does_not_write(
     spark: SparkSession, table_path: Path, case: Case
@@ -347,6 +357,7 @@ PASSING = {
 }  # fmt: skip
 
 
+@pytest.mark.variant_cases(but=["rows that a compaction moved"])
 @pytest.mark.parametrize("name", PASSING)
 def test_winners_that_it_passes(spark: SparkSession, table_path: Path, name: str) -> None:
     policy, vectors, later, winner, expected = PASSING[name]

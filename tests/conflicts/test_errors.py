@@ -63,6 +63,7 @@ def test_a_conflict_in_sql_says_everything(spark: SparkSession, example: Table) 
     assert str(error).startswith("[INTERLOCK_CONCURRENT_APPEND]")
 
 
+@pytest.mark.variant
 @pytest.mark.parametrize(
     "write",
     [
@@ -116,6 +117,7 @@ def test_a_conflict_on_sparks_test_bases(spark: SparkSession, example: Table) ->
     assert (error.condition, error.rule) == ("INTERLOCK_CONCURRENT_APPEND", "D7")
 
 
+@pytest.mark.variant
 def test_restore_beside_a_commit(spark: SparkSession, example: Table) -> None:
     error = failure(spark, example, lambda s: s.sql(f"RESTORE TABLE {example} TO VERSION AS OF 1"))
     assert isinstance(error, interlock.ConcurrentWriteError)

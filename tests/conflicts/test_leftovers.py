@@ -85,6 +85,7 @@ def check_all_versions(spark: SparkSession, table: Table, counts: tuple[int, ...
     assert len(deltalake_rows(table)) == counts[-1]
 
 
+@pytest.mark.variant_cases(but=["delete-with-vectors", "reorg"])
 @pytest.mark.parametrize(
     ("policy", "properties", "winner", "loser"),
     [
@@ -141,6 +142,7 @@ def test_nor_does_one_that_fails_by_deltas_own_checks(
     check_all_versions(spark, table, (0, 3, 2, 3, 3))
 
 
+@pytest.mark.variant
 def test_a_restore_deletes_no_file(spark: SparkSession, table_path: Path) -> None:
     table = make_table(spark, table_path, properties=VECTORS, statements=SETUP)
     error, nobodys = race_that_fails(spark, table, INSERT, "RESTORE TABLE {t} TO VERSION AS OF 1")
@@ -149,6 +151,7 @@ def test_a_restore_deletes_no_file(spark: SparkSession, table_path: Path) -> Non
     check_all_versions(spark, table, (0, 3, 2, 3, 4))
 
 
+@pytest.mark.variant
 def test_a_shallow_clone_deletes_no_file(spark: SparkSession, tmp_path: Path) -> None:
     path = tmp_path / "source"
     source = make_table(spark, path, policy=None, properties=VECTORS, statements=SETUP)

@@ -68,6 +68,7 @@ AGAIN: dict[str, tuple[str, str, str, Rows]] = {
 }  # fmt: skip
 
 
+@pytest.mark.variant_cases("DELETE", "MERGE", "INSERT OVERWRITE")
 @pytest.mark.parametrize("name", AGAIN)
 def test_a_second_run_reads_what_the_winner_wrote(
     spark: SparkSession, table_path: Path, twice: None, name: str
@@ -135,6 +136,7 @@ def test_what_is_not_run_again(
     assert latest_version(table) == 2
 
 
+@pytest.mark.variant_cases("DELETE*")
 @pytest.mark.parametrize("vectors", ["true", "false"])
 @pytest.mark.parametrize(
     "later", ["UPDATE {t} SET v = 'Y' WHERE id = 1", "DELETE FROM {t} WHERE id = 1"]

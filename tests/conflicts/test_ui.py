@@ -164,6 +164,7 @@ def test_a_wrong_number_of_verdicts(spark: SparkSession, wrong: str) -> None:
         plugin.createListeners(conf, None)
 
 
+@pytest.mark.variant
 def test_the_history_server(
     spark: SparkSession, event_log: Path, table: Table, tmp_path: Path
 ) -> None:

@@ -144,6 +144,7 @@ def started(
             release.touch()
 
 
+@pytest.mark.variant_cases(but=["UPDATE", "MERGE"])
 @pytest.mark.parametrize(
     ("compact", "job", "vectors", "files"),
     [
@@ -199,6 +200,7 @@ def test_it_makes_way_for_a_job_that_reads(
     assert_table(spark, table, READ + 1, WITH_X1)
 
 
+@pytest.mark.variant_cases("an INSERT that reads nothing")
 @pytest.mark.parametrize(
     "job",
     [
@@ -262,6 +264,7 @@ def test_a_job_behind_a_compaction_is_judged_by_files(
     assert_table(spark, table, READ + 2 - lost, START if lost else WITH_X1)
 
 
+@pytest.mark.variant_cases("DELETE", "MERGE")
 @pytest.mark.parametrize(
     "job",
     [
@@ -344,6 +347,7 @@ def test_a_note_of_a_process_that_is_gone(spark: SparkSession, table: Table) -> 
     assert latest_version(table) == READ + 1
 
 
+@pytest.mark.variant
 def test_a_job_of_another_process(spark: SparkSession, table: Table, tmp_path: Path) -> None:
     with driver_processes(tmp_path, "interlock", settings=YIELDS) as (process,):
         process.hold(X1.format(t=table))

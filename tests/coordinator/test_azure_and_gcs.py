@@ -20,6 +20,8 @@ from tests.kit.driver_process import Answer, DriverProcess, driver_processes
 from tests.kit.remote import RemoteTable, Storage
 from tests.kit.support import Table, deltalake_rows, unknown_files, versions
 
+pytestmark = pytest.mark.variant
+
 DONE = Answer()
 ONE_WINNER = "each of 100 races of 32 writers had one winner"
 LEFT_OPEN = "races of 32 writers had more than one winner"

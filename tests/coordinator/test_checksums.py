@@ -100,6 +100,9 @@ NOT_WRONG: dict[str, Callable[[SparkSession, Table], object]] = {
 }
 
 
+@pytest.mark.variant_cases(
+    "of a commit that was replaced", "no domains", "domains not told", "missing"
+)
 @pytest.mark.parametrize("kind", [*WRONG, *NOT_WRONG])
 def test_row_ids_and_the_next_checksums(spark: SparkSession, tmp_path: Path, kind: str) -> None:
     table = copy_of(make_table(spark, tmp_path / "made"), "table")
@@ -128,6 +131,7 @@ def check_mark(table: Table, version: int) -> None:
         assert found == [json.loads(domain["configuration"]) for domain in set_there]
 
 
+@pytest.mark.variant_cases("in the commits")
 @pytest.mark.parametrize("interval", [100, 2], ids=["in the commits", "in the checkpoint"])
 def test_the_highest_row_id_of_an_earlier_commit(
     spark: SparkSession, tmp_path: Path, interval: int
@@ -236,6 +240,7 @@ def test_a_right_checksum_spares_the_replay_of_the_log(spark: SparkSession, tmp_
         assert jobs_started(spark, insert.format(t=table)) == jobs
 
 
+@pytest.mark.variant_cases("7")
 @pytest.mark.parametrize("first", [7, 2])
 def test_a_checksum_is_carried_over_the_commits_behind_it(
     spark: SparkSession, tmp_path: Path, first: int
@@ -270,6 +275,7 @@ def test_a_checksum_is_not_carried_over_the_commit_of_another_writer(
     check_row_ids(spark, lost)
 
 
+@pytest.mark.variant_cases("None")
 @pytest.mark.parametrize("policy", [None, "maxcompute_delta"])
 def test_a_checksum_of_other_metadata(
     spark: SparkSession, tmp_path: Path, policy: str | None

@@ -72,6 +72,7 @@ def check_lost(error: Exception | None, read_version: int) -> None:
     assert "delta.logRetentionDuration" in str(error)
 
 
+@pytest.mark.variant_cases("INSERT*", "ALTER*")
 @pytest.mark.parametrize(
     "last", ["INSERT INTO {t} VALUES (9, 'l')", "UPDATE {t} SET v = 'l' WHERE id = 1", MAJOR]
 )
@@ -95,6 +96,7 @@ def test_commits_that_are_gone_are_a_conflict(
     assert rows(spark, table) == deltalake_rows(table) == expected
 
 
+@pytest.mark.variant_cases(but=["next-is-gone"])
 @pytest.mark.parametrize(
     ("wrote_last", "until"),
     [(False, 4), (True, 4), (True, 6)],
@@ -123,6 +125,7 @@ def test_commits_of_another_process_that_are_gone(
     assert (9, "l") not in rows(spark, table)
 
 
+@pytest.mark.variant
 def test_a_job_that_lost_so_is_run_again(spark: SparkSession, table_path: Path) -> None:
     """It passes then."""
     table = make_table(spark, table_path, properties=PROPERTIES)
@@ -146,6 +149,7 @@ def test_a_job_that_lost_so_is_run_again(spark: SparkSession, table_path: Path) 
     assert deltalake_rows(table) == rows(spark, table)
 
 
+@pytest.mark.variant_cases(but=["True"])
 @pytest.mark.parametrize("vacuum", [True, False])
 def test_a_rebase_behind_a_compaction_and_a_vacuum(
     spark: SparkSession, table_path: Path, *, vacuum: bool
@@ -180,6 +184,7 @@ def test_a_rebase_behind_a_compaction_and_a_vacuum(
     assert len(check_log(table)) == 1
 
 
+@pytest.mark.variant
 @pytest.mark.parametrize("policy", ["serializable", "row_level"])
 def test_a_reader_behind_a_vacuum(spark: SparkSession, table_path: Path, policy: str) -> None:
     """VACUUM deletes the vector that tells which rows the first DELETE removed."""

@@ -286,6 +286,7 @@ class TestLifeOfATable:
         assert "CALL interlock.repair" in str(stopped.value)
         assert rows(spark, table) == deltalake_rows(table) == ((1, "a"), (2, "b"), (3, "c"))
 
+    @pytest.mark.variant
     def test_a_log_that_was_put_back_behind_all_that_is_known(
         self, spark: SparkSession, table_path: Path, tmp_path: Path
     ) -> None:
@@ -372,6 +373,7 @@ class TestLifeOfATable:
         assert versions(table) == [0, 1, 2, 3, 4]
         assert rows(spark, table) == deltalake_rows(table) == ((101, 1), (2, 2), (8, 2), (9, 2))
 
+    @pytest.mark.variant
     def test_renamed(self, spark: SparkSession) -> None:
         spark.sql(
             "CREATE TABLE before (id INT) USING delta"
@@ -383,6 +385,7 @@ class TestLifeOfATable:
         assert rows(spark, "after") == ((1,), (2,))
         spark.sql("DROP TABLE after")
 
+    @pytest.mark.variant
     def test_a_shallow_clone_has_commits_of_its_own(
         self, spark: SparkSession, table_path: Path, tmp_path: Path
     ) -> None:
@@ -485,6 +488,7 @@ def test_a_create_that_fails_deletes_nothing_of_others(
     assert kept == ["of another"]
 
 
+@pytest.mark.variant_cases("serializable")
 @pytest.mark.parametrize("policy", ["maxcompute_delta", "serializable"])
 def test_a_commit_judged_against_one_that_was_not_made_is_judged_by_what_was(
     spark: SparkSession, tmp_path: Path, policy: str
@@ -539,6 +543,7 @@ class TestBehindTheCommits:
         assert json.loads((log / "_last_checkpoint").read_text())["version"] == 6
         assert rows(spark, table) == deltalake_rows(table)
 
+    @pytest.mark.variant_cases("0")
     @pytest.mark.parametrize("age", [0, 60])
     def test_a_later_writer_makes_up_for_a_checkpoint_that_is_missing_for_a_minute(
         self, spark: SparkSession, table_path: Path, age: int
@@ -691,6 +696,7 @@ def test_threads_of_one_process_lose_nothing(spark: SparkSession, table_path: Pa
     check_log(table)
 
 
+@pytest.mark.variant
 def test_a_commit_that_missed_many_versions(spark: SparkSession, table_path: Path) -> None:
     table = make_table(spark, table_path, policy="maxcompute_transactional")
 

@@ -42,6 +42,7 @@ CHANGES = (
 )
 
 
+@pytest.mark.variant_cases(but=["true"])
 @pytest.mark.parametrize("vectors", ["true", "false"])
 def test_it_is_what_delta_reads(spark: SparkSession, table_path: Path, vectors: str) -> None:
     properties = {**INTERVAL, "delta.enableDeletionVectors": vectors}

@@ -229,6 +229,7 @@ def test_of_two_updates_of_a_row_the_later_one_fails(
     assert record.stat().st_size > 0
 
 
+@pytest.mark.variant
 def test_commits_of_two_processes_at_once_are_neither_lost_nor_doubled(
     both: list[DriverProcess], table: Table
 ) -> None:

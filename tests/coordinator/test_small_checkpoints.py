@@ -109,6 +109,7 @@ def run_in_group(spark: SparkSession, table: Table, statements: Sequence[str]) -
     return len(jobs_without_group(spark) - before)
 
 
+@pytest.mark.variant_cases(but=["partitioned"])
 @pytest.mark.parametrize("kind", KINDS)
 def test_the_content_is_that_of_deltas(spark: SparkSession, table_path: Path, kind: str) -> None:
     options = KINDS[kind]
@@ -201,6 +202,7 @@ def test_another_setting_makes_another_plan(spark: SparkSession, table_path: Pat
     assert "stats_parsed" not in str(without)
 
 
+@pytest.mark.variant_cases(but=["structs"])
 @pytest.mark.parametrize("kind", KINDS)
 def test_behind_a_checkpoint_of_another_process(
     spark: SparkSession, table_path: Path, kind: str

@@ -198,6 +198,7 @@ def _check(names: Sequence[str], ends: Sequence[str], result: Result, order: Seq
         assert rows[0].head == 1 + len(won)
 
 
+@pytest.mark.variant_cases("16-*")
 @pytest.mark.parametrize("names", PAIRS, ids=" + ".join)
 def test_two_sessions(arena: Arena, names: tuple[str, str]) -> None:
     assert Race(arena, names, ("COMMIT", "COMMIT")).check(begin=False) == 4
@@ -214,6 +215,7 @@ def test_two_sessions_of_which_one_rolls_back(arena: Arena, names: tuple[str, st
         assert Race(arena, names, ends).check(begin=False) == 4
 
 
+@pytest.mark.variant_cases("16-*")
 @pytest.mark.parametrize("names", TRIPLES, ids=" + ".join)
 def test_three_sessions(arena: Arena, names: tuple[str, str, str]) -> None:
     assert Race(arena, names, ("COMMIT",) * 3).check(begin=False) == 30

@@ -88,6 +88,7 @@ def test_every_race_of_the_page_is_run() -> None:
     assert {name for name, _ in CELLS} == RACES.keys()
 
 
+@pytest.mark.variant_cases(but=["*-row_level"])
 @pytest.mark.parametrize(("name", "policy"), CELLS)
 def test_the_later_job_ends_as_the_page_says(
     spark: SparkSession, tmp_path: Path, name: str, policy: str

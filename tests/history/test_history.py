@@ -91,6 +91,7 @@ def life(
     )
 
 
+@pytest.mark.variant_cases("copies")
 def test_every_version_is_told(spark: SparkSession, life: Table) -> None:
     found = history(spark, life)
     assert numbers(found) == versions(life)[::-1]
@@ -111,6 +112,7 @@ def test_every_version_is_told(spark: SparkSession, life: Table) -> None:
         assert (row["rules"], row["foreign"], row["user"]) == ([], False, user)
 
 
+@pytest.mark.variant_cases("copies")
 def test_partitions(spark: SparkSession, life: Table) -> None:
     one = history(spark, life, "PARTITION (p = 1)")
     assert [(r["version"], r["rows_in"], r["rows_out"]) for r in one] == [
@@ -316,6 +318,7 @@ def test_versions_whose_commits_are_gone(spark: SparkSession, table_path: Path) 
     assert time_versions(history(spark, table)) == [5, 4, 3]
 
 
+@pytest.mark.variant
 def test_timestamps_without_in_commit_timestamps(spark: SparkSession, plain: Table) -> None:
     """Modification times, made to increase as time travel makes them."""
     log = plain.path / "_delta_log"

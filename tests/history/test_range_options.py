@@ -22,6 +22,7 @@ def history(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Ta
 
 
 class TestOptions:
+    @pytest.mark.variant_cases(but=["options0-2-4", "options5--1-9"])
     @pytest.mark.parametrize(
         ("options", "after", "until"),
         [
@@ -127,6 +128,7 @@ class TestChangeDataFeed:
             brought = Counter(found(feed))
             assert all(brought[row] for row in found(live)), (after, until)
 
+    @pytest.mark.variant
     def test_the_reader_of_changes_goes_on_working(
         self, spark: SparkSession, history: Table
     ) -> None:
@@ -134,6 +136,7 @@ class TestChangeDataFeed:
         types = [row[0] for row in reader.table("by_name").select("_change_type").collect()]
         assert set(types) == {"insert", "delete", "update_preimage", "update_postimage"}
 
+    @pytest.mark.variant
     def test_changes_from_version_are_forwarded(self, spark: SparkSession) -> None:
         """Spark's own statement, which Delta answers with these settings only."""
         spark.sql(

@@ -101,6 +101,7 @@ class TestOffAndOn:
         assert "It is on by now: ask for ranges that begin with version 4" in message
         assert "ALTER TABLE" not in message
 
+    @pytest.mark.variant
     def test_in_a_long_range(self, spark: SparkSession, table_path: Path) -> None:
         """The log is read in parallel then."""
         inserts = (LATER,) * 10
@@ -120,6 +121,7 @@ class TestOtherGaps:
         assert "It is on by now: ask for ranges that begin with version 5" in message
         check_begins(spark, table, first=5, after=[1, 4])
 
+    @pytest.mark.variant
     def test_a_feature_that_was_dropped(self, spark: SparkSession, table_path: Path) -> None:
         drop = "ALTER TABLE {t} DROP FEATURE rowTracking"
         table = make(spark, table_path, INSERT, drop, UPDATE, ON, LATER)
@@ -128,6 +130,7 @@ class TestOtherGaps:
         rows = spark.sql(f"SELECT * FROM {table} VERSION BETWEEN {last - 1} AND {last}")
         assert found(rows) == [(3, "c")]
 
+    @pytest.mark.variant
     def test_a_replace_that_turns_it_off(self, spark: SparkSession, table_path: Path) -> None:
         replace = (
             "CREATE OR REPLACE TABLE {t} USING delta "
@@ -137,6 +140,7 @@ class TestOtherGaps:
         last = latest_version(table)
         check_begins(spark, table, first=last - 1, after=[1, 2])
 
+    @pytest.mark.variant
     def test_a_restore_to_a_version_without_it(self, spark: SparkSession, table_path: Path) -> None:
         """Its files get the RESTORE's version, though the policy keeps row tracking on."""
         policy = "ALTER TABLE {t} SET TBLPROPERTIES ('interlock.policy' = 'maxcompute_delta')"
@@ -148,6 +152,7 @@ class TestOtherGaps:
         rows = spark.sql(f"SELECT * FROM {table} VERSION BETWEEN {before + 1} AND {before + 2}")
         assert found(rows) == [(3, "c")]
 
+    @pytest.mark.variant
     def test_a_restore_inside_row_tracking_is_none(
         self, spark: SparkSession, table_path: Path
     ) -> None:

@@ -46,6 +46,7 @@ def plain(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Tabl
 
 
 class TestTimestampBetween:
+    @pytest.mark.variant
     def test_each_end_is_the_last_version_at_or_before_it(
         self, spark: SparkSession, history: Table
     ) -> None:
@@ -145,6 +146,7 @@ class TestBehindTheLastCommit:
 
 
 class TestComputedVersions:
+    @pytest.mark.variant_cases("CAST*", "(2)")
     @pytest.mark.parametrize("version", ["1 + 1", "abs(-2)", "CAST('2' AS BIGINT)", "(2)", "1 +1"])
     def test_as_of(self, spark: SparkSession, history: Table, version: str) -> None:
         expected = sorted(LIVE[2])

@@ -36,6 +36,7 @@ def named(spark: SparkSession) -> str:
 
 
 class TestRows:
+    @pytest.mark.variant
     @pytest.mark.parametrize("kind", KINDS)
     def test_of_every_range(self, spark: SparkSession, table_path: Path, kind: str) -> None:
         """Also after compaction, a no-op update and a RESTORE, which brings back rows."""

@@ -123,6 +123,22 @@ def functions(spark: SparkSession) -> None:
     register_is_even(spark)
 
 
+@pytest.mark.variant_cases(
+    but=[
+        "other-key",
+        "same-key",
+        "two-of-one-key",
+        "exists-other-conditions",
+        "key-deleted",
+        "filtered-target-of-others",
+        "reads-itself-too",
+        "one-scan-for-two-reads",
+        "one-scan-for-two-joins",
+        "limited-source",
+        "not-decidable",
+        "right-join",
+    ]
+)
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.id)
 def test_an_insert_after_another_job(spark: SparkSession, table_path: Path, case: Case) -> None:
     assert "MERGE" not in case.check(spark, table_path)
@@ -173,6 +189,7 @@ def race_twice(
     check_log(table)
 
 
+@pytest.mark.variant_cases(but=["by_a_spark_job"])
 @pytest.mark.parametrize("way", [by_insert_into, by_save_as_table, by_save, by_a_spark_job])
 def test_data_frames(
     spark: SparkSession, table_path: Path, way: Callable[[SparkSession, str], None]

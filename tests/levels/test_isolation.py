@@ -70,6 +70,7 @@ def run(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Run:
     return run
 
 
+@pytest.mark.variant_cases(but=["serializable-changes", "row_level-keys", "row_level-early"])
 @pytest.mark.parametrize(
     ("policy", "name"),
     [
@@ -142,6 +143,7 @@ OWN_READS = {
 }
 
 
+@pytest.mark.variant_cases(but=["serializable-histories0"])
 @pytest.mark.parametrize(
     ("policy", "named"),
     [

@@ -121,6 +121,23 @@ def functions(spark: SparkSession) -> None:
     register_is_even(spark)
 
 
+@pytest.mark.variant_cases(
+    but=[
+        "other-row",
+        "new-key",
+        "one-new-key-twice",
+        "row-that-it-only-reads",
+        "range",
+        "range-of-others",
+        "null-safe",
+        "not-a-number",
+        "by-source-others",
+        "by-source-selected",
+        "self-merge",
+        "random-source",
+        "not-decidable",
+    ]
+)
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.id)
 def test_a_merge_after_another_job(spark: SparkSession, table_path: Path, case: Case) -> None:
     case.check(spark, table_path)
@@ -165,6 +182,7 @@ def by_a_spark_job(table: Table) -> Callable[[SparkSession], object]:
     return run
 
 
+@pytest.mark.variant_cases("by_a_stream")
 @pytest.mark.parametrize("way", [by_builder, by_a_stream, by_a_spark_job])
 def test_other_ways(
     spark: SparkSession,

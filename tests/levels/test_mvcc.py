@@ -62,6 +62,7 @@ def test_a_batch_reads_to_its_end_what_was_there_when_it_began(
     assert rows(spark, table, version=3) == deltalake_rows(table, version=3) == BEFORE
 
 
+@pytest.mark.variant
 def test_a_stream_reads_to_its_end_the_snapshot_it_began_with(
     spark: SparkSession, table: Table, tmp_path: Path
 ) -> None:
@@ -87,6 +88,7 @@ def test_a_stream_reads_to_its_end_the_snapshot_it_began_with(
     assert rows(spark, Table(copies)) == deltalake_rows(Table(copies)) == BEFORE
 
 
+@pytest.mark.variant
 def test_a_cached_dataframe_stays_as_it_was_read(spark: SparkSession, table: Table) -> None:
     cached = spark.table(str(table)).cache()
     assert found(cached) == BEFORE

@@ -83,6 +83,7 @@ OVERWRITE = "INSERT OVERWRITE {t} VALUES (100, 'x', 3)"
 DELETE_1 = "DELETE FROM {t} WHERE id = 1"
 
 
+@pytest.mark.variant_cases(but=["serializable-OPTIMIZE {t}-TRUNCATE*", "row_level-ALTER*"])
 @pytest.mark.parametrize(
     ("policy", "compaction", "then", "left"),
     [
@@ -110,6 +111,7 @@ def test_a_read_follows_its_rows_through_a_compaction(
     check(spark, table, 4, left)
 
 
+@pytest.mark.variant_cases(but=["serializable-winners0*", "row_level-winners2*"])
 @pytest.mark.parametrize(
     ("policy", "winners", "left"),
     [
@@ -220,6 +222,15 @@ COUNTED: dict[str, str | Callable[[SparkSession, Table], object]] = {
 EVERYWHERE = ("UPDATE SET", "MERGE, INSERT VALUES", "a range without an end")
 
 
+@pytest.mark.variant_cases(
+    but=[
+        "row_level-UPDATE SET",
+        "serializable-UPDATE SET, answered by statistics",
+        "serializable-VERSION BETWEEN up to the latest",
+        "row_level-a range without an end",
+        "serializable-persist a change data feed",
+    ]
+)
 @pytest.mark.parametrize(
     ("policy", "read"),
     [
@@ -262,6 +273,7 @@ UNTOUCHED: dict[str, tuple[str, Rows]] = {
 }
 
 
+@pytest.mark.variant_cases("*-serializable", "an*")
 @pytest.mark.parametrize("policy", ["serializable", "row_level"])
 @pytest.mark.parametrize("read", UNTOUCHED)
 def test_a_read_of_what_nobody_changed_passes(
@@ -314,6 +326,7 @@ def test_a_statement_that_reads_the_table_is_no_blind_append(
     assert said == [*blind.values(), False]
 
 
+@pytest.mark.variant_cases("write_serializable*")
 @pytest.mark.parametrize(
     ("policy", "reader", "passes"),
     [
@@ -368,6 +381,7 @@ def remove_unread(spark: SparkSession, table: Table) -> None:
     transaction.commit(actions, manual)
 
 
+@pytest.mark.variant_cases("serializable")
 @pytest.mark.parametrize("policy", ["serializable", "maxcompute_delta"])
 def test_two_that_remove_a_file_which_the_later_one_has_not_read(
     spark: SparkSession, table_path: Path, policy: str

@@ -109,6 +109,18 @@ def functions(spark: SparkSession) -> None:
     register_is_even(spark)
 
 
+@pytest.mark.variant_cases(
+    but=[
+        "other-rows",
+        "same-row",
+        "moved-in",
+        "blind-insert",
+        "insert-reads-others",
+        "insert-reads-deleted",
+        "not-decidable",
+        "raises-on-a-row",
+    ]
+)
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.id)
 def test_two_jobs_on_one_file(spark: SparkSession, table_path: Path, case: Case) -> None:
     table = one_file(spark, table_path)
@@ -260,6 +272,7 @@ def test_nothing_is_left_of_a_job_that_lost(spark: SparkSession, table_path: Pat
     assert all(name in named for name in found if name.endswith(".parquet"))
 
 
+@pytest.mark.variant
 def test_rows_that_a_restore_brings_back_are_added_rows(
     spark: SparkSession, table_path: Path
 ) -> None:
@@ -311,6 +324,7 @@ OTHERS = {
 }
 
 
+@pytest.mark.variant_cases(but=["copied", "changed", "left-alone"])
 @pytest.mark.parametrize("name", OTHERS)
 def test_an_append_that_was_read_since_is_not_passed_blindly(
     spark: SparkSession, table_path: Path, name: str
@@ -329,6 +343,7 @@ def test_an_append_that_was_read_since_is_not_passed_blindly(
         assert str(error.why).endswith(f"and that version {reader} has read")
 
 
+@pytest.mark.variant_cases(but=["meets"])
 @pytest.mark.soak
 @pytest.mark.parametrize("first", [3, 2], ids=["passes", "meets"])
 def test_winners_of_more_than_are_read_in_the_committing_thread(

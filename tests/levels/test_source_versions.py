@@ -182,6 +182,7 @@ def settings(source: str, runs: int = 1) -> dict[str, str]:
     return dict(CHANGES if source == "changes" else ()) | (RERUN if runs > 1 else {})
 
 
+@pytest.mark.variant_cases(but=["*-path-changed", "localCheckpoint-name-optimize"])
 @pytest.mark.parametrize("winner", WINNERS)
 @pytest.mark.parametrize("by", ["path", "name"])
 @pytest.mark.parametrize("source", SOURCES)
@@ -198,6 +199,7 @@ def test_a_frame_that_has_read_the_table(
     check(table, WINNERS[winner], means, error, fails=fails)
 
 
+@pytest.mark.variant_cases("name")
 @pytest.mark.parametrize("by", ["path", "name"])
 def test_a_frame_that_was_cached_before_another_process_changed_the_table(
     spark: SparkSession, target: Callable[..., Target], by: str
@@ -214,6 +216,14 @@ def test_a_frame_that_was_cached_before_another_process_changed_the_table(
     assert latest_version(table.table) == 3
 
 
+@pytest.mark.variant_cases(
+    but=[
+        "overwrite-localCheckpoint-name-changed",
+        "replaceUsing-localCheckpoint-name-changed",
+        "MERGE-localCheckpoint-name-changed",
+        "UPDATE-localCheckpoint-name-changed",
+    ]
+)
 @pytest.mark.parametrize("winner", ["changed", "optimize"])
 @pytest.mark.parametrize("by", ["path", "name"])
 @pytest.mark.parametrize("source", ["localCheckpoint", "latest version", "kept"])
@@ -235,6 +245,7 @@ def test_each_write_of_it(
     check(table, WINNERS[winner], means, error, fails=fails)
 
 
+@pytest.mark.variant_cases(but=["localCheckpoint-changed-row_serializable"])
 @pytest.mark.parametrize("policy", POLICIES[1:])
 @pytest.mark.parametrize("winner", ["changed", "optimize"])
 @pytest.mark.parametrize("source", ["localCheckpoint", "latest version"])
@@ -249,6 +260,7 @@ def test_other_levels(
     check(table, WINNERS[winner], means, error, fails=winner == "changed")
 
 
+@pytest.mark.variant_cases(but=["*-path-changed-row_level", "replaceUsing-path-other-row_level"])
 @pytest.mark.parametrize("policy", POLICIES)
 @pytest.mark.parametrize("winner", WINNERS)
 @pytest.mark.parametrize("by", ["path", "name"])
@@ -293,6 +305,14 @@ STATEMENTS: dict[str, tuple[str, Means]] = {
 }
 
 
+@pytest.mark.variant_cases(
+    but=[
+        "*-latest version-path-commits-3-changed",
+        "INSERT-current time-name-begins-1-*",
+        "INSERT-between-name-commits-3-changed",
+        "INSERT-changes-name-commits-1-changed",
+    ]
+)
 @pytest.mark.parametrize(("runs", "winner"), [(1, "changed"), (3, "changed"), (1, "optimize")])
 @pytest.mark.parametrize("gate", ["begins", "commits"])
 @pytest.mark.parametrize("by", ["path", "name"])
@@ -330,6 +350,7 @@ def test_a_statement_with_a_version_that_a_function_names(
     check(table, WINNERS[winner], means, error, fails=fails)
 
 
+@pytest.mark.variant_cases(but=["path-3"])
 @pytest.mark.parametrize("runs", [1, 3])
 @pytest.mark.parametrize("by", ["path", "name"])
 def test_a_range_without_an_end(
@@ -347,6 +368,7 @@ def test_a_range_without_an_end(
     check(table, CHANGED, means, error, fails=True if runs == 1 else None)
 
 
+@pytest.mark.variant_cases(but=["path-changed"])
 @pytest.mark.parametrize("winner", ["changed", "optimize"])
 @pytest.mark.parametrize("by", ["path", "name"])
 def test_a_frame_of_foreach_batch(

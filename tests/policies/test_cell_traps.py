@@ -54,6 +54,7 @@ DELETE_ALL = Body(
 )
 
 
+@pytest.mark.variant_cases("D6-no-rows-empty")
 @pytest.mark.parametrize("variant", ["D6-truncate-empty", "D6-no-rows-empty"])
 def test_trap_01_an_overwrite_of_an_empty_snapshot_removes_what_came_meanwhile(
     spark: SparkSession, tables: Tables, variant: str
@@ -62,6 +63,7 @@ def test_trap_01_an_overwrite_of_an_empty_snapshot_removes_what_came_meanwhile(
     assert commit_info(table, 4)["tags"]["interlock.winners"] == "3"
 
 
+@pytest.mark.variant_cases("D8-update")
 @pytest.mark.parametrize(
     ("cell", "later"),
     [("D8", update(99, "U")), ("D13", merge(99, "M"))],
@@ -79,6 +81,7 @@ def test_trap_02_a_change_that_matches_no_rows_and_passes_makes_no_version(
     run(spark, tables, VARIANTS["P2-matches-nothing"])
 
 
+@pytest.mark.variant_cases("D20-optimize")
 @pytest.mark.parametrize("variant", ["D16-truncate", "D20-optimize", "D21-no-deletion-vectors"])
 def test_trap_03_what_a_compaction_made_is_removed_and_not_what_it_was_made_of(
     spark: SparkSession, tables: Tables, variant: str
@@ -89,6 +92,7 @@ def test_trap_03_what_a_compaction_made_is_removed_and_not_what_it_was_made_of(
     assert paths(table, 4, "remove") == compacted
 
 
+@pytest.mark.variant_cases("D14-optimize")
 @pytest.mark.parametrize("variant", ["D14-optimize", "D14-merge", "D14-no-deletion-vectors"])
 def test_trap_04_a_compaction_does_not_bring_back_what_was_updated(
     spark: SparkSession, tables: Tables, variant: str
@@ -150,6 +154,7 @@ def test_trap_08_the_time_of_a_compaction_shows_what_the_time_before_it_shows(
         assert in_order(tuple(map(tuple, at))) == in_order((*START, (10, "i")))
 
 
+@pytest.mark.variant_cases("MIN-MAJ*")
 @pytest.mark.parametrize(
     ("winners", "last", "after", "error"),
     [

@@ -13,6 +13,7 @@ from tests.kit.support import commit, latest_version, make_table, row_tracking, 
 from tests.kit.traps import DELETE, INSERT, MAJOR, MINOR, UPDATE, check_history, example
 
 
+@pytest.mark.variant_cases("copies")
 @pytest.mark.parametrize("vectors", ["true", "false"], ids=["vectors", "copies"])
 def test_trap_07_incremental_queries_show_each_change_once_and_no_compaction(
     spark: SparkSession, tables: Tables, vectors: str
@@ -60,6 +61,7 @@ QUICK = ["D14-vectors-plain", "D14-copies-partitioned", "D18-vectors-partitioned
 QUICK += ["D18-copies-plain", "D23-vectors-plain", "D23-copies-partitioned"]
 
 
+@pytest.mark.variant_cases(but=["D18-vectors-partitioned"])
 @pytest.mark.parametrize(
     "way",
     [pytest.param(way, marks=[] if way in QUICK else [pytest.mark.soak]) for way in WAYS],
@@ -86,6 +88,7 @@ def test_trap_15_deletion_vectors_and_copies_and_several_inputs_that_carry_vecto
     check_history(spark, table, {read: before, read + 1: between, read + 2: after})
 
 
+@pytest.mark.variant_cases("D14-copies", "D23-vectors")
 @pytest.mark.parametrize(
     ("earlier", "later", "vectors"),
     [

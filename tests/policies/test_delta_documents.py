@@ -263,6 +263,18 @@ def kind(error: Exception | None) -> Expected:
     return next((of for of in DELTAS if isinstance(error, of)), type(error))
 
 
+@pytest.mark.variant_cases(
+    but=[
+        "*, not partitioned, row_level",
+        "MERGE by columns scans*, serializable",
+        "an append to a partition that is read, write_serializable",
+        "an append that reads*, serializable",
+        "a file deleted that was not read, row_level",
+        "a row moved into*, serializable",
+        "two COMPACT of one file, row_level",
+        "an INSERT that reads, after a blind one, write_serializable",
+    ]
+)
 @pytest.mark.parametrize(
     ("example", "level"),
     [
@@ -308,6 +320,7 @@ class TestUsersOneAndTwo:
     def user(self, table: Table, number: int) -> Job:
         return sql_job(f"INSERT INTO {table} VALUES ({number}, 'user {number}')")
 
+    @pytest.mark.variant_cases(but=["serializable"])
     def test_both_read_the_schema_and_append_at_t1(self, spark: SparkSession, table: Table) -> None:
         """One gets version 1, the other, with the same files, version 2."""
 
@@ -329,6 +342,7 @@ class TestUsersOneAndTwo:
         assert {file.name for file in table.path.glob("*.parquet")} == live_files(table)
         assert deltalake_rows(table) == ((1, "user 1"), (2, "user 2"))
 
+    @pytest.mark.variant_cases(but=["serializable"])
     def test_user_1_read_version_0_user_2_version_1(
         self, spark: SparkSession, table: Table
     ) -> None:
@@ -348,6 +362,7 @@ class TestUsersOneAndTwo:
         expected = ((0, "version 1"), (1, "user 1"), (2, "user 2"))
         assert rows(spark, table) == deltalake_rows(table) == expected
 
+    @pytest.mark.variant_cases(but=["serializable"])
     def test_user_1_deletes_what_user_2_has_deleted(
         self, spark: SparkSession, table: Table
     ) -> None:

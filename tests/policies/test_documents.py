@@ -43,6 +43,7 @@ def insert(table: Table, *values: str) -> Job:
 class TestTwoUpdatesOfOnePartition:
     """S2, t0 to t3: exactly one of two UPDATEs of a partition succeeds, the one that ends first."""
 
+    @pytest.mark.variant_cases(but=["maxcompute_delta"])
     @BOTH_MATRICES
     def test_the_second_to_finish_fails(
         self, spark: SparkSession, table_path: Path, policy: str
@@ -202,6 +203,7 @@ class TestDropAgainstARunningInsert:
         assert not spark.catalog.tableExists("going")
         assert not all_files(Table(table_path))
 
+    @pytest.mark.variant_cases("3*")
     @pytest.mark.parametrize("new_versions", [2, pytest.param(3, marks=pytest.mark.soak)])
     def test_a_table_created_again_is_untouched(
         self, spark: SparkSession, table_path: Path, new_versions: int

@@ -57,6 +57,7 @@ def classes_seen(spark: SparkSession, table: Table, win: Callable[[], None]) -> 
     ]
 
 
+@pytest.mark.variant_cases("opt*")
 @pytest.mark.parametrize(
     "winners",
     [
@@ -117,6 +118,7 @@ def test_the_partitions_of_a_stock_winner_are_those_of_its_files(
     assert rows(spark, table) == ((100, "x", 1), (3, "U", 2))
 
 
+@pytest.mark.variant
 def test_a_stock_vacuum_disturbs_nobody(
     spark: SparkSession, stock: DriverProcess, table_path: Path
 ) -> None:
@@ -220,6 +222,7 @@ def transplant(source: Table, version: int, target: Table, as_version: int) -> N
     log.write_text(text, encoding="utf-8")
 
 
+@pytest.mark.variant
 def test_each_run_of_foreign_commits_is_warned_of_once(
     spark: SparkSession, stock: DriverProcess, table_path: Path
 ) -> None:
@@ -251,6 +254,7 @@ def test_each_run_of_foreign_commits_is_warned_of_once(
     assert rows(spark, table) == deltalake_rows(table)
 
 
+@pytest.mark.variant
 def test_the_checksum_of_a_stock_commit_is_as_good_as_ours(
     spark: SparkSession, stock: DriverProcess, table_path: Path
 ) -> None:

@@ -76,6 +76,7 @@ def test_parallel_models_on_one_table(spark: SparkSession, table_path: Path) -> 
     check_log(table)
 
 
+@pytest.mark.variant_cases(but=["serializable"])
 @pytest.mark.parametrize("policy", ["serializable", "write_serializable"])
 def test_policies_by_files(spark: SparkSession, table_path: Path, policy: str) -> None:
     table = table_of(spark, table_path, policy=policy)
@@ -96,6 +97,7 @@ JOBS = {
 }
 
 
+@pytest.mark.variant_cases(but=["INSERT INTO*", "UPDATE*", "INSERT OVERWRITE*"])
 @pytest.mark.parametrize("job", JOBS)
 def test_a_new_column(spark: SparkSession, table_path: Path, job: str) -> None:
     table = table_of(spark, table_path)
@@ -110,6 +112,7 @@ def test_a_new_column(spark: SparkSession, table_path: Path, job: str) -> None:
     check_log(table)
 
 
+@pytest.mark.variant_cases(but=["*appendOnly*", "*FIRST"])
 @pytest.mark.parametrize("change", HARMFUL)
 def test_other_changes_fail_the_jobs_that_they_meet(
     spark: SparkSession, table_path: Path, change: str
@@ -122,6 +125,7 @@ def test_other_changes_fail_the_jobs_that_they_meet(
     assert [tuple(row) for row in unchanged.collect()] == [(1, "a"), (2, "b"), (3, "c")]
 
 
+@pytest.mark.variant_cases(but=["*{t} SET TBLPROPERTIES ('team' = 'y')", "*x INT"])
 @pytest.mark.parametrize(
     ("earlier", "later"),
     [

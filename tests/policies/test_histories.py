@@ -99,11 +99,13 @@ def laboratory(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) ->
     return Laboratory(spark, tmp_path_factory.mktemp("histories"))
 
 
+@pytest.mark.variant_cases(but=["1", "32", "795", "441"])
 @pytest.mark.parametrize("seed", QUICK)
 def test_history(laboratory: Laboratory, seed: int) -> None:
     laboratory.run_seed(seed, keep=QUICK.index(seed) % (len(QUICK) // KEPT) == 0)
 
 
+@pytest.mark.variant
 def test_stock_delta_reads_restores_and_vacuums_what_they_left(
     laboratory: Laboratory, tmp_path: Path
 ) -> None:

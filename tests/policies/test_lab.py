@@ -106,6 +106,7 @@ def test_cell(spark: SparkSession, tables: Tables, case: Case) -> None:
     check(spark, tables, case)
 
 
+@pytest.mark.variant_cases("S*", "*-apart", but=["S4-meet", "S9-meet"])
 @pytest.mark.parametrize("case", DELTA_CELLS, ids=lambda case: case.id)
 def test_cell_of_the_delta_document(spark: SparkSession, tables: Tables, case: Case) -> None:
     check(spark, tables, case)
@@ -116,6 +117,9 @@ def test_what_a_standard_table_refuses(spark: SparkSession, tables: Tables, case
     check(spark, tables, case)
 
 
+@pytest.mark.variant_cases(
+    but=["P1", "P2", "P3", "P7", "P11", "D18-no-deletion-vectors", "D23-no-deletion-vectors"]
+)
 @pytest.mark.parametrize("case", QUICK, ids=lambda case: case.id)
 def test_variant(spark: SparkSession, tables: Tables, case: Case) -> None:
     check(spark, tables, case)
@@ -191,6 +195,7 @@ def test_the_lab_finds_stock_delta_wrong(spark: SparkSession, tmp_path: Path) ->
     assert '<td class="WRONG"><b>D7</b>' in html.as_html([found], "versions")
 
 
+@pytest.mark.variant
 def test_both_cases_of_a_cell_are_shown(spark: SparkSession, tmp_path: Path) -> None:
     (found,) = lab.run(spark, tmp_path, policies=["row_level"], cells=["R5"])
     assert "R5 can/fail, both ok" in report.as_text(found)

@@ -11,6 +11,8 @@ from pyspark.sql import SparkSession
 
 from tests.kit.support import Table, latest_version, make_table, rows, sql_job, tags, versions
 
+pytestmark = pytest.mark.variant
+
 PARTITIONS = 10_001
 
 

@@ -66,6 +66,7 @@ def overwrite_after_insert(
     return second.error
 
 
+@pytest.mark.variant_cases("option*", "aliased*")
 @pytest.mark.parametrize(
     ("overwrite", "condition"),
     [
@@ -89,6 +90,7 @@ def test_a_field_named_like_a_partition_column_is_data(
     assert ids_in(deltalake_rows(table)) == [1, 2, 10]
 
 
+@pytest.mark.variant_cases("option*", "aliased*")
 @pytest.mark.parametrize(
     ("overwrite", "condition"),
     [
@@ -108,6 +110,7 @@ def test_the_partition_column_is_replaced_as_it_is_then(
     assert ids_in(deltalake_rows(table)) == [2, 5]
 
 
+@pytest.mark.variant_cases(but=["row_level"])
 @pytest.mark.parametrize("policy", ["serializable", "write_serializable", "row_level"])
 def test_policies_that_look_at_rows_keep_the_row_of_another_field(
     spark: SparkSession, table_path: Path, policy: str
@@ -128,6 +131,7 @@ def test_a_policy_without_changes_of_rows_refuses_the_statement(
     assert ids_in(rows(spark, table)) == [2, 5]
 
 
+@pytest.mark.variant_cases("UPDATE*")
 @pytest.mark.parametrize(
     ("statement", "passes"),
     [
@@ -153,6 +157,7 @@ def test_statements_that_change_rows(
 DOTTED = "(id INT, `a.b` INT) USING delta PARTITIONED BY (`a.b`)"
 
 
+@pytest.mark.variant_cases("*-none")
 @pytest.mark.parametrize("mapping", ["none", "name"])
 @pytest.mark.parametrize(
     ("statement", "left"),

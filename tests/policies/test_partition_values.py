@@ -85,6 +85,7 @@ class TestOneValueInTwoSpellings:
         assert ids(spark, table) == [5]
         assert sorted(int(str(row[0])) for row in deltalake_rows(table)) == [5]
 
+    @pytest.mark.variant_cases(but=["t"])
     @pytest.mark.parametrize("column", ["t", "c", "d", "x"])
     def test_a_truncate_takes_both(
         self, spark: SparkSession, table_path: Path, column: str
@@ -123,6 +124,7 @@ class TestTimestampsAsTheSessionSpellsThem:
         assert isinstance(error, ConflictError)
         assert error.rule == "D7"
 
+    @pytest.mark.variant
     def test_an_overwrite_replaces_both(self, spark: SparkSession, table_path: Path) -> None:
         overwrite = "INSERT OVERWRITE {t} VALUES (3, '2026-01-01 00:00:00')"
         table, error = self.race_with_local_times(spark, table_path, overwrite)
@@ -145,6 +147,7 @@ class TestTimestampsAsTheSessionSpellsThem:
 
 
 class TestFilesOfWhichNobodyTellsThePartition:
+    @pytest.mark.variant_cases("*fields1")
     @pytest.mark.parametrize("fields", [{}, {"extendedFileMetadata": True, "partitionValues": {}}])
     @pytest.mark.parametrize(
         ("policy", "rule"), [("maxcompute_delta", "D13"), ("maxcompute_transactional", "T11")]
@@ -169,6 +172,7 @@ class TestFilesOfWhichNobodyTellsThePartition:
         assert ids(spark, table) == [2, 3]
         assert sorted(int(str(row[0])) for row in deltalake_rows(table)) == [2, 3]
 
+    @pytest.mark.variant_cases(but=["row_level"])
     @pytest.mark.parametrize("policy", ["serializable", "row_level"])
     def test_a_removal_meets_who_reads_rows(
         self, spark: SparkSession, table_path: Path, policy: str
@@ -227,6 +231,7 @@ class TestFilesOfWhichNobodyTellsThePartition:
         assert "does not tell which partition" in str(error)
         assert latest_version(table) == 2
 
+    @pytest.mark.variant
     def test_history_shows_them_under_every_partition(
         self, spark: SparkSession, table_path: Path
     ) -> None:
@@ -260,6 +265,7 @@ class TestWrittenOutsideOfWhatIsReplaced:
         assert (error.rule, error.operation_class, error.scope) == ("D7", "APPEND", "p=2")
         assert ids(spark, table) == [1, 2, 3, 30]
 
+    @pytest.mark.variant_cases("*maxcompute_standard", "INSERT INTO {t} REPLACE*")
     @pytest.mark.parametrize("policy", ["maxcompute_transactional", "maxcompute_standard"])
     @pytest.mark.parametrize(
         "winner", [WINNER, "INSERT INTO {t} REPLACE WHERE p = 2 VALUES (30, 2)"]
@@ -307,6 +313,7 @@ class TestWrittenOutsideOfWhatIsReplaced:
 class TestValuesOfAnotherType:
     """A statement that names one is refused, whatever ANSI says."""
 
+    @pytest.mark.variant_cases("*-false")
     @pytest.mark.parametrize("ansi", ["true", "false"])
     @pytest.mark.parametrize(
         ("column", "value"),

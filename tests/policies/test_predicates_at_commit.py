@@ -71,6 +71,7 @@ SESSIONS = {
 }
 
 
+@pytest.mark.variant_cases(but=["sao-paulo"])
 @pytest.mark.parametrize("conf", SESSIONS.values(), ids=SESSIONS)
 def test_on_partition_columns(spark: SparkSession, table_path: Path, conf: dict[str, str]) -> None:
     table = make_table(spark, table_path, columns=PARTITIONS, statements=(IN_PARTITIONS,))

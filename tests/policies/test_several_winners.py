@@ -33,6 +33,7 @@ OPTIMIZE = "OPTIMIZE {t}"
 START = ((1, "a"), (2, "b"), (3, "c"))
 
 
+@pytest.mark.variant_cases(but=["optimize-update-insert"])
 @pytest.mark.parametrize(
     ("vectors", "winners", "rules"),
     [
@@ -76,6 +77,7 @@ def test_an_overwrite_replaces_what_all_of_them_left(
     assert rows(spark, table, version=2) == START
 
 
+@pytest.mark.variant_cases("self*")
 @pytest.mark.parametrize(
     ("policy", "winners", "last", "rules", "expected"),
     [
@@ -112,6 +114,7 @@ def test_the_others_commit_as_they_are(
     assert tags(table, 5)["interlock.rules"] == rules
 
 
+@pytest.mark.variant_cases("both*")
 @pytest.mark.parametrize(
     ("policy", "winners", "last", "rule", "winner", "error"),
     [

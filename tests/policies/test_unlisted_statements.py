@@ -79,6 +79,7 @@ WHOLE = list(WRITERS)[3:6]
 OF_PARTITION_1 = list(WRITERS)[6:8]
 
 
+@pytest.mark.variant
 class TestDataFrameWriters:
     def beside(
         self, spark: SparkSession, path: Path, writer: str, row: tuple[object, ...], policy: str
@@ -145,6 +146,7 @@ REPLACERS: dict[str, Callable[[DataFrame, str], object]] = {
 class TestReplaceByRows:
     """What replaces the rows that match those it writes: a MUTATE."""
 
+    @pytest.mark.variant_cases(but=["replaceOn"])
     @pytest.mark.parametrize("writer", REPLACERS)
     def test_behind_an_insert(self, spark: SparkSession, tmp_path: Path, writer: str) -> None:
         """Where files decide it fails; where rows do, the row was added after it."""
@@ -182,6 +184,7 @@ class TestReplace:
         assert last_of(spark, table, (f"INSERT INTO {{t}} VALUES {IN_2}",), self.REPLACE) is None
         check(spark, table, (Z,))
 
+    @pytest.mark.variant
     def test_before_an_insert(self, spark: SparkSession, table_path: Path) -> None:
         """Whoever wrote for the table before has another definition in mind."""
         table = make(spark, table_path, "maxcompute_delta")
@@ -203,6 +206,7 @@ class TestSchemaEvolution:
     )
     MERGED = ((1, "m", 1, 5), (*B, None), (*C, None))
 
+    @pytest.mark.variant_cases(but=["row_level"])
     @pytest.mark.parametrize("policy", ["serializable", "row_level"])
     def test_a_new_column_stands_beside_other_rows(
         self, spark: SparkSession, tmp_path: Path, policy: str
@@ -256,6 +260,7 @@ class TestColumnMapping:
         spark.sql(f"INSERT INTO {table} VALUES (4, 'd', 1)")
         return table
 
+    @pytest.mark.variant_cases(but=["*-MUTATE"])
     @pytest.mark.parametrize(
         "name", ["APPEND", *(pytest.param(c, marks=pytest.mark.soak) for c in list(CLASSES)[1:])]
     )
@@ -324,6 +329,7 @@ class TestConditionsOnNestedValues:
         assert ids(spark, table) == [1, 2]
         return table
 
+    @pytest.mark.variant_cases(but=["row_level-s.x = 1"])
     def test_another_partition_is_nobodys_business(
         self, spark: SparkSession, table_path: Path, policy: str, condition: str
     ) -> None:
@@ -337,6 +343,7 @@ class TestConditionsOnNestedValues:
             assert ids(spark, table) == left
             spark.sql(f"UPDATE {table} SET id = 1 WHERE id = 10")
 
+    @pytest.mark.variant_cases(but=["row_level-s.x = 1"])
     def test_of_two_changes_of_a_row_one_fails(
         self, spark: SparkSession, table_path: Path, policy: str, condition: str
     ) -> None:

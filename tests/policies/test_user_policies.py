@@ -132,6 +132,7 @@ READS = (
 )
 
 
+@pytest.mark.variant_cases(but=["other rules"])
 @pytest.mark.parametrize("session", [{}, OTHERS], ids=["no such policy", "other rules"])
 def test_who_means_something_else_reads_and_does_not_write(
     spark: SparkSession, ours: Table, session: dict[str, str]
@@ -202,6 +203,7 @@ def test_a_table_of_a_built_in_policy_may_lack_it(spark: SparkSession, example: 
     assert latest(example).properties[DIGEST] == own
 
 
+@pytest.mark.variant
 def test_copies_have_the_digest_of_their_policy(spark: SparkSession, ours: Table) -> None:
     one, two, three = (Table(ours.path.parent / name) for name in ("one", "two", "three"))
     with set_for_now(spark, OURS):

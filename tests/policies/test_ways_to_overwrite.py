@@ -68,6 +68,7 @@ def test_after_an_insert_into_its_partition(
     assert ids_in(deltalake_rows(table)) == left
 
 
+@pytest.mark.variant
 @pytest.mark.parametrize(
     ("way", "left"),
     [

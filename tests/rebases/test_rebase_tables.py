@@ -49,6 +49,7 @@ FILES = (
 LIVE = {i: "aba"[i // 10] for i in range(30) if i not in (1, 12)}
 
 
+@pytest.mark.variant_cases(but=["column-mapping", "partitioned"])
 @pytest.mark.parametrize("kind", KINDS)
 def test_rows_are_followed_on_every_kind_of_table(
     spark: SparkSession, table_path: Path, kind: str

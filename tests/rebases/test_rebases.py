@@ -206,6 +206,7 @@ def test_a_job_that_fails_after_a_remap_leaves_no_vector_behind(
     shows(spark, table, BEFORE | {99: "i"})
 
 
+@pytest.mark.variant_cases(but=["vectors"])
 @pytest.mark.parametrize("properties", [VECTORS, WHOLE_FILES], ids=["vectors", "whole-files"])
 def test_restore_and_vacuum_keep_what_is_live(
     spark: SparkSession, table_path: Path, properties: dict[str, str]

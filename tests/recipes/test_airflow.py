@@ -14,6 +14,8 @@ import pytest
 from tests.kit.recipes import python, spark_environment, write
 from tests.kit.support import Table, commit_info, deltalake_rows, latest_version
 
+pytestmark = pytest.mark.variant
+
 BEFORE = (
     "CREATE SCHEMA db",
     "CREATE TABLE db.trips (id INT, city STRING) USING delta "

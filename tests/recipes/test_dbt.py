@@ -99,6 +99,7 @@ def test_an_update_of_another_row_and_the_merge_both_commit(dbt: Dbt) -> None:
     assert dbt.cities() == {1: "Bergen", 2: "Rome"}
 
 
+@pytest.mark.variant
 def test_a_merge_that_loses_fails_the_model_and_dbt_retry_runs_it_again(dbt: Dbt) -> None:
     version = latest_version(dbt.table)
     lost = dbt(*SECOND, beside="UPDATE db.trips SET city = 'Siena' WHERE id = 2")
@@ -113,6 +114,7 @@ def test_a_merge_that_loses_fails_the_model_and_dbt_retry_runs_it_again(dbt: Dbt
     assert dbt.cities()[2] == "Rome"
 
 
+@pytest.mark.variant
 def test_interlock_runs_the_merge_again_if_the_profile_says_so(dbt: Dbt) -> None:
     profile = dbt.project / "profiles.yml"
     given = profile.read_text(encoding="utf-8")

@@ -35,6 +35,7 @@ def no_tables(spark: SparkSession) -> None:
         spark.sql(f"DROP TABLE IF EXISTS {table}")
 
 
+@pytest.mark.variant
 def test_an_update_of_another_row_and_the_merge_both_commit(spark: SparkSession) -> None:
     beside = Beside()
     beside.let_win("merge into", "UPDATE trips SET city = 'Siena' WHERE id = 2")

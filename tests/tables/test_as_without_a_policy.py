@@ -154,12 +154,14 @@ PROPERTIES = [
 ]
 
 
+@pytest.mark.variant_cases(but=["columns-row_level", "created-again-row_level"])
 @pytest.mark.parametrize("policy", ["row_level", "maxcompute_delta"])
 @pytest.mark.parametrize("kind", KINDS)
 def test_kinds_of_tables(spark: SparkSession, tmp_path: Path, kind: str, policy: str) -> None:
     check(spark, tmp_path, KINDS[kind], {}, policy)
 
 
+@pytest.mark.variant_cases(but=["delta.dataSkippingNumIndexedCols-row_level"])
 @pytest.mark.parametrize("policy", ["row_level", "maxcompute_delta"])
 @pytest.mark.parametrize("properties", PROPERTIES, ids=lambda wanted: next(iter(wanted)))
 def test_properties(

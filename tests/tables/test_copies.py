@@ -30,6 +30,13 @@ LIKE = "CREATE TABLE {new_name} LIKE {old} LOCATION '{path}'"
 CTAS = "CREATE TABLE {new} USING delta"
 
 
+@pytest.mark.variant_cases(
+    but=[
+        "*LIKE*-None-maxcompute_delta",
+        "*CLONE {old}-maxcompute_delta-None-maxcompute_delta",
+        "CREATE TABLE {new} USING*-maxcompute_transactional",
+    ]
+)
 @pytest.mark.parametrize(
     ("statement", "of", "sets", "policy"),
     [
@@ -120,6 +127,7 @@ class TestRestore:
         assert rows(spark, table) == deltalake_rows(table) == EXAMPLE
         check_works(spark, table, POLICY)  # rows that come back have ids too
 
+    @pytest.mark.variant
     def test_to_a_version_under_another_policy_keeps_the_one_in_force(
         self, spark: SparkSession, table_path: Path
     ) -> None:
@@ -146,6 +154,7 @@ class TestRestore:
         assert latest(table).properties == {}
         assert rows(spark, table) == EXAMPLE[:2]
 
+    @pytest.mark.variant_cases("*OPTIMIZE {t}", "*transactional*")
     @pytest.mark.parametrize(
         ("policy", "earlier"),
         [

@@ -79,6 +79,7 @@ def old(spark: SparkSession, tmp_path: Path) -> Table:
     )
 
 
+@pytest.mark.variant_cases(but=["*AS SELECT*", "*.save(path)", "*LIKE*"])
 @pytest.mark.parametrize("code", [*NEW, pytest.param(LIKE, marks=since_4_2)])
 def test_new_tables_get_it(spark: SparkSession, table_path: Path, old: Table, code: str) -> None:
     run(spark, code, table_path, old)
@@ -88,6 +89,7 @@ def test_new_tables_get_it(spark: SparkSession, table_path: Path, old: Table, co
     assert tags(table, max(versions(table)))["interlock.policy"] == POLICY
 
 
+@pytest.mark.variant_cases(but=["*INSERT*", "*CREATE*"])
 @pytest.mark.parametrize(
     "code", [*EXISTING[:2], *(pytest.param(code, marks=pytest.mark.soak) for code in EXISTING[2:])]
 )

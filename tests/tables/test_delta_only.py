@@ -55,6 +55,7 @@ class TestRefused:
             shown = spark.sql(f"SHOW TBLPROPERTIES {name}").collect()
             assert not [row for row in shown if row["key"].startswith("interlock")]
 
+    @pytest.mark.variant_cases(but=["CREATE TABLE*"])
     @pytest.mark.parametrize("statement", OTHERS)
     def test_statements(self, spark: SparkSession, statement: str) -> None:
         new = f"other_{next(numbers)}"

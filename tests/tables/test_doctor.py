@@ -201,6 +201,7 @@ def test_a_setting_without_value_is_refused(doctor: Callable[..., int]) -> None:
     assert caught.value.code == 2
 
 
+@pytest.mark.variant
 def test_this_machine_from_the_command_line(tmp_path: Path) -> None:
     """In a process of its own: one session with the user's settings, and both kinds of result."""
     (tmp_path / "spark-defaults.conf").write_text(f"spark.sql.catalog.interlock {PROCEDURES}\n")

@@ -37,6 +37,7 @@ class TestNewTables:
         assert "delta.enableDeletionVectors" not in first.properties
         assert tags(table, 0)["interlock.policy"] == policy
 
+    @pytest.mark.variant_cases(but=["maxcompute_delta-true"])
     @pytest.mark.parametrize(
         ("policy", "chosen"),
         [
@@ -225,6 +226,7 @@ class TestAlterTable:
 class TestJobsInFlight:
     """No job is judged by two policies."""
 
+    @pytest.mark.variant_cases(but=["None*"])
     @pytest.mark.parametrize(
         ("before", "change", "after"),
         [

@@ -79,6 +79,7 @@ def check_all_write(spark: SparkSession, stock: DriverProcess, table: Table, bef
     assert rows(spark, table) == deltalake_rows(table) == after
 
 
+@pytest.mark.variant_cases(but=["row_level"])
 @pytest.mark.parametrize("policy", ["row_level", "maxcompute_delta", "serializable"])
 def test_everybody_may_write_afterwards(
     spark: SparkSession, stock: DriverProcess, table_path: Path, policy: str
@@ -102,6 +103,7 @@ def test_everybody_may_write_afterwards(
         assert deltalake_rows(table, version=version) == found
 
 
+@pytest.mark.variant
 def test_a_policy_can_come_back(spark: SparkSession, example: Table) -> None:
     remove(spark, example)
     removed_at = latest_version(example)
@@ -139,6 +141,7 @@ def test_a_table_without_a_policy_keeps_what_it_uses(spark: SparkSession, table_
     assert latest_version(table) == 2
 
 
+@pytest.mark.variant
 def test_features_can_be_kept(spark: SparkSession, example: Table) -> None:
     """Row ids stay what they were; the features are then somebody else's, for a later call too."""
     ids = spark.sql(f"SELECT id, _metadata.row_id FROM {example} ORDER BY id").collect()
@@ -158,6 +161,7 @@ def test_other_features_cannot_be_named(spark: SparkSession, example: Table, kee
     assert interlock.table(spark, str(example.path)).policy == "maxcompute_delta"
 
 
+@pytest.mark.variant
 def test_clustering_keeps_its_domains(
     spark: SparkSession, stock: DriverProcess, table_path: Path
 ) -> None:
@@ -172,6 +176,7 @@ def test_clustering_keeps_its_domains(
     assert rows(spark, table) == (*EXAMPLE, (4, "d"))
 
 
+@pytest.mark.variant
 def test_the_protection_of_the_history(
     spark: SparkSession, stock: DriverProcess, table_path: Path
 ) -> None:
@@ -201,6 +206,7 @@ def test_the_protection_of_the_history(
     check_all_write(spark, stock, table, ((1, "a"), (3, "c")))
 
 
+@pytest.mark.variant
 def test_a_call_goes_on_where_another_ended(
     spark: SparkSession, stock: DriverProcess, table_path: Path, tmp_path: Path
 ) -> None:
@@ -250,6 +256,7 @@ def test_a_job_that_read_the_table_before(spark: SparkSession, example: Table) -
     assert rows(spark, example) == deltalake_rows(example) == (*EXAMPLE, (4, "d"))
 
 
+@pytest.mark.variant
 def test_jobs_that_go_on_meanwhile(
     spark: SparkSession, stock: DriverProcess, example: Table
 ) -> None:

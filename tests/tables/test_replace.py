@@ -57,6 +57,14 @@ def replace(spark: SparkSession, code: str, table: Table) -> None:
 VARIATIONS = {REPLACING[2], REPLACING[4], REPLACING[-1], *OVERWRITING[2:]}
 
 
+@pytest.mark.variant_cases(
+    but=[
+        "spark.sql(f'REPLACE TABLE {t} USING delta AS SELECT * FROM {source}')",
+        "spark.sql(f'REPLACE TABLE {t} (id INT, v STRING) USING delta')",
+        "df.writeTo(t).using('delta').createOrReplace()",
+        "df.write.format('delta').mode('overwrite').saveAsTable(t)",
+    ]
+)
 @pytest.mark.parametrize(
     "code",
     [
@@ -74,6 +82,7 @@ def test_the_policy_stays(spark: SparkSession, table_path: Path, code: str) -> N
     assert rows(spark, table) == deltalake_rows(table) == expected_rows(code)
 
 
+@pytest.mark.variant
 @pytest.mark.parametrize("code", [REPLACING[1], REPLACING[6], OVERWRITING[0]])
 def test_stock_drops_or_keeps_the_same_properties(
     spark: SparkSession, table_path: Path, code: str

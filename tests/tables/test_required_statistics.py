@@ -39,6 +39,7 @@ def files(table: Table) -> set[str]:
     return {str(file) for file in table.path.rglob("*") if "_delta_log" not in file.parts}
 
 
+@pytest.mark.variant_cases("*-false")
 @pytest.mark.parametrize("vectors", ["true", "false"])
 @pytest.mark.parametrize(
     "statement",

@@ -55,12 +55,14 @@ def plain(
         yield thread.submit(in_plain_delta, stock, tmp_path_factory.mktemp("plain"), "quick")
 
 
+@pytest.mark.variant
 def test_same_as_in_a_session_of_plain_delta(
     spark: SparkSession, plain: Future[dict[str, Any]], tmp_path: Path
 ) -> None:
     check_same(observe(spark, tmp_path, which="quick"), plain.result())
 
 
+@pytest.mark.variant
 @pytest.mark.soak
 def test_all_races_same_as_in_plain_delta(
     spark: SparkSession,
@@ -93,6 +95,7 @@ def in_plain_delta(stock: DriverProcess, folder: Path, which: str) -> dict[str, 
     return found
 
 
+@pytest.mark.variant_cases(but=["example0*", "example4*"])
 @pytest.mark.parametrize(
     ("example", "statements", "error", "made"),
     [

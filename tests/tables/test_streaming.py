@@ -191,6 +191,7 @@ class TestMergeOfEachBatch:
         assert rows(spark, stream.table) == deltalake_rows(stream.table) == expected
 
 
+@pytest.mark.variant_cases(but=["serializable"])
 @pytest.mark.parametrize("level", ["serializable", "write_serializable"])
 def test_two_queries_with_one_checkpoint(spark: SparkSession, tmp_path: Path, level: str) -> None:
     """S3, ConcurrentTransactionException: the later one of the two stops."""
@@ -246,6 +247,7 @@ class TestTwoStreamsIntoOneTable:
         expected = ((20, "s"), (21, "s"), (30, "s"))
         assert rows(spark, first.table) == deltalake_rows(first.table) == expected
 
+    @pytest.mark.variant
     def test_both_pass_where_appends_do(self, spark: SparkSession, tmp_path: Path) -> None:
         first, _, error = self.beside(spark, tmp_path, "maxcompute_transactional")
         assert error is None

@@ -43,6 +43,7 @@ def typed_table(spark: SparkSession, path: Path, mapping: str = "none") -> Table
     return Table(path)
 
 
+@pytest.mark.variant_cases("n = *", "s = *")
 @pytest.mark.parametrize(
     ("partition", "left"),
     [

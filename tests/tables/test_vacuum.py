@@ -100,6 +100,7 @@ def test_a_job_that_takes_longer_is_noted_beside_the_log(
     await_none_running(table)
 
 
+@pytest.mark.variant_cases(but=["True"])
 @pytest.mark.parametrize("lives", [True, False])
 def test_the_jobs_of_other_processes_count(
     spark: SparkSession, table_path: Path, *, lives: bool
