@@ -124,8 +124,7 @@ class CommittedError(InterlockError):
 class ConflictError(InterlockError):
     """A job lost against one that committed earlier; nothing of it is visible.
 
-    Attributes are None if the error comes from one of Delta's own checks, which know less, and
-    those of the winner if a compaction made way for a job that was still running.
+    Attributes are None if the error comes from one of Delta's own checks, which know less.
 
     Attributes:
         condition: the condition in the error catalogue
@@ -224,7 +223,7 @@ class ConcurrentAppendError(ConflictError, ConcurrentAppendException):
 
 
 class ConcurrentDeleteReadError(ConflictError, ConcurrentDeleteReadException):
-    """The winner removed data that the job had read, or a compaction made way for a job."""
+    """The winner removed data that the job had read."""
 
 
 class ConcurrentDeleteDeleteError(ConflictError, ConcurrentDeleteDeleteException):

@@ -182,15 +182,3 @@ def end_behind(
         finally:
             gate.open()
         return end.exception()
-
-
-class Keeper(_Gate):
-    """Keeps a thread's transactions from the garbage collector."""
-
-    def __init__(self, spark: SparkSession) -> None:
-        super().__init__(spark)
-        self.kept: list[Any] = []
-
-    def startingTransaction(self, make: Any) -> Any:  # noqa: N802
-        self.kept.append(super().startingTransaction(make))
-        return self.kept[-1]

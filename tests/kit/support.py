@@ -251,12 +251,11 @@ def running_notes(table: Table) -> list[Path]:
     return list((table.path / "_delta_log/_interlock/running").glob("[!.]*"))
 
 
-def await_running(table: Table, *, text: str = "") -> dict[str, Any]:
-    """Wait for a note that has the text in it, and return what it tells."""
+def await_running(table: Table) -> dict[str, Any]:
+    """Wait for a note, and return what it tells."""
 
     def told() -> str | None:
-        found = (note.read_text() for note in running_notes(table))
-        return next((note for note in found if text in note), None)
+        return next((note.read_text() for note in running_notes(table)), None)
 
     parsed: dict[str, Any] = json.loads(eventually(told, _PATIENCE_SECONDS, "a job is noted"))
     return parsed

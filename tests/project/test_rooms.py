@@ -14,7 +14,6 @@ from tests.kit.tree import ROOT
 ADAPTER = "org.apache.spark.sql.delta.interlock"
 RULING = {f"{ADAPTER}.judging", f"{ADAPTER}.rebase"}
 RULES_ELSEWHERE = {
-    "Yielding.scala": "a compaction decides about itself: it makes way for a job that runs",
     "Conflicts.scala": "the error of a job that Delta or the log has failed before the judge",
 }
 CONSTANT = r'(""".*?"""|"(?:\\.|[^"\\\n])*"|\'\\?.\')'

@@ -6,11 +6,9 @@ from tools.docs.markdown import page_of, table
 from tools.docs.resources import Condition
 
 _CONFLICT = "2D521"
-_KINDS = {"INTERLOCK_COMPACTION_YIELDED": "ConcurrentDeleteRead"}
 
 _CONFLICTS = """\
-A job lost against one that committed before it, or a compaction made way for a running job
-(INTERLOCK_COMPACTION_YIELDED, which has no winner). Nothing of it is visible: run it again. Each
+A job lost against one that committed before it. Nothing of it is visible: run it again. Each
 conflict is one of Delta's public exceptions (`io.delta.exceptions`), and in Python also an
 `interlock.ConflictError`, so code that retries on Delta's classes goes on working."""
 
@@ -44,9 +42,7 @@ def page(catalogue: dict[str, Condition]) -> str:
     """Return docs/errors.md."""
     conflicts = {name: it for name, it in catalogue.items() if it["sqlState"] == _CONFLICT}
     refusals = {name: it for name, it in catalogue.items() if name not in conflicts}
-    kinds = [
-        (name, _KINDS.get(name) or _camel(name.removeprefix("INTERLOCK_"))) for name in conflicts
-    ]
+    kinds = [(name, _camel(name.removeprefix("INTERLOCK_"))) for name in conflicts]
     return page_of(
         "# Errors",
         "<!-- Written by `make docs` from error-conditions.json: edit that. -->",

@@ -35,10 +35,6 @@ _VERDICTS = {
     "deleted are marked as deleted in the compaction's files. No data is read or written.",
     "SUPERSEDE": "The later compaction commits. It removes the files that the earlier one made of "
     "its inputs.",
-    "YIELD": "The earlier job, a compaction, fails if a job of the later class is running that has "
-    "read files which the compaction removes. If such a job commits after the compaction all the "
-    "same, it is judged as by BY_FILES. No policy of Interlock has this verdict; "
-    "[a policy of your own](#a-policy-of-your-own) can have it.",
 }
 _OWN = Path(__file__).with_name("own_policy.md")
 _MAP_ROWS = frozenset({"REMAP_ROWS", "REBASE_COMPACTION"})

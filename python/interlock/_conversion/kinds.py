@@ -22,7 +22,6 @@ _OURS = "io.interlock."
 _BY_CONDITION: dict[str | None, type[errors.InterlockError]] = {
     "INTERLOCK_BINDING_INCOMPLETE": errors.StorageError,
     "INTERLOCK_COMMIT_STATE_UNKNOWN": errors.CommitStateUnknown,
-    "INTERLOCK_COMPACTION_YIELDED": errors.ConcurrentDeleteReadError,
     "INTERLOCK_CONCURRENT_APPEND": errors.ConcurrentAppendError,
     "INTERLOCK_CONCURRENT_DELETE_DELETE": errors.ConcurrentDeleteDeleteError,
     "INTERLOCK_CONCURRENT_DELETE_READ": errors.ConcurrentDeleteReadError,

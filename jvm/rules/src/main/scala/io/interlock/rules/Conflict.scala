@@ -11,7 +11,7 @@ package io.interlock.rules
   * @param winnerOperation
   *   the winner's operation; none if the commit was not judged against one
   * @param winnerVersion
-  *   the version that the winner made; none if the job made way for one that still runs
+  *   the version that the winner made
   * @param scope
   *   the partitions in which the two overlap, as text, or "the whole table"
   * @param txnId
@@ -33,7 +33,7 @@ final case class Conflict(
     winnerOperation: Option[String],
     operation: String,
     readVersion: Long,
-    winnerVersion: Option[Long],
+    winnerVersion: Long,
     scope: String,
     table: String,
     txnId: String,
@@ -43,19 +43,13 @@ final case class Conflict(
 ) {
 
   /** Its condition in the error catalogue. */
-  def condition: String = if (winnerVersion.isEmpty) Conflict.Yielded else kind.condition
-
-  /** Whom it lost against, to follow "lost against". */
-  def lostTo: String = winnerVersion.fold("a running job")(version => s"version $version")
+  def condition: String = kind.condition
 
   /** When the job lost, if not at its commit. */
   def phase: Option[String] = Option.when(beforeWriting)("before writing")
 }
 
 object Conflict {
-
-  /** The condition of a compaction that made way. */
-  val Yielded = "INTERLOCK_COMPACTION_YIELDED"
 
   /** The reason why a job fails after a winner, as a clause.
     *

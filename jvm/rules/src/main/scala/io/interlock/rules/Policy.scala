@@ -49,14 +49,6 @@ final case class Policy(
   def cell(earlier: OperationClass, later: OperationClass): Option[Cell] =
     byClasses.get((earlier, later))
 
-  /** The cells by which jobs of a class make way for jobs that still run. */
-  def yields(earlier: OperationClass): Seq[Cell] =
-    cells.filter(cell => cell.earlier == earlier && cell.verdict == Verdict.Yield)
-
-  /** The classes for which compactions make way. */
-  val yieldedTo: Set[OperationClass] =
-    cells.filter(_.verdict == Verdict.Yield).map(_.later).toSet
-
   /** A hash of the rules: the cells by their classes, the class of compactions and the isolation
     * level, but not the policy's name, its source or the layout of its text. 16 hex digits.
     */

@@ -39,20 +39,11 @@ object Verdict {
     */
   case object ByRows extends Verdict("BY_ROWS")
 
-  /** A compaction does not commit while a job of the later class runs that has read files which the
-    * compaction removes. A job that commits after the compaction all the same is judged as by
-    * BY_FILES.
-    */
-  case object Yield extends Verdict("YIELD")
-
-  /** Verdicts that compare files. */
-  val byFiles: Set[Verdict] = Set(ByFiles, Yield)
-
   /** Verdicts that fail only if the two jobs overlap in files or rows. */
-  val ifTheyOverlap: Set[Verdict] = byFiles + ByRows
+  val ifTheyOverlap: Set[Verdict] = Set(ByFiles, ByRows)
 
   val all: Seq[Verdict] =
-    Seq(Fail, AsIs, ReplaceLive, RemapRows, RebaseCompaction, Supersede, ByFiles, ByRows, Yield)
+    Seq(Fail, AsIs, ReplaceLive, RemapRows, RebaseCompaction, Supersede, ByFiles, ByRows)
 
   /** Verdicts whose rebase maps rows through deletion vectors. */
   val needDeletionVectors: Set[Verdict] = Set(RemapRows, RebaseCompaction)

@@ -28,7 +28,6 @@ private[rules] object VerdictPlaces {
     // MAJOR.
     case Verdict.Supersede =>
       (earlier == CompactMinor || earlier == compaction) && later == CompactMajor
-    case Verdict.Yield => compactions(earlier) && !compactions(later)
   }
 
   /** The permitted cells in words, to follow "can only stand". */
@@ -42,6 +41,5 @@ private[rules] object VerdictPlaces {
       "where the earlier job is APPEND or MUTATE and the later one a compaction"
     case Verdict.Supersede =>
       "where the earlier job is a compaction but no MAJOR and the later one COMPACT_MAJOR"
-    case Verdict.Yield => "where the earlier job is a compaction and the later one is not"
   }
 }

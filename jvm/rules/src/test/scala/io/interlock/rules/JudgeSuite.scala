@@ -158,7 +158,7 @@ class JudgeSuite extends munit.FunSuite {
       winnerOperation = Some("WRITE"),
       operation = "WRITE",
       readVersion = 2,
-      winnerVersion = Some(3),
+      winnerVersion = 3,
       scope = "the whole table",
       table = "t",
       txnId = "a",

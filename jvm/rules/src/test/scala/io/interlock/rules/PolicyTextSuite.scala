@@ -97,23 +97,6 @@ class PolicyTextSuite extends munit.FunSuite {
     "line 8: cell APPEND -> OVERWRITE: SUPERSEDE can only stand where"
   )
 
-  rejects(
-    "a job that is no compaction and makes way",
-    "| AS_IS        |",
-    "| YIELD        |",
-    "line 8: cell APPEND -> OVERWRITE: YIELD can only stand where the earlier job is a compaction " +
-      "and the later one is not; FAIL always can"
-  )
-
-  test("a compaction makes way for the classes of its cells with YIELD, by reads") {
-    val policy = PolicyText.parse("p.policy", good.replace("BY_FILES", "YIELD   "))
-    assertEquals(policy.yields(CompactMinor).map(_.label), Seq("X7"))
-    assertEquals(policy.yields(Append), Nil)
-    assertEquals(policy.yieldedTo, Set[OperationClass](Overwrite))
-    assert(policy.judgesReads)
-    assertEquals(Policies.all.flatMap(_.yieldedTo), Nil)
-  }
-
   test("the digest is that of the rules: not of name, source, numbers, layout or order") {
     val digest = PolicyText.parse("x", good).digest
     assert(digest.matches("[0-9a-f]{16}"), digest)
@@ -148,9 +131,7 @@ class PolicyTextSuite extends munit.FunSuite {
       Verdict.ReplaceLive -> classes.map(_ -> Overwrite),
       Verdict.RemapRows -> compact.map(_ -> Mutate),
       Verdict.RebaseCompaction -> compact.flatMap(c => Set(Append -> c, Mutate -> c)),
-      Verdict.Supersede -> Set(CompactMinor -> CompactMajor),
-      Verdict.Yield ->
-        compact.flatMap(c => Set[OperationClass](Overwrite, Append, Mutate).map(c -> _))
+      Verdict.Supersede -> Set(CompactMinor -> CompactMajor)
     )
   }
 

@@ -41,7 +41,7 @@ object Advice {
     val (retryHelps, retry) = retryOf(rejection)
     Advice(
       policies = under(Conflict.succeeds).filter(_ != rejection.policy),
-      policiesByFiles = under(Verdict.byFiles),
+      policiesByFiles = under(Set(Verdict.ByFiles)),
       policiesByRows = under(_ == Verdict.ByRows),
       layout = layoutOf(rejection),
       retryHelps = retryHelps,
@@ -99,8 +99,6 @@ object Advice {
       false -> "No: another query with the same checkpoint has already written this batch."
     case ConflictKind.ProtocolChanged =>
       false -> "No: first look at how the table was changed."
-    case _ if rejection.yielded =>
-      true -> "Yes, when the job that it made way for has ended."
     case _ if rejection.isCompaction =>
       true -> "Yes: its inputs are gone; a new run compacts the files that the table has by then."
     case _ => true -> "Yes: a new run reads what the winner has written."

@@ -16,8 +16,6 @@ import io.interlock.rules.{ConflictKind, OperationClass}
   *   the attempt's predicate that matched rows the winner changed, or that could not be decided
   * @param undecided
   *   whether that predicate could not be decided
-  * @param yielded
-  *   whether it made way for a job that was running
   */
 final case class Rejection(
     kind: ConflictKind,
@@ -26,8 +24,7 @@ final case class Rejection(
     operationClass: Option[OperationClass],
     partitionColumns: Seq[String],
     predicate: Option[String],
-    undecided: Boolean,
-    yielded: Boolean = false
+    undecided: Boolean
 ) {
   def isCompaction: Boolean = operationClass.exists(OperationClass.compactions)
 }

@@ -3,7 +3,6 @@ package io.interlock.spark.audit
 import java.sql.Timestamp
 import java.time.Instant
 
-import io.interlock.rules.Conflict
 import io.interlock.spark.commits.{CommitTags, Operations, WinnerRuling}
 import org.apache.spark.sql.Row
 import org.apache.spark.sql.delta.actions.CommitInfo
@@ -108,7 +107,6 @@ final case class Rejected(
     session: Option[String],
     application: Option[String]
 ) extends ConflictRecord {
-  def yielded: Boolean = condition.contains(Conflict.Yielded)
   def winners: Seq[WinnerRuling] =
     winner.map(known => WinnerRuling(known.version, rule, verdict)).toSeq
 }

@@ -34,8 +34,7 @@ final case class Explanation(
           operationClass = commit.operationClass.flatMap(OperationClass.byName),
           partitionColumns,
           rejected.predicate,
-          rejected.undecided,
-          rejected.yielded
+          rejected.undecided
         )
         Advice.of(rejection, policies)
       }
@@ -71,9 +70,9 @@ final case class Explanation(
       s", which the last ${known(commit.operation)} of this table spent $millis ms on"
     )
     val read = commit.readVersion.fold("")(version => s" read version $version and")
-    val lost = rejected.winner.fold(
-      if (rejected.yielded) "made way for a running job" else "lost against another commit"
-    )(known => "lost against " + winners.find(_.version == known.version).getOrElse(known).text)
+    val lost = rejected.winner.fold("lost against another commit")(known =>
+      "lost against " + winners.find(_.version == known.version).getOrElse(known).text
+    )
     Seq(
       s"$job$read $lost.",
       byRule(rejected),

@@ -41,12 +41,12 @@ final private[errors] case class Rendered(conflict: Conflict, others: Seq[String
     "operationClass" -> conflict.operationClass.name,
     "operation" -> conflict.operation,
     "readVersion" -> conflict.readVersion,
+    "winnerVersion" -> conflict.winnerVersion,
     "scope" -> conflict.scope,
     "table" -> conflict.table,
     "txnId" -> conflict.txnId,
     "why" -> conflict.why
-  ) ++ conflict.winnerVersion.map("winnerVersion" -> _) ++
-    conflict.winnerClass.map("winnerClass" -> _.name) ++
+  ) ++ conflict.winnerClass.map("winnerClass" -> _.name) ++
     conflict.winnerOperation.map("winnerOperation" -> _) ++
     conflict.phase.map("phase" -> _) ++
     conflict.overlap.toSeq.flatMap(found =>
@@ -131,7 +131,7 @@ object Conflicts {
       winnerOperation = None,
       operation,
       readVersion,
-      winnerVersion = Some(readVersion + 1),
+      winnerVersion = readVersion + 1,
       scope = "the whole table",
       table,
       txnId,

@@ -23,7 +23,7 @@ class RerunSuite extends munit.FunSuite {
         winnerOperation = Some("UPDATE"),
         operation = "UPDATE",
         readVersion = read.getOrElse(winner - 1),
-        winnerVersion = Some(winner),
+        winnerVersion = winner,
         scope = "the whole table",
         table = "t",
         txnId = "",
@@ -53,7 +53,7 @@ class RerunSuite extends munit.FunSuite {
     assertEquals(done, 3)
     result match {
       case Failure(last: InterlockConflict) =>
-        assertEquals(last.conflict.winnerVersion, Some(9L))
+        assertEquals(last.conflict.winnerVersion, 9L)
         val runs = "this was run 3, those before it lost against version 5, version 7"
         assert(last.getMessage.contains(s"both changed a row; $runs"), last.getMessage)
       case other => fail(s"$other")

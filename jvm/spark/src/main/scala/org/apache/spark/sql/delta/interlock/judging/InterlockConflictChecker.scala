@@ -112,7 +112,7 @@ private[interlock] class InterlockConflictChecker(
             attempt.partitionOf(_, winner)
           )
         )
-      case Verdict.ByFiles | Verdict.Yield => failIf(overlaps.inFiles)
+      case Verdict.ByFiles => failIf(overlaps.inFiles)
       case Verdict.ByRows =>
         val unrebased = overlaps
         rebase(reason => conflict(overlap = Some(unrebased.sameRows(reason))))(rebasedRows)
@@ -151,7 +151,7 @@ private[interlock] class InterlockConflictChecker(
         winner.commitInfo.flatMap(Operations.name).orElse(Some("an unnamed operation")),
       operation = Operations.name(attempt.operation),
       readVersion = info.readSnapshot.version,
-      winnerVersion = Some(winner.commitVersion),
+      winnerVersion = winner.commitVersion,
       scope = scopeText,
       table = table,
       txnId = info.txnId,

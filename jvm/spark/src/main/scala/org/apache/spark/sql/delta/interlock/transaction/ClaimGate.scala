@@ -116,13 +116,11 @@ final private[transaction] class ClaimGate(
   }
 
   /** Lets the commits of other processes wait for those of this one, if they have overtaken this
-    * commit many times since its last turn. An auto compaction is not worth that, and a commit that
-    * makes way for jobs of other processes waits for these.
+    * commit many times since its last turn. An auto compaction is not worth that.
     */
   def loseRace(): Unit = {
     racesLost += 1
-    val mayHold = !isAutoCompaction && commit.policy.yields(commit.operationClass).isEmpty
-    if (racesLost >= MostRacesLost && mayHold && !hasTurn) {
+    if (racesLost >= MostRacesLost && !isAutoCompaction && !hasTurn) {
       racesLost = 0
       put(Turn(UUID.randomUUID.toString, table.snapshot.metadata.id, since, by.name))
     }

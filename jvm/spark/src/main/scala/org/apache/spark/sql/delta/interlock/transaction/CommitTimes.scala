@@ -7,8 +7,8 @@ sealed abstract private[transaction] class TimedPhase(val name: String)
 
 private[transaction] object TimedPhase {
 
-  /** Waiting for claims of other jobs, for jobs to which a compaction yields, for the commits before
-    * it in this process, for the turn of this process, and after lost races.
+  /** Waiting for claims of other jobs, for the commits before it in this process, for the turn of
+    * this process, and after lost races.
     */
   case object Turn extends TimedPhase("turn")
 

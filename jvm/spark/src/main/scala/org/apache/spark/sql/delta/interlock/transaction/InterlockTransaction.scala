@@ -162,13 +162,13 @@ class InterlockTransaction(log: DeltaLog, catalogTable: Option[CatalogTable], sn
     refuseAnother()
     audit.sent(info)
     def alone = super.writeCommitFile(version, lines, info)
-    val queued = coordinated.zip(judged.filter(_.isCommitting))
-    val made = queued.fold(if (coordinated.isEmpty) failures.alone(version)(alone) else alone) {
-      case (own, commit) =>
+    val queued = coordinated.filter(_ => judged.exists(_.isCommitting))
+    val made = queued.fold(if (coordinated.isEmpty) failures.alone(version)(alone) else alone)(
+      own =>
         own.write(version, info)(incrementallyDeriveChecksum(version, info))(
-          commit.handIn(info)(writeCommitFileImpl(version, lines, own.client, info))
+          writeCommitFileImpl(version, lines, own.client, info)
         )
-    }
+    )
     state = Made
     made
   }

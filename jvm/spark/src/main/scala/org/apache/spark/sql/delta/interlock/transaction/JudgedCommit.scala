@@ -24,7 +24,6 @@ final private[transaction] class JudgedCommit(
     winners: WinnerReader
 ) {
   private val table = transaction.table
-  private val yielding = new Yielding(transaction, commit)
 
   /** Tries to commit until the commit is made or loses. If commits after the last version in the
     * log are withdrawn, it starts again from there.
@@ -49,12 +48,10 @@ final private[transaction] class JudgedCommit(
       takeUp(soFar.getOrElse(unjudged))
       startOverIfLost(version)
       transaction.times.in(TimedPhase.Turn) {
-        yielding.toOthers(soFar.get.info)
         takeTurn(gate, level, judgeAnewIfLost _) {
           startOverIfLost(version)
           judgeAnewIfLost()
           queue.catchUp(soFar.get.next)
-          yielding.toOthers(soFar.get.info)
         }
       }
       val made =
@@ -126,16 +123,6 @@ final private[transaction] class JudgedCommit(
       soFar.get.next - 1,
       queue.isTaken
     )
-
-  /** Hands in the commit as it stands, which has the turn.
-    *
-    * @throws DeltaConcurrentModificationException
-    *   if it is a compaction that makes way for a job of this process
-    */
-  def handIn[A](info: CurrentTransactionInfo)(send: => A): A = {
-    yielding.toOwn(info)
-    transaction.running.sending(send)
-  }
 
   /** Whether the commit was sent or waits for its turn, and is not only checked. */
   def isCommitting: Boolean = soFar.nonEmpty

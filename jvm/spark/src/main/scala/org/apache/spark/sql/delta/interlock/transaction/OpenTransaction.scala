@@ -39,8 +39,6 @@ abstract private[transaction] class OpenTransaction(
   /** What the statement reads, beyond what Delta tracks. */
   val reads = new StatementReads
 
-  private[transaction] val running = new RunningStatement(this, rules)
-
   private[transaction] def session: SparkSession = spark
   private[transaction] val times = new CommitTimes
 
@@ -131,12 +129,6 @@ abstract private[transaction] class OpenTransaction(
   private[transaction] def predicates: Vector[DeltaTableReadPredicate] =
     readPredicates.toArray(Array.empty[DeltaTableReadPredicate]).toVector
 
-  /** The paths of the files that it has read so far; none if it may have read any. */
-  private[transaction] def filesRead: Option[Set[String]] =
-    Option.unless(readTheWholeTable || reads.areUntracked)(
-      readFiles.toArray(Array.empty[AddFile]).map(_.path).toSet
-    )
-
   /** Whether a dynamic overwrite also replaces partitions with a NULL value. */
   private var replacesNull = true
 
@@ -185,8 +177,7 @@ abstract private[transaction] class OpenTransaction(
     if (options.flatMap(_.useNullIntolerantEqualityWithDPO).contains(true)) replacesNull = false
     reads.add(PlanReads.before(data.queryExecution, snapshot))
     beginsToWrite()
-    def write = writes.run(data, isOptimize)(super.writeFiles(_, options, isOptimize, constraints))
-    if (isOptimize || options.exists(_.rearrangeOnly)) write else running.writing(write)
+    writes.run(data, isOptimize)(super.writeFiles(_, options, isOptimize, constraints))
   }
 
   // ---- table properties ----

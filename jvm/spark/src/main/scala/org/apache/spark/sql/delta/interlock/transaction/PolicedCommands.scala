@@ -2,7 +2,6 @@ package org.apache.spark.sql.delta.interlock.transaction
 
 import scala.util.Try
 
-import com.databricks.spark.util.TagDefinition
 import io.interlock.rules.Policy
 import io.interlock.spark.errors.InterlockException
 import io.interlock.spark.properties.TableProperties
@@ -13,7 +12,6 @@ import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan
 import org.apache.spark.sql.delta.actions.Metadata
 import org.apache.spark.sql.delta.commands.{DeleteCommand, MergeIntoCommand, UpdateCommand}
 import org.apache.spark.sql.delta.files.TahoeFileIndex
-import org.apache.spark.sql.delta.metering.{DeltaLogging, DeltaLoggingProvider}
 import org.apache.spark.sql.delta.schema.SchemaMergingUtils
 import org.apache.spark.sql.delta.{DeltaErrors, DeltaLog, DeltaOperations, OptimisticTransaction}
 import org.apache.spark.sql.execution.command.RunnableCommand
@@ -67,18 +65,8 @@ object PolicedCommands {
     Try(TableProperties.policyOf(table.configuration)).toOption.flatten
 }
 
-/** A command that tells its transactions that they change rows. Those that it has given up end with
-  * it, so that no compaction makes way for them any more.
-  */
-private[transaction] trait ChangesRows extends DeltaLogging {
-  @volatile private var begun = List.empty[InterlockTransaction]
-
-  protected def begin(transaction: OptimisticTransaction): Unit = transaction match {
-    case ours: InterlockTransaction =>
-      begun ::= ours
-      ours.running.changesRows()
-    case _ =>
-  }
+/** A command that tells its transactions how they change rows. */
+private[transaction] trait ChangesRows {
 
   /** Tells the transaction of an UPDATE or DELETE what it does. One that marks rows in deletion
     * vectors may find none.
@@ -92,7 +80,6 @@ private[transaction] trait ChangesRows extends DeltaLogging {
       marksRows: Boolean,
       isConfined: Boolean
   ): Boolean = {
-    begin(transaction)
     transaction match {
       case ours: InterlockTransaction =>
         ours.changes(Unwritten(op, changesData = !marksRows, marksRows, isConfined))
@@ -110,19 +97,6 @@ private[transaction] trait ChangesRows extends DeltaLogging {
     if (!columns(now).subsetOf(columns(analyzed.schema)))
       throw DeltaErrors.schemaChangedSinceAnalysis(analyzed.schema, now)
   }
-
-  /** Delta runs its command in it, and cannot be overridden around it. */
-  override protected def recordDeltaOperation[A](
-      provider: DeltaLoggingProvider,
-      opType: String,
-      tags: Map[TagDefinition, String]
-  )(work: => A): A =
-    try super.recordDeltaOperation(provider, opType, tags)(work)
-    finally if (ChangesRows.whole(opType)) begun.foreach(RunningTransactions.end)
-}
-
-private object ChangesRows {
-  private val whole = Set("delta.dml.update", "delta.dml.delete", "delta.dml.merge")
 }
 
 /** An UPDATE; the parameters are those of Delta's command. */

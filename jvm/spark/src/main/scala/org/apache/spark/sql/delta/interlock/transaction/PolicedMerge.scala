@@ -75,7 +75,6 @@ final class PolicedMerge(
   ): Unit = {
     OptimisticTransaction.getActive().foreach { transaction =>
       refuseNewColumns(transaction, index.metadata)
-      begin(transaction)
     }
     super.prepareMergeSource(spark, source, condition, matched, notMatched, isInsertOnly)
     OptimisticTransaction.getActive().foreach {

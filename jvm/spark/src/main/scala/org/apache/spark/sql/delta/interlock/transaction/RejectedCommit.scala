@@ -52,7 +52,7 @@ final private[transaction] class RejectedCommit(
         bytes = Some(transaction.staged.bytes)
       ),
       table = Some(transaction.table.name),
-      winner = byPolicy.fold(winner.map(_.commitVersion))(_.winnerVersion).map(lostTo),
+      winner = byPolicy.map(_.winnerVersion).orElse(winner.map(_.commitVersion)).map(lostTo),
       rule = byPolicy.map(_.rule),
       verdict = byPolicy.map(_.verdict.name),
       why = byPolicy.map(_.why),

@@ -9,11 +9,10 @@ import scala.jdk.CollectionConverters._
 import scala.util.control.NonFatal
 
 import io.interlock.coordinator.{BackgroundWork, Leases, TableLog}
-import io.interlock.spark.commits.{RunningChange, RunningJob}
+import io.interlock.spark.commits.RunningJob
 import io.interlock.spark.properties.TableProperties
 import org.apache.hadoop.fs.Path
 import org.apache.spark.internal.Logging
-import org.apache.spark.sql.SparkSession
 import org.apache.spark.sql.delta.DeltaLog
 
 /** The transactions on tables with a policy that may still commit. A transaction that is given up
@@ -60,22 +59,6 @@ object RunningTransactions extends Logging {
       .minByOption(_.since)
   }
 
-  /** The jobs of this process on a table for which compactions make way. */
-  def changes(log: DeltaLog): Seq[RunningChange] =
-    started.filter(_._1.deltaLog.logPath == log.logPath).flatMap(changeOf)
-
-  /** The same for jobs of other processes, as far as these have noted them. */
-  def changesOfOthers(log: DeltaLog): Seq[RunningChange] = others(log).flatMap(_.changes)
-
-  /** Who runs the jobs of this process. */
-  def owner(session: SparkSession): String =
-    s"${session.sparkContext.sparkUser} in ${session.sparkContext.applicationId}"
-
-  private def changeOf(transaction: (InterlockTransaction, Long)) =
-    transaction._1.running.change(transaction._2)
-
-  private def started = since.synchronized(running.toSeq)
-
   private def others(log: DeltaLog): Seq[RunningJob] =
     try leases(log).all().filter(_._1 != process).flatMap { case (_, text) => RunningJob.of(text) }
     catch {
@@ -87,12 +70,13 @@ object RunningTransactions extends Logging {
   /** The transactions of this process that have been running for some time, for each log. */
   private def own(beforeMillis: Long): Map[Path, Seq[(InterlockTransaction, Long)]] = {
     val latest = System.currentTimeMillis() - beforeMillis
-    started.filter(_._2 <= latest).groupBy(_._1.deltaLog.logPath)
+    since.synchronized(running.toSeq).filter(_._2 <= latest).groupBy(_._1.deltaLog.logPath)
   }
 
   private def jobOf(several: Seq[(InterlockTransaction, Long)]): RunningJob = {
     val (transaction, since) = several.minBy(_._2)
-    RunningJob(since, owner(transaction.session), several.flatMap(changeOf).sortBy(_.since))
+    val context = transaction.session.sparkContext
+    RunningJob(since, s"${context.sparkUser} in ${context.applicationId}")
   }
 
   /** Writes the notes, from the first transaction on. */
