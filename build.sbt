@@ -61,7 +61,7 @@ val roaringBitmap =
 
 lazy val root = project
   .in(file("."))
-  .aggregate(rules, coordinator, spark)
+  .aggregate(rules, coordinator, postgres, spark)
   .settings(name := "interlock", publish / skip := true)
 
 lazy val rules = project
@@ -83,9 +83,7 @@ lazy val coordinator = project
       "org.apache.hadoop" % "hadoop-client-runtime" % builtFor.hadoop % Test,
       "io.delta" % "delta-storage" % deltaVersion % Provided,
       "com.fasterxml.jackson.core" % "jackson-databind" % builtFor.jackson % Provided, // Spark's own
-      "com.zaxxer" % "HikariCP" % "2.5.1" % Provided, // Spark's own
       "org.slf4j" % "slf4j-api" % "2.0.17" % Provided, // Spark's own
-      "org.postgresql" % "postgresql" % postgresVersion % Provided,
       munit
     ),
     Test / parallelExecution := false, // CommitPhases has one observer in a JVM
@@ -93,9 +91,25 @@ lazy val coordinator = project
     publish / skip := true
   )
 
+lazy val postgres = project
+  .in(file("jvm/postgres"))
+  .dependsOn(coordinator % "compile->compile;provided->provided;test->test")
+  .settings(
+    name := "interlock-postgres",
+    moduleName := "interlock-postgres",
+    libraryDependencies ++= Seq(
+      "com.zaxxer" % "HikariCP" % "2.5.1" % Provided, // Spark's own
+      "org.postgresql" % "postgresql" % postgresVersion % Provided,
+      munit
+    ),
+    Test / parallelExecution := false, // CommitPhases has one observer in a JVM
+    Test / fork := true,
+    publish / skip := true
+  )
+
 lazy val spark = project
   .in(file("jvm/spark"))
-  .dependsOn(rules, coordinator)
+  .dependsOn(rules, coordinator, postgres)
   .settings(
     name := "interlock-spark",
     moduleName := s"interlock-spark_${builtFor.minor}",
@@ -111,9 +125,11 @@ lazy val spark = project
     Compile / resourceGenerators += versionResource.taskValue,
     Compile / packageBin / mappings ++= (rules / Compile / packageBin / mappings).value,
     Compile / packageBin / mappings ++= (coordinator / Compile / packageBin / mappings).value,
+    Compile / packageBin / mappings ++= (postgres / Compile / packageBin / mappings).value,
     Compile / packageBin / mappings += license.value -> "META-INF/LICENSE",
     Compile / packageSrc / mappings ++= (rules / Compile / packageSrc / mappings).value,
     Compile / packageSrc / mappings ++= (coordinator / Compile / packageSrc / mappings).value,
+    Compile / packageSrc / mappings ++= (postgres / Compile / packageSrc / mappings).value,
     Compile / packageSrc / mappings += license.value -> "META-INF/LICENSE",
     pomPostProcess := withoutDependencyOn("interlock-"),
     copyJar := copyIntoPythonPackage.value,

@@ -3,7 +3,7 @@
     python -m benchmarks.fairness [--seconds 20] [--store filesystem --store "postgres 18"]
 
 Writers commit as fast as they can; to judge themselves against one other commit takes half a
-millisecond, or three. They are those of `FairnessBench` (coordinator, tests), which uses the queue
+millisecond, or three. They are those of `FairnessBench` (jvm/postgres, tests), which uses the queue
 and the stores without Spark: what is measured is who waits for whom.
 """
 
@@ -47,7 +47,7 @@ def _java() -> Sequence[str]:
     """Return the command that runs the writers, compiled by the build."""
     launcher = next((ROOT / ".build").glob("sbt-launch-*.jar"))
     exported = subprocess.run(
-        [*SBT, str(launcher), "--error", "export coordinator/Test/fullClasspath"],
+        [*SBT, str(launcher), "--error", "export postgres/Test/fullClasspath"],
         cwd=ROOT,
         stdin=subprocess.DEVNULL,
         check=True,
@@ -55,7 +55,7 @@ def _java() -> Sequence[str]:
         text=True,
     )
     class_path = exported.stdout.strip().splitlines()[-1]
-    return ["java", "-cp", class_path, "io.interlock.coordinator.FairnessBench"]
+    return ["java", "-cp", class_path, "io.interlock.coordinator.postgres.FairnessBench"]
 
 
 @contextmanager

