@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import json
-import shutil
 import subprocess
 import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
-from interlock.lab.model import Rows
 from pyspark.sql import SparkSession
 
 from tests.kit.log_replay import check_log
@@ -123,60 +121,6 @@ def test_a_compaction_that_was_rebased_is_followed_too(
     assert (first.error, held.error, held.held) == (None, None, True)
     assert len(check_log(table)) == 2
     assert rows(spark, table) == deltalake_rows(table) == ((2, "U"), (3, "c"))
-
-
-def older_form(actions: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Let a compaction into one file say where its rows come from as Interlock 0.1 did."""
-    segments = []
-    for remove in (action["remove"] for action in actions if "remove" in action):
-        vector, (_, *numbers) = json.loads(remove.pop("tags")["interlock.moved"])
-        segments.append([remove["path"], vector, *numbers])
-    (add,) = (action["add"] for action in actions if "add" in action)
-    segments.sort(key=lambda segment: segment[-1])
-    add["tags"] = {"interlock.inputs": json.dumps(segments)}
-    return actions
-
-
-def add_older_compaction(spark: SparkSession, table: Table) -> None:
-    """Compact a copy of the table, and commit that to the table in the form of Interlock 0.1."""
-    copy = Table(shutil.copytree(table.path, table.path.with_name("copy")))
-    spark.sql(f"ALTER TABLE {copy} COMPACT MINOR")
-    (path,) = check_log(copy)
-    shutil.copy(copy.path / path, table.path / path)
-    lines = "\n".join(json.dumps(action) for action in older_form(commit(copy, 3)))
-    commit_file(table, 3).write_text(lines + "\n", encoding="utf-8")
-
-
-@pytest.mark.variant_cases("ALTER*")
-@pytest.mark.parametrize(
-    ("last", "expected"),
-    [
-        ("DELETE FROM {t} WHERE id = 2", ((1, "a"), (3, "c"))),
-        (MAJOR, ((1, "a"), (2, "b"), (3, "c"))),
-    ],
-)
-def test_the_older_form_is_followed_and_not_repeated(
-    spark: SparkSession, table_path: Path, last: str, expected: Rows
-) -> None:
-    table = make_table(spark, table_path, properties=VECTORS)
-    compaction = python_job("compaction", lambda session: add_older_compaction(session, table))
-    first, held = race(spark, compaction, sql_job(last.format(t=table)))
-    assert (first.error, held.error) == (None, None)
-    assert latest_version(table) == 4
-    assert rows(spark, table) == deltalake_rows(table) == expected
-    (path,) = check_log(table)
-    sources = [action["remove"]["path"] for action in commit(table, 3) if "remove" in action]
-    if last == MAJOR:
-        sources = [action["add"]["path"] for action in commit(table, 3) if "add" in action]
-    files = f"CALL interlock.files(table => '{table.path}')"
-    (file,) = spark.sql(files).collect()
-    assert (file["path"], sorted(file["compacted_from"])) == (path, sorted(sources))
-    spark.sql(f"DELETE FROM {table} WHERE id = 1")
-    assert file_tags(table, "add", 5) == [{"interlock.compacted": "2"}]
-    assert "interlock.inputs" not in str(commit(table, 5))
-    assert rows(spark, table) == deltalake_rows(table) == expected[1:]
-    (file,) = spark.sql(files).collect()
-    assert sorted(file["compacted_from"]) == sorted(sources)
 
 
 @pytest.mark.variant

@@ -357,7 +357,8 @@ def test_a_turn_holds_the_commits_of_other_processes_only(
     log = jvm.io.interlock.coordinator.TableLog(path, spark._jsc.hadoopConfiguration())
     leases = jvm.io.interlock.coordinator.Leases(log, "claims")
     seconds = jvm.scala.concurrent.duration.Duration.apply("30 s")
-    leases.put("0e", turn_text(spark, table, since=1), seconds)
+    process = jvm.io.interlock.spark.claims.Claims.Process()
+    leases.put("0e", turn_text(spark, table, since=1, process=process), seconds)
     spark.sql(X1.format(t=table))
     assert spark.sql(f"CALL interlock.claims('{table}')").collect() == []
     later = turn_of_another(spark, table, since=2)
@@ -378,7 +379,10 @@ def test_a_commit_that_waits_for_a_turn_waits_for_a_claim_made_since(
     table = table_of(spark, table_path)
     left = turn_of_another(spark, table, since=0)
     before = rows(spark, table)
-    with log_of(spark, GATE) as log, running(lambda: spark.sql(X1.format(t=table))) as (job,):
+    with (
+        log_of(spark, GATE, level="INFO") as log,
+        running(lambda: spark.sql(X1.format(t=table))) as (job,),
+    ):
         eventually(lambda: OVERTAKEN in str(log))
         left.touch()  # it stays alive for ten seconds
         claim = claim_of_another(spark, table)
@@ -403,7 +407,7 @@ def test_another_table_at_its_path_after_the_wait(
         spark.sql(f"INSERT INTO {other} VALUES (9, 'o', 9)")
     left = turn_of_another(spark, table)
     insert = f"INSERT INTO {table} VALUES (4, 'd', 2)"
-    with log_of(spark, GATE) as log, running(lambda: spark.sql(insert)) as (job,):
+    with log_of(spark, GATE, level="INFO") as log, running(lambda: spark.sql(insert)) as (job,):
         eventually(lambda: OVERTAKEN in str(log))
         left.touch()  # it stays alive for ten seconds
         shutil.copytree(other.path, table.path, dirs_exist_ok=True)
@@ -435,7 +439,7 @@ def test_a_log_that_was_put_back_during_the_wait(
     queue = queue_of(spark, table)
     left = turn_of_another(spark, table)
     update = X1.format(t=table)
-    with log_of(spark, GATE) as log, running(lambda: spark.sql(update)) as (job,):
+    with log_of(spark, GATE, level="INFO") as log, running(lambda: spark.sql(update)) as (job,):
         eventually(lambda: OVERTAKEN in str(log))
         left.touch()  # it stays alive for ten seconds
         shutil.copytree(before.path, table.path, dirs_exist_ok=True)
@@ -461,9 +465,9 @@ def turn_of_another(spark: SparkSession, table: Table, since: int = 0) -> Path:
     return note_of_another(table, "0d", turn_text(spark, table, since))
 
 
-def turn_text(spark: SparkSession, table: Table, since: int) -> str:
-    fields = {"table": detail_id(spark, table), "turn": str(since), "owner": "ann in app-1"}
-    return json.dumps(fields)
+def turn_text(spark: SparkSession, table: Table, since: int, process: str = "gone") -> str:
+    fields = {"table": detail_id(spark, table), "since": str(since), "owner": "ann in app-1"}
+    return json.dumps(fields | {"session": process, "until": "1"})
 
 
 def note_of_another(table: Table, name: str, text: str) -> Path:

@@ -17,19 +17,6 @@ import org.apache.spark.sql.SparkSession
 /** Who claims: a session, and its name for messages. */
 final case class Claimant(session: String, name: String)
 
-/** What is found beside a log.
-  *
-  * @param own
-  *   the turns of this process, which let all its commits go on
-  * @param others
-  *   those of other processes
-  */
-final case class Found(claims: Seq[Claim], own: Seq[Turn], others: Seq[Turn]) {
-
-  /** A turn of another process that goes before the commits of this one. */
-  def first: Option[Turn] = others.find(other => !own.exists(_.precedes(other)))
-}
-
 /** The claims on a table, as files beside its log (see [[Leases]]). Commits are correct without
   * them: if a claim cannot be read, or its owner was stopped, the others go on.
   *
@@ -50,25 +37,15 @@ final class Claims(log: TableLog, tableId: String, table: String) extends Loggin
   /** The claims of this process. */
   def own: Seq[Claim] = read(leases.own)
 
-  def all(): Seq[Claim] = look().claims
+  def all(): Seq[Claim] = read(leases.own ++ others)
 
-  /** The turns of this process. */
-  def ownTurns: Seq[Turn] = turns(leases.own)
-
-  def look(): Found = {
-    val own = leases.own
-    val others =
-      try leases.others()
-      catch {
-        case failed: IOException if !Causes.areInterrupt(failed) =>
-          logWarning(s"The claims on $table cannot be read.", failed)
-          Nil
-      }
-    Found(read(own ++ others), turns(own), turns(others))
-  }
-
-  private def turns(notes: Seq[(String, String)]) =
-    notes.flatMap { case (id, text) => Turn.of(id, text) }.filter(_.tableId == tableId)
+  private def others =
+    try leases.others()
+    catch {
+      case failed: IOException if !Causes.areInterrupt(failed) =>
+        logWarning(s"The claims on $table cannot be read.", failed)
+        Nil
+    }
 
   /** Puts a claim, waits until earlier ones that conflict with it have ended, and grants it. A
     * statement waits for the claims of statements only: those of sessions last long, and its commit
@@ -99,12 +76,12 @@ final class Claims(log: TableLog, tableId: String, table: String) extends Loggin
       System.currentTimeMillis(),
       by.name,
       Some(by.session).filter(_ => isOfSession),
-      scope,
+      Some(scope),
       until = None
     )
     def conflicting(is: Claim => Boolean) = all().find(other =>
       other.id != asked.id && is(other) && !other.session.contains(by.session) &&
-        (isOfSession || other.session.isEmpty) && scope.conflictsWith(policy, other.scope)
+        (isOfSession || other.session.isEmpty) && other.scope.exists(scope.conflictsWith(policy, _))
     )
     @tailrec def granted(): Claim = {
       leases.put(asked.id, asked.toJson, LongestWait)
@@ -125,32 +102,41 @@ final class Claims(log: TableLog, tableId: String, table: String) extends Loggin
     }
   }
 
-  /** Lets the commits of other processes wait for those of this one.
+  /** Puts a claim for one commit, by which all commits of other processes wait. Claims of jobs go
+    * first.
     *
+    * @param since
+    *   when the commit began its first try
     * @param most
-    *   when it ends by itself, from now on if it is there already
+    *   when it ends by itself
     */
-  def put(turn: Turn, most: FiniteDuration): Unit = leases.put(turn.id, turn.toJson, most)
+  def takeTurn(owner: String, since: Long, most: FiniteDuration): Claim = {
+    val until = System.currentTimeMillis() + most.toMillis
+    val id = UUID.randomUUID.toString
+    val turn = Claim(id, tableId, since, owner, Some(Process), scope = None, Some(until))
+    leases.put(id, turn.toJson, most)
+    turn
+  }
 
-  /** Waits while there is a claim, or a turn, that holds somebody.
+  /** Waits while there is a claim that holds somebody.
     *
     * @param told
-    *   called once, if there is one
+    *   called for each such claim
     * @return
-    *   what is still there when the patience ends
+    *   the one that is still there when the patience ends
     */
-  def await[A](holding: => Option[A], patience: Duration)(told: A => Unit): Option[A] = {
+  def await(holding: => Option[Claim], patience: Duration)(told: Claim => Unit): Option[Claim] = {
     val start = System.nanoTime
     def waited = (System.nanoTime - start).nanos
-    @tailrec def from(isTold: Boolean): Option[A] = holding match {
+    @tailrec def from(before: Option[String]): Option[Claim] = holding match {
       case None => None
       case found if waited >= patience => found
       case Some(claim) =>
-        if (!isTold) told(claim)
+        if (!before.contains(claim.id)) told(claim)
         Thread.sleep((waited / 10).max(ShortestPause).min(longestPause).toMillis)
-        from(isTold = true)
+        from(Some(claim.id))
     }
-    interruptibly(from(isTold = false))
+    interruptibly(from(before = None))
   }
 
   private def read(notes: Seq[(String, String)]) =
@@ -161,6 +147,9 @@ final class Claims(log: TableLog, tableId: String, table: String) extends Loggin
 
 object Claims {
   private val Kind = "claims"
+
+  /** In place of a session, in the claims of single commits: they hold none of this process. */
+  val Process: String = UUID.randomUUID.toString
 
   /** The id under which a session claims tables, once it has; its clones have it too. */
   val SessionConf = "interlock.claimant"
@@ -207,11 +196,13 @@ object Claims {
     finally waiting.remove(Thread.currentThread): Unit
   }
 
-  /** Interrupts the statements that wait for claims or turns, for Ctrl-C: they run no Spark job that
+  /** Interrupts the statements that wait for claims, for Ctrl-C: they run no Spark job that
     * could be cancelled. Streaming queries go on.
     */
   def interruptWaiting(): Unit = waiting.forEach(_.interrupt())
 
   /** A claim as it is called in messages. */
-  def shown(claim: Claim): String = s"the claim ${claim.id} of ${claim.owner}"
+  def shown(claim: Claim): String =
+    if (claim.isTurn) s"a commit of ${claim.owner}, which others have overtaken"
+    else s"the claim ${claim.id} of ${claim.owner}"
 }

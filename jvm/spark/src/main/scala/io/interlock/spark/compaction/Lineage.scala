@@ -16,9 +16,7 @@ import org.apache.spark.sql.delta.util.JsonUtils
   */
 object Lineage {
 
-  /** A tag of an output before the commit: `[[source, vector, start, rows, target], ...]`. Outputs
-    * committed by Interlock 0.1 have it in the log.
-    */
+  /** A tag of an output before the commit: `[[source, vector, start, rows, target], ...]`. */
   private val Inputs = "interlock.inputs"
 
   /** A tag of an input's RemoveFile: `[vector, [output, start, rows, target, start, ...], ...]`. */
@@ -69,16 +67,14 @@ object Lineage {
       .groupBy { case (_, segment) => segment.source }
     remove => {
       val text = pieces.get(remove.path).map(encode).filter(_.length <= Most)
-      val tags = remove.tagsOrEmpty - Inputs ++ text.map(Moved -> _)
+      val tags = remove.tagsOrEmpty ++ text.map(Moved -> _)
       remove.copy(tags = Option(tags).filter(_.nonEmpty).orNull)
     }
   }
 
-  /** The segments of each output of a compaction, if its actions have the tags. */
-  def of(removes: Seq[RemoveFile], adds: Seq[AddFile]): Map[String, Seq[Segment]] = {
-    val moved = removes.flatMap(remove => tagged(remove, Moved)(decode(remove.path, _)))
-    moved.groupMap(_._1)(_._2) ++ adds.map(add => add.path -> ofOutput(add)).filter(_._2.nonEmpty)
-  }
+  /** The segments of each output of a compaction, if what it removed has the tags. */
+  def of(removes: Seq[RemoveFile]): Map[String, Seq[Segment]] = removes
+    .flatMap(remove => tagged(remove, Moved)(decode(remove.path, _))).groupMap(_._1)(_._2)
 
   def isCompacted(file: AddFile): Boolean = file.getTag(Compacted).nonEmpty
 

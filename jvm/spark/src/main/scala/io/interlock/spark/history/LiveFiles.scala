@@ -56,17 +56,13 @@ object LiveFiles {
 
     /** None too where the log does not have the compaction's commit any more. */
     def of(file: AddFile): Option[Seq[String]] =
-      Lineage.of(Nil, Seq(file)).get(file.path)
-        .orElse(file.defaultRowCommitVersion.filter(_ => Lineage.isCompacted(file))
-          .flatMap(version => commits.getOrElseUpdate(version, lineage(version)).get(file.path)))
+      file.defaultRowCommitVersion.filter(_ => Lineage.isCompacted(file))
+        .flatMap(version => commits.getOrElseUpdate(version, lineage(version)).get(file.path))
         .map(_.sortBy(_.target).map(_.source).distinct)
 
     private def lineage(version: Long): Map[String, Seq[Segment]] = {
       val files = log.read(version).fold(Seq.empty[FileAction])(_.files)
-      Lineage.of(
-        files.collect { case remove: RemoveFile => remove },
-        files.collect { case add: AddFile => add }
-      )
+      Lineage.of(files.collect { case remove: RemoveFile => remove })
     }
   }
 

@@ -6,7 +6,7 @@ import scala.concurrent.duration._
 
 import io.interlock.coordinator.TableLog
 import io.interlock.rules.ClaimScope
-import io.interlock.spark.claims.{Claim, Claims}
+import io.interlock.spark.claims.Claims
 import io.interlock.spark.commits.Coordinators
 import io.interlock.spark.errors.InterlockException
 import io.interlock.spark.history.NamedTable
@@ -119,17 +119,16 @@ private[procedures] object ClaimsProcedure extends InterlockProcedure {
 
   override protected def run(session: SparkSession, arguments: Arguments): Iterator[Row] = {
     val table = NamedTable.load(session, arguments.table, name)
-    TableClaims.of(NamedTable.snapshot(session, table, name), table.name()).all().map(row).iterator
+    val claims = TableClaims.of(NamedTable.snapshot(session, table, name), table.name()).all()
+    for (claim <- claims.iterator; scope <- claim.scope.iterator) yield Row(
+      claim.id,
+      claim.owner,
+      scope.operationClass.map(_.name).orNull,
+      scope.partitions,
+      new Timestamp(claim.since),
+      claim.until.map(new Timestamp(_)).orNull
+    )
   }
-
-  private def row(claim: Claim) = Row(
-    claim.id,
-    claim.owner,
-    claim.scope.operationClass.map(_.name).orNull,
-    claim.scope.partitions,
-    new Timestamp(claim.since),
-    claim.until.map(new Timestamp(_)).orNull
-  )
 }
 
 private object TableClaims {

@@ -190,7 +190,7 @@ final private[interlock] class RowRebase(
       adds: Seq[AddFile],
       name: String
   ): Either[String, Compaction] = {
-    val lineage = Lineage.of(removes, adds)
+    val lineage = Lineage.of(removes)
     val outputs = for {
       add <- adds
       segments <- lineage.get(add.path)

@@ -1,8 +1,5 @@
 package org.apache.spark.sql.delta.interlock.transaction
 
-import java.util.UUID
-
-import scala.annotation.tailrec
 import scala.concurrent.duration._
 import scala.util.control.NonFatal
 
@@ -46,67 +43,31 @@ final private[transaction] class ClaimGate(
   private var isImpatient = false
   private val since = System.currentTimeMillis()
   private var racesLost = 0
-  private var turn: Option[Turn] = None
-  private var patience: FiniteDuration = LongestTurns
+  private var turn: Option[Claim] = None
 
-  /** Waits while a claim of any process, or a turn of another one, holds the commit.
+  /** Waits while a claim of any process holds the commit. It gives up its own turn for the claim of a
+    * job.
     *
     * @return
-    *   whether it waited for a turn, so that others have committed meanwhile
+    *   whether it has waited, so that others may have committed meanwhile
     * @throws InterlockException
     *   INTERLOCK_AUTO_COMPACTION_SKIPPED if the statement would wait with its commit made
     */
-  def await(): Boolean = {
-    val asked = turn.filter(claims.ownTurns.contains)
-    @tailrec def from(hasWaited: Boolean): Boolean = awaitClaims().first match {
-      case Some(first) if patience > Duration.Zero =>
-        refuseAutoCompaction(first.owner)
-        awaitTurns()
-        from(hasWaited = true)
-      case _ => hasWaited
-    }
-    val hasWaited = from(hasWaited = false)
-    // Its time begins when it is the first.
-    if (hasWaited) asked.filter(turn.contains).foreach(put)
+  def await(): Boolean = !isImpatient && {
+    var hasWaited = false
+    val patience = Claims.patience(by.session, Some(tableLog))
+    isImpatient = claims.await(holding(claims.all()), patience) { claim =>
+      if (isAutoCompaction) throw InterlockException.autoCompactionSkipped(table.name, claim.owner)
+      hasWaited = true
+      val waits = s"$described waits for ${Claims.shown(claim)}."
+      if (claim.isTurn) logInfo(waits)
+      else {
+        passTurn()
+        logWarning(waits)
+      }
+    }.nonEmpty
     hasWaited
   }
-
-  /** @return
-    *   what was found when no claim held the commit any more
-    */
-  private def awaitClaims(): Found =
-    if (isImpatient) claims.look()
-    else {
-      var found = Found(Nil, Nil, Nil)
-      def held = {
-        found = claims.look()
-        holding(found.claims)
-      }
-      isImpatient =
-        claims.await(held, Claims.patience(by.session, Some(tableLog))) { claim =>
-          refuseAutoCompaction(claim.owner)
-          passTurn()
-          logWarning(s"$described waits for ${Claims.shown(claim)}.")
-        }.nonEmpty
-      found
-    }
-
-  private def awaitTurns(): Unit = {
-    val start = System.nanoTime
-    def first = claims.look().first
-    claims.await(first, Unremarkable.min(patience))(_ => ()).foreach(_ =>
-      claims.await(first, patience - Unremarkable)(turn =>
-        logWarning(s"$described waits for a commit of ${turn.owner}, which others have overtaken.")
-      )
-    )
-    patience -= (System.nanoTime - start).nanos
-  }
-
-  /** @throws InterlockException
-    *   INTERLOCK_AUTO_COMPACTION_SKIPPED if the commit is one
-    */
-  private def refuseAutoCompaction(owner: String): Unit =
-    if (isAutoCompaction) throw InterlockException.autoCompactionSkipped(table.name, owner)
 
   private def described = s"${Operations.name(commit.operation)} on ${table.name}"
 
@@ -122,21 +83,16 @@ final private[transaction] class ClaimGate(
     racesLost += 1
     if (racesLost >= MostRacesLost && !isAutoCompaction && !hasTurn) {
       racesLost = 0
-      put(Turn(UUID.randomUUID.toString, table.snapshot.metadata.id, since, by.name))
+      try turn = Some(claims.takeTurn(by.name, since, LongestTurn))
+      catch {
+        case NonFatal(failed) if !Causes.areInterrupt(failed) =>
+          logWarning(s"${table.name} cannot be held for a commit.", failed)
+      }
     }
   }
 
-  private def put(taken: Turn): Unit =
-    try {
-      claims.put(taken, LongestTurn)
-      turn = Some(taken)
-    } catch {
-      case NonFatal(failed) if !Causes.areInterrupt(failed) =>
-        logWarning(s"${table.name} cannot be held for a commit.", failed)
-    }
-
   /** Whether a commit of this process has a turn, so that those of others wait. */
-  def hasTurn: Boolean = claims.ownTurns.nonEmpty
+  def hasTurn: Boolean = claims.own.exists(_.isTurn)
 
   /** Lets them go on, if they wait. */
   def passTurn(): Unit = {
@@ -151,11 +107,11 @@ final private[transaction] class ClaimGate(
   private def holding(found: Seq[Claim]): Option[Claim] = {
     val (mine, others) = found.filter(_.isGranted).partition(isMine)
     others.find(claim =>
-      !mine.exists(_.precedes(claim)) && claim.scope.holds(commit.policy, asCommit, isBlindAppend)
+      !mine.exists(_.precedes(claim)) && claim.holds(commit.policy, asCommit, isBlindAppend)
     )
   }
 
-  private def isMine(claim: Claim) = claim.session.contains(by.session) ||
+  private def isMine(claim: Claim) = claim.session.exists(Set(by.session, Claims.Process)) ||
     ClaimingStatement.current.exists(_.holds(claim))
 
   /** Granted when no commit is under way that has not waited for the claim, so that the next run
@@ -175,11 +131,5 @@ private object ClaimGate {
   private val MostRacesLost = 20
 
   /** After so long the other processes go on, until the commit has lost as often again. */
-  private val LongestTurn = 30.seconds
-
-  /** After so long a commit waits for the turns of others no more. */
-  private val LongestTurns = 2.minutes
-
-  /** How long a commit waits for them without a word. */
-  private val Unremarkable = 5.seconds
+  private val LongestTurn = 2.minutes
 }
