@@ -33,7 +33,7 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from interlock.lab.session import JVM_OPTIONS
+from interlock._small_session import JVM_OPTIONS
 
 from benchmarks import slow_disk
 from integration.database import opened

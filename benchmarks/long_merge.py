@@ -22,7 +22,7 @@ from pathlib import Path
 from threading import Event, Thread
 
 import interlock
-from interlock.lab.session import SMALL_SESSION
+from interlock._small_session import SMALL_SESSION
 from pyspark.sql import SparkSession
 
 from benchmarks.rebase import print_table

@@ -25,7 +25,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from interlock.lab.session import SMALL_SESSION
+from interlock._small_session import SMALL_SESSION
 from pyspark.sql import SparkSession
 
 from integration.commit_clock import CommitClock

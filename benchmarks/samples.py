@@ -23,7 +23,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from interlock.lab.session import JVM_OPTIONS
+from interlock._small_session import JVM_OPTIONS
 
 from benchmarks.commits import Bench
 from benchmarks.rebase import print_table

@@ -27,7 +27,7 @@ from delta.exceptions import (
     ConcurrentDeleteDeleteException,
     ConcurrentDeleteReadException,
 )
-from interlock.lab.session import SMALL_SESSION
+from interlock._small_session import SMALL_SESSION
 from pyspark.sql import SparkSession
 
 from tests.kit.sessions import stock

@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pyspark
-from interlock.lab.session import SMALL_SESSION
+from interlock._small_session import SMALL_SESSION
 
 from tests.kit.driver_process import DriverProcess
 from tests.kit.support import Table

@@ -11,7 +11,7 @@ from zipfile import ZipFile
 
 import pytest
 from interlock._artifacts import POSTGRES_COORDINATES, delta_coordinates
-from interlock.lab.session import SMALL_SESSION
+from interlock._small_session import SMALL_SESSION
 
 from tests.kit.sessions import submit_options
 from tests.kit.spark_version import of_this_spark

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import interlock
-from interlock.lab.session import SMALL_SESSION
+from interlock._small_session import SMALL_SESSION
 from pyspark.sql import SparkSession
 
 _OPTIONS = "spark.driver.extraJavaOptions"

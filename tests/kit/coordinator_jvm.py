@@ -13,7 +13,7 @@ from typing import Any
 from interlock import _artifacts
 from interlock._commands.sessions import quiet_start
 from interlock._session import configure
-from interlock.lab.session import SMALL_SESSION
+from interlock._small_session import SMALL_SESSION
 from py4j.protocol import Py4JJavaError
 from pyspark import SparkConf
 from pyspark.java_gateway import ensure_callback_server_started, launch_gateway

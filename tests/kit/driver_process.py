@@ -216,7 +216,7 @@ class _Held:
 
 def _session(kind: str, settings: dict[str, Any]) -> Any:
     import interlock
-    from interlock.lab.session import SMALL_SESSION
+    from interlock._small_session import SMALL_SESSION
     from pyspark.sql import SparkSession
 
     small = {"spark.master": "local[1]", "spark.driver.memory": "800m"}

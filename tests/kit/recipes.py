@@ -16,7 +16,7 @@ from importlib.metadata import distribution
 from pathlib import Path
 
 import interlock
-from interlock.lab.session import SMALL_SESSION
+from interlock._small_session import SMALL_SESSION
 
 from tests.kit.sessions import submit_options
 from tests.kit.spark_version import of_this_spark

@@ -16,7 +16,7 @@ from typing import Any, cast
 import interlock
 from interlock._artifacts import delta_coordinates
 from interlock._session import DELTA_EXTENSION
-from interlock.lab.session import JVM_OPTIONS, SMALL_SESSION
+from interlock._small_session import JVM_OPTIONS, SMALL_SESSION
 from pyspark.find_spark_home import _find_spark_home
 from pyspark.sql import SparkSession
 

@@ -176,3 +176,17 @@ def test_commits_are_judged_in_two_packages_only() -> None:
         if path.is_relative_to(ROOT / "jvm" / "spark") and package not in RULING
         if re.search(DECISION, code)
     } == set(RULES_ELSEWHERE)
+
+
+def test_the_python_package_does_not_import_its_lab_or_demo() -> None:
+    package = ROOT / "python" / "interlock"
+    annexes = {package / "lab", package / "demo"}
+    importing = re.compile(r"^( *)(?:from|import) interlock(?:\.| import )(?:lab|demo)\b", re.M)
+    found = {
+        file.name: importing.findall(file.read_text("utf-8"))
+        for file in package.rglob("*.py")
+        if annexes.isdisjoint(file.parents)
+    }
+    # The command `interlock lab` does, but only when it runs.
+    assert {name for name, indents in found.items() if indents} == {"lab.py"}
+    assert all(found["lab.py"])

@@ -342,7 +342,7 @@ def test_a_session_stops_whatever_ends_the_wait_for_its_work() -> None:
 
 def test_the_demo_starts_where_the_environment_chooses_a_collector() -> None:
     """Beside another one the JVM would refuse ours."""
-    code = "from interlock.lab.session import JVM_OPTIONS; print(JVM_OPTIONS)"
+    code = "from interlock._small_session import JVM_OPTIONS; print(JVM_OPTIONS)"
     environment = {**os.environ, "JAVA_TOOL_OPTIONS": "-XX:+UseG1GC"}
     command = [sys.executable, "-c", code]
     done = subprocess.run(command, env=environment, capture_output=True, text=True, check=True)

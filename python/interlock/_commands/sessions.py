@@ -12,7 +12,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory, TemporaryFile
 from typing import TYPE_CHECKING, Any
 
-from interlock.lab.session import SMALL_SESSION
+from interlock._small_session import SMALL_SESSION
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -11,9 +11,9 @@ from typing import Any
 from pyspark.sql import SparkSession
 
 import interlock
+from interlock._small_session import SHORT_JVM_OPTIONS
 from interlock.demo.flights import KEY, Batch
 from interlock.demo.replay import SUMS, Totals
-from interlock.lab.session import SHORT_JVM_OPTIONS
 
 _SETTINGS = {
     "spark.driver.memory": "2g",

@@ -17,8 +17,8 @@ import sys
 from dataclasses import dataclass
 from pathlib import Path
 
+from interlock._small_session import SMALL_SESSION
 from interlock.lab.model import Rows, in_order
-from interlock.lab.session import SMALL_SESSION
 from pyspark.sql import SparkSession
 
 from tests.kit.histories.columns import plain
