@@ -10,7 +10,7 @@ from collections.abc import Callable
 from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from integration.database import COMMIT, Database
 from integration.kill_cells import (
@@ -22,14 +22,12 @@ from integration.kill_cells import (
     Cell,
     Fault,
 )
+from integration.kill_processes import VICTIM, Processes, call
 from integration.small_disk import fill
 from integration.writers import order
 from tests.kit.driver_process import Answer, DriverProcess
 from tests.kit.log_replay import check_log
 from tests.kit.support import Table, commit_info, deltalake_rows, versions
-
-if TYPE_CHECKING:
-    from integration.kill_lab import Processes
 
 ARRIVAL_SECONDS = 60
 PAUSE_SECONDS = 6  # longer than each timeout of the sessions
@@ -164,7 +162,7 @@ class Run:
     def _arrives(self, thread: threading.Thread) -> bool:
         """Wait until the statement is at the point."""
         if self._is_locked:
-            arrived = self._database.await_waiting("victim")
+            arrived = self._database.await_waiting(VICTIM)
         elif self._fault is Fault.CUT:
             arrived = self._database.proxy.has_cut.wait(ARRIVAL_SECONDS)
         else:
@@ -202,7 +200,7 @@ class Run:
         elif self._fault is Fault.RESTART:
             self._database.server.restart(mode="immediate")
         elif self._fault is Fault.TERMINATE:
-            self._database.server.terminate("victim")
+            self._database.server.terminate(VICTIM)
         elif self._fault is Fault.RESTORE:
             self._database.server.restore(self._dump)
 
@@ -290,11 +288,3 @@ class Run:
     def _database(self) -> Database:
         assert self._bound_to is not None
         return self._bound_to
-
-
-def call(function: str, *arguments: object) -> str:
-    """Return the code that calls a function of `kill_driver` in a driver process."""
-    return (
-        f"from integration.kill_driver import {function}; "
-        f"{function}(spark, {', '.join(map(repr, arguments))})"
-    )
