@@ -14,7 +14,7 @@ pytestmark = pytest.mark.variant
 
 
 def test_an_hour_ends_as_if_its_jobs_had_run_one_by_one(tmp_path: Path) -> None:
-    """No two of them touch one row, so none is aborted."""
+    """No two jobs of the hour change the same row, so no job fails."""
     with classic_session(**SETTINGS) as spark:
         busy = Table(spark, tmp_path / "busy", "row_level")
         day = busy.run(hours=1)

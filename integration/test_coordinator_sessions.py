@@ -189,7 +189,7 @@ def test_dropped_and_made_anew_moved_and_cloned(session: DriverProcess, tmp_path
 def test_managed_tables_change_their_names_and_change_them_back(
     session: DriverProcess, tmp_path: Path
 ) -> None:
-    """By ALTER TABLE ... RENAME, which moves their folders; they are written under each name."""
+    """ALTER TABLE ... RENAME moves a managed table's folder; it can be written under each name."""
     one, two = Table(tmp_path / "one"), Table(tmp_path / "two")
     run(session, f"CREATE DATABASE renamed LOCATION '{tmp_path}'")
     for number, name in enumerate(("one", "two")):
@@ -356,7 +356,7 @@ def test_what_a_session_without_the_driver_says(
 def test_a_table_whose_database_is_gone_goes_on_with_a_new_one(
     session: DriverProcess, server: postgres.Server, tmp_path: Path
 ) -> None:
-    """As docs/coordinator.md says: another database, under the name that the table has."""
+    """docs/coordinator.md: set up a new database under the coordinator name that the table has."""
     table = Table(tmp_path / "table")
     create(session, table)
     run(session, insert(table, 1), insert(table, 2))

@@ -155,7 +155,7 @@ def test_a_commit_that_is_staged_in_a_file(
     table: RemoteTable,
     tmp_path: Path,
 ) -> None:
-    """Alone, after a commit that took its version, and before one whose version it took."""
+    """Commits alone, after it has lost its version to another, and before one that loses to it."""
     happened = events(spark, cluster)
     small = f"INSERT INTO {table} VALUES (%d, 's')"
     assert drivers[0].run(large_append(table.url, 4)) == Answer()
@@ -250,7 +250,7 @@ def test_a_commit_is_synced(spark: SparkSession, cluster: hdfs.Cluster, table: R
 
 
 def test_a_note_is_renewed_without_its_content(spark: SparkSession, table: RemoteTable) -> None:
-    """A file that is written anew would be empty until a DataNode has it."""
+    """Renewing touches the note's time: a rewritten file would be empty until a DataNode has it."""
     begun = log_at(spark, table.url).startTransaction()
     folder, fs = hadoop(spark, f"{table.url}/_delta_log/_interlock/running")
 
@@ -305,7 +305,7 @@ def test_a_statement_waits_for_the_namenode(
 def test_a_statement_that_does_not_wait_for_the_namenode(
     spark: SparkSession, cluster: hdfs.Cluster, table: RemoteTable, tmp_path: Path
 ) -> None:
-    """It says that nobody answers, not that the table is gone."""
+    """The error says that the NameNode does not answer, and not that the table is gone."""
     impatient = spark.newSession()
     impatient.conf.set("fs.hdfs.impl.disable.cache", "true")
     impatient.conf.set("dfs.client.retry.policy.enabled", "false")

@@ -93,7 +93,7 @@ def test_a_job_that_is_not_listed_yet_is_cancelled(tmp_path: Path) -> None:
 
 
 def test_pysparks_handler_goes_on_if_it_cannot_cancel() -> None:
-    """Before 4.2 it would raise this and not KeyboardInterrupt, also when its session has ended."""
+    """Before PySpark 4.2 this error would be raised in place of KeyboardInterrupt."""
     interrupts.install()
     stopped: Any = SimpleNamespace(_jsc=None)
 
@@ -107,7 +107,7 @@ def test_pysparks_handler_goes_on_if_it_cannot_cancel() -> None:
 
 @pytest.mark.soak
 def test_a_job_that_a_stream_starts_meanwhile_is_spared() -> None:
-    """Three streams start jobs all the time, and what Ctrl-C does is done as often."""
+    """What Ctrl-C does is repeated while three streams keep starting jobs; they all go on."""
     with classic_session() as spark:
         rates = [spark.readStream.format("rate").load() for _ in range(3)]
         streams = [rate.writeStream.format("noop").start() for rate in rates]

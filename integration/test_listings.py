@@ -73,7 +73,7 @@ def test_a_statement_lists_again(
 def test_a_commit_lists_the_versions_that_it_missed_again(
     spark: SparkSession, tmp_path: Path
 ) -> None:
-    """It lists them if one is too large to be kept in memory."""
+    """A commit too large for memory is read from the log, so the missed versions are listed."""
     table = make_table(spark, tmp_path / "table")
     jvm: Any = spark._jvm
     jvm.org.apache.spark.sql.classic.SparkSession.setActiveSession(spark._jsparkSession)

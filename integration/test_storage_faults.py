@@ -164,7 +164,7 @@ def test_some_calls(
 def test_a_first_policy_whose_commit_is_made_and_not_answered(
     session: DriverProcess, tmp_path: Path, case: Case, told: str, error: str
 ) -> None:
-    """Delta commits it by itself: that it failed does not say that the files are nobody's."""
+    """Delta makes this commit itself: an error does not prove that its files are unused."""
     table = table_of(session, tmp_path, case, 1)
     known = versions(table)
     session.hold(text_of(case.statement, table, 1))

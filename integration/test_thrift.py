@@ -107,7 +107,7 @@ def test_no_file_is_shown_as_a_policy(server: str, table: Table, tmp_path: Path)
 def test_no_session_has_rules_of_its_own_for_a_table(
     server: str, table: Table, tmp_path: Path
 ) -> None:
-    """Neither for itself, as the table keeps the digest of its rules, nor for other sessions."""
+    """The table keeps the digest of its policy, so a session cannot judge by other rules."""
     status, rules = beeline(server, "CALL interlock.policies()")
     assert status == 0
     assert "maxcompute_delta" in rules

@@ -44,7 +44,7 @@ def run(driver: DriverProcess, *statements: str) -> None:
 
 
 def test_a_log_has_the_permissions_that_hadoop_sets(tmp_path: Path) -> None:
-    """The process's own umask would let nobody else read."""
+    """Hadoop's umask applies; the process's own would let nobody else read."""
     settings = {"spark.hadoop.fs.permissions.umask-mode": "002"}
     with (
         umask(0o077),

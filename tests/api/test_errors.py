@@ -144,7 +144,7 @@ def test_a_stream_that_loses(race: Race) -> None:
 
 @pytest.mark.variant
 def test_foreach_batch_that_loses(race: Race) -> None:
-    """On Connect only a text comes back from it, in which the classes are not named."""
+    """On Connect only the error's text comes back, without its classes."""
     kept = race.query("foreach_batch").exception()
     for error in (race.error("foreach_batch"), cast(interlock.ConflictError, kept)):
         assert isinstance(error, StreamingQueryException)

@@ -1,4 +1,4 @@
-"""No fault of storage, database, configuration or another writer is raw: on classic and Connect.
+"""Faults of storage, database, configuration or other writers arrive as Interlock's errors.
 
 Each error is one of Interlock's, with a condition that names it, an SQLSTATE and a text of several
 lines; afterwards the table is as it was. What goes wrong while Spark or Delta read a table is told

@@ -99,7 +99,7 @@ def test_queries(
 
 
 def test_null_and_its_name_are_two_calls(spark: SparkSession, table_path: Path) -> None:
-    """Spark takes calls that print alike for one table, in EXCEPT and in its cache."""
+    """Spark treats calls with the same text as one table, in EXCEPT and in its cache."""
     columns = "(id INT, p STRING) USING delta PARTITIONED BY (p)"
     insert = "INSERT INTO {t} VALUES (1, NULL)"
     table = make_table(spark, table_path, columns=columns, statements=(insert,))

@@ -98,7 +98,7 @@ def test_a_policy_of_the_session(spark: SparkSession, example: Table) -> None:
 
 @pytest.mark.variant
 def test_compaction_and_restore(spark: SparkSession, table_path: Path) -> None:
-    """Two files of three rows, one of them dead."""
+    """Two files have three rows, of which one is marked as deleted."""
     made = make_table(spark, table_path, properties={"delta.enableDeletionVectors": "true"})
     spark.sql(f"DELETE FROM {made} WHERE id = 2")
     table = interlock.table(spark, str(table_path))
@@ -165,7 +165,7 @@ def test_any_text_is_the_value_that_it_was(spark: SparkSession) -> None:
 def test_nothing_is_put_in_place_of_what_looks_like_a_variable(
     spark: SparkSession, table_path: Path
 ) -> None:
-    """In a path, and in a partition's value: a partition of the variable's own value stays."""
+    """Text like `${spark.master}` in a path or a partition value is taken literally."""
     named = interlock.table(spark, str(table_path.with_name("${spark.master}")))
     made = make_table(
         spark,
@@ -203,7 +203,7 @@ def test_nothing_is_put_in_place_of_what_looks_like_a_variable(
 
 @pytest.mark.variant_cases("classic")
 def test_a_session_that_reads_no_escapes(spark: SparkSession, tmp_path: Path) -> None:
-    """A text that needs one would name another partition."""
+    """A value that needs an escape would name another partition: it is refused."""
     key = "spark.sql.parser.escapedStringLiterals"
     table = interlock.table(spark, str(make_table(spark, tmp_path / "table").path))
     spark.conf.set(key, "true")

@@ -56,7 +56,7 @@ def test_a_log_that_the_session_cannot_list(spark: SparkSession, example: Table)
 def test_files_that_a_compaction_would_merge(
     spark: SparkSession, mode: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """One small file in each partition is none; in a folder whose name is a pattern of paths."""
+    """One small file per partition counts as none; the table's path contains glob characters."""
     monkeypatch.setattr("interlock._table_diagnosis._MANY_FILES", 1)
     table = make_table(
         spark,
@@ -145,7 +145,7 @@ def test_what_a_policy_needs(spark: SparkSession, example: Table, tmp_path: Path
 def test_a_coordinator_that_does_not_answer(
     spark: SparkSession, mode: str, example: Table, tmp_path: Path
 ) -> None:
-    """Nobody listens where the session says that `closed` is."""
+    """The coordinator `closed` is configured at an address where nothing listens."""
     digest = r'("interlock.policy.digest":"\w+")'
     bound = changed(example, tmp_path / "t", digest, r'\1,"interlock.coordinator":"closed"')
     checks = checked(spark, bound)

@@ -117,7 +117,7 @@ def test_major_purges_dead_rows_and_forgets_dead_files(
 
 
 def test_files_without_live_rows(spark: SparkSession, table_path: Path) -> None:
-    """All rows of a partition are dead though its file is live; another file is half dead."""
+    """All rows of one partition's file are marked as deleted, and half of another file's."""
     columns = "(id INT, p INT) USING delta PARTITIONED BY (p)"
     statements = ("INSERT INTO {t} VALUES (1, 1), (2, 1), (3, 2), (4, 2)",)
     table = make_table(
@@ -222,7 +222,7 @@ def test_change_data_feed_shows_nothing(spark: SparkSession, table_path: Path) -
 
 
 def test_the_users_confs_do_not_matter(spark: SparkSession, table_path: Path) -> None:
-    """A session set to split, sort, limit and skip gets the same files, and keeps its confs."""
+    """Confs that split, sort, limit or skip change nothing in the result, and stay as they were."""
     columns = "(id INT, p INT) USING delta PARTITIONED BY (p)"
     statements = tuple(
         "INSERT INTO {t} SELECT /*+ COALESCE(1) */ CAST(id AS INT), CAST(id % 2 AS INT)"
@@ -316,7 +316,7 @@ class TestOptimize:
 
 
 def test_counts_that_do_not_add_up_stop_it(spark: SparkSession, example: Table) -> None:
-    """A log that miscounts a file's rows: nothing is committed."""
+    """The log states a wrong number of rows for a file: nothing is committed."""
     text = commit_file(example, 2).read_text(encoding="utf-8")
     assert '\\"numRecords\\":1,' in text
     rewrite_log(example, text.replace('\\"numRecords\\":1,', '\\"numRecords\\":2,'))
@@ -336,7 +336,7 @@ def test_files_without_counts_are_counted(spark: SparkSession, example: Table) -
 
 
 def test_other_readers_see_the_same_rows(spark: SparkSession, example: Table) -> None:
-    """Versions, tags and vectors of a compacted table mean nothing special to others."""
+    """Stock Delta and `deltalake` read the same rows from a compacted table."""
     spark.sql(f"ALTER TABLE {example} COMPACT MAJOR")
     assert deltalake_rows(example) == rows(spark, example)
     assert deltalake_rows(example, version=2) == rows(spark, example)

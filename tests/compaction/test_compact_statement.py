@@ -231,7 +231,7 @@ def test_a_table_without_a_policy_is_refused(spark: SparkSession, table_path: Pa
 
 
 class TestThresholds:
-    """Table properties, and confs for tables that leave them."""
+    """Thresholds come from table properties, and from confs where a table sets none."""
 
     @pytest.mark.parametrize(
         ("properties", "values", "files_out"),

@@ -177,7 +177,7 @@ def test_after_a_change_of_other_files_it_fails_on_a_transactional_table(
 def test_after_an_insert_it_succeeds_on_a_delta_table(
     spark: SparkSession, large_files: SparkSession, table_path: Path
 ) -> None:
-    """D9, the variant that succeeds."""
+    """Cell D9: an OPTIMIZE succeeds after an INSERT."""
     table = make(spark, table_path, "maxcompute_delta")
     _, later = race(
         spark, sql_job(INSERT.format(t=table)), sql_job(f"OPTIMIZE {table}", session=large_files)
@@ -189,7 +189,7 @@ def test_after_an_insert_it_succeeds_on_a_delta_table(
 
 @pytest.mark.variant
 class TestAutoCompaction:
-    """It runs after an INSERT's commit, on the INSERT's thread; its failure is nobody's error."""
+    """Auto compaction runs in the INSERT after its commit; its failure does not fail the INSERT."""
 
     @pytest.fixture
     def compacting(self, spark: SparkSession) -> SparkSession:
@@ -209,7 +209,7 @@ class TestAutoCompaction:
         policy: str,
         last_version: int,
     ) -> None:
-        """T8 says that it fails, D9 that it does not."""
+        """It fails by cell T8 and succeeds by cell D9."""
         table = make_table(spark, table_path, policy=policy)
         gate = SecondTransactionGate(spark)
         found: list[int] = []
@@ -242,7 +242,7 @@ class TestAutoCompaction:
 def test_the_batches_of_one_optimize_do_not_fail_each_other(
     spark: SparkSession, table_path: Path, policy: str
 ) -> None:
-    """Though they are compactions from one version, and a compaction fails after a compaction."""
+    """They all start from one version, but they are one job."""
     table = make_table(
         spark,
         table_path,

@@ -66,7 +66,7 @@ def test_a_later_commit_costs_the_same_whatever_the_number_of_inputs(
 
 @pytest.mark.soak
 def test_more_inputs_than_one_text_can_name(spark: SparkSession, table_path: Path) -> None:
-    """Their paths are longer in total than the longest text that readers of JSON take."""
+    """The input paths together exceed the longest string that JSON readers accept."""
     folder = "/".join("d" * 250 for _ in range(15))
     names = [f"{folder}/part-{n:05}.parquet" for n in range(5_400)]
     assert sum(map(len, names)) > 20_000_000
@@ -136,7 +136,7 @@ def test_what_a_file_was_made_of_is_listed_after_a_delete_too(
 
 
 def test_a_text_that_readers_may_refuse_is_left_out(spark: SparkSession) -> None:
-    """One input in so many pieces that its tag would be longer than a million characters."""
+    """One input has so many segments that its tag would exceed a million characters."""
     jvm: Any = spark._jvm
     delta = jvm.org.apache.spark.sql.delta
     to_scala = jvm.scala.jdk.javaapi.CollectionConverters

@@ -133,7 +133,7 @@ def test_a_record_has_the_facts_of_the_error(lost: dict[str, Lost]) -> None:
 
 
 def test_the_verdict_is_the_cells(spark: SparkSession, table_path: Path) -> None:
-    """It is BY_ROWS, which asks whether the two overlap, and not FAIL."""
+    """The record shows the cell's verdict BY_ROWS, and not FAIL."""
     table = make_table(spark, table_path, policy="row_level")
     update = "UPDATE {t} SET v = 'x' WHERE id = 1"
     _, later = sql_race(spark, table, update, update)
@@ -263,7 +263,7 @@ def put_old(table: Table, days: int) -> Path:
 
 
 def test_records_are_kept_as_long_as_the_log(spark: SparkSession, example: Table) -> None:
-    """By the first record of a process, and then by each checkpoint."""
+    """Expired records are deleted with a process's first record, and with each checkpoint."""
     month, week = put_old(example, 40), put_old(example, 20)
     other = folder(example) / "conflicts-nonsense.jsonl"
     other.touch()
@@ -290,7 +290,7 @@ def test_records_are_kept_as_long_as_the_log(spark: SparkSession, example: Table
 
 @pytest.mark.variant
 def test_nothing_minds_the_folder(spark: SparkSession, table: Table, lost: dict[str, Lost]) -> None:
-    """VACUUM, log clean-up, RESTORE, SHOW HISTORY and a reader that shares no code with Spark."""
+    """VACUUM, log clean-up, RESTORE, SHOW HISTORY and `deltalake` ignore the folder of records."""
     minded = Table(table.path.parent / "minded")
     shutil.copytree(table.path, minded.path)
     before, rows = records(minded), deltalake_rows(minded)
@@ -323,7 +323,7 @@ def test_a_record_that_cannot_be_written_is_a_warning(spark: SparkSession, examp
 
 
 class TestFolder:
-    """The folder by itself, on a local disk and on a file system that is none to us."""
+    """The record folder alone, on a local disk and on a file system of another scheme."""
 
     @pytest.fixture(params=["local", "other"])
     def records(self, request: pytest.FixtureRequest, spark: SparkSession, tmp_path: Path) -> Any:
@@ -361,7 +361,7 @@ class TestFolder:
     def test_what_is_no_record_is_skipped_and_said_once(
         self, spark: SparkSession, records: Any, tmp_path: Path
     ) -> None:
-        """Nothing of it is waited for: a pipe has no end, and the largest file is a hole."""
+        """Such files are not opened: reading a pipe would never end, nor would the largest file."""
         kept = tmp_path / "log" / "_interlock"
         kept.mkdir(parents=True)
         whole = {"txnId": "whole", "time": "2026-01-02T00:00:00Z"}
@@ -400,7 +400,7 @@ class TestFolder:
     def test_a_day_has_as_many_files_as_it_needs(
         self, spark: SparkSession, records: Any, tmp_path: Path
     ) -> None:
-        """The newest are shown first, and the others read when they are reached."""
+        """The newest records are shown first; older files are read only when they are reached."""
         (tmp_path / "log").mkdir()
         kept = tmp_path / "log" / "_interlock"
         full: list[Path] = []

@@ -145,7 +145,7 @@ def test_an_insert_does_not_wait_in_its_auto_compaction(
 def test_an_insert_whose_auto_compaction_fails_is_not_run_again(
     spark: SparkSession, table_path: Path
 ) -> None:
-    """Delta raises what its hooks fail with if it is told so, and that may be a conflict."""
+    """A hook's conflict comes after the INSERT's commit: a second run would insert twice."""
     table, other = table_of(spark, table_path), auto_compacting(spark)
     other.conf.set("spark.databricks.delta.postCommitHook.throwOnError", "true")
 
@@ -205,7 +205,7 @@ def test_a_table_made_anew_has_no_claims(spark: SparkSession, table_path: Path) 
 
 
 def test_a_wait_can_be_interrupted(spark: SparkSession, table_path: Path) -> None:
-    """Ctrl-C interrupts it in this way."""
+    """Ctrl-C in Python interrupts the waiting thread like this."""
     table = table_of(spark, table_path)
     files = set(table.path.rglob("*.parquet"))
     claims: Any = spark._jvm.io.interlock.spark.claims.Claims  # type: ignore[union-attr]
@@ -299,7 +299,7 @@ def test_of_two_jobs_with_claims_the_earlier_goes_first(
 
 
 def test_two_jobs_that_wait_for_each_other(spark: SparkSession, table_path: Path) -> None:
-    """The one waits for a claim on B and has one on A, the other the other way round."""
+    """One job has a claim on A and waits for B; the other has one on B and waits for A."""
     a, b = (table_of(spark, table_path / name) for name in "ab")
     other = spark.newSession()
     with (
@@ -335,7 +335,7 @@ def test_two_sessions_that_wait_for_each_other_on_one_table(
 
 
 def test_the_claim_of_a_process_that_is_gone(spark: SparkSession, table_path: Path) -> None:
-    """What a killed process leaves (LeasesSuite kills one) is not renewed."""
+    """A killed process does not renew its claim, which then expires."""
     table = table_of(spark, table_path)
     left = claim_of_another(spark, table)
     with log_of(spark, GATE) as log:
@@ -350,7 +350,7 @@ def test_the_claim_of_a_process_that_is_gone(spark: SparkSession, table_path: Pa
 def test_a_turn_holds_the_commits_of_other_processes_only(
     spark: SparkSession, table_path: Path
 ) -> None:
-    """A commit that others have overtaken many times has it."""
+    """A commit that has lost many races gets a turn, which other processes respect."""
     table = table_of(spark, table_path)
     jvm: Any = spark._jvm
     path = delta_log(spark, table).logPath()
@@ -399,7 +399,7 @@ def test_a_commit_that_waits_for_a_turn_waits_for_a_claim_made_since(
 def test_another_table_at_its_path_after_the_wait(
     spark: SparkSession, table_path: Path, tmp_path: Path
 ) -> None:
-    """What lies at the next version is read after a wait, but it is another table's."""
+    """After the wait the next version in the log belongs to a new table at the same path."""
     made = table_of(spark, table_path)
     table = Table(Path(shutil.copytree(made.path, tmp_path / "unknown until now")))
     other = table_of(spark, tmp_path / "other", **{"user.x": "made by itself"})
@@ -605,7 +605,7 @@ def second_run(
 def test_what_a_second_run_claims(
     spark: SparkSession, table_path: Path, statement: str, is_early: bool, partitions: list[str]
 ) -> None:
-    """All that it may read and write, though the first may have written nothing."""
+    """The claim covers all that the second run may read and write, not what the first one wrote."""
     table = table_of(
         spark, table_path / "t", "serializable", **{"delta.enableDeletionVectors": "false"}
     )
@@ -633,7 +633,7 @@ def test_a_delete_that_finds_nothing_claims_too(spark: SparkSession, table_path:
 def test_a_second_run_does_not_wait_for_a_claim_by_hand(
     spark: SparkSession, table_path: Path
 ) -> None:
-    """It reads and writes at once; only its commit would wait, and this one need not."""
+    """The claim is on another partition, so neither the run nor its commit waits."""
     table, other = table_of(spark, table_path / "t"), spark.newSession()
     statement = "UPDATE {t} SET v = gate(v) WHERE id = 1 AND p < 2"
     with (

@@ -159,7 +159,7 @@ def test_a_job_that_has_lost_does_not_write(
 def test_the_record_says_what_was_saved(
     spark: SparkSession, table_path: Path, job: str, *, vectors: bool
 ) -> None:
-    """As much as the last such statement took after its scan."""
+    """The estimate is the time that the last such statement took after its scan."""
     table = table_of(spark, table_path, "maxcompute_delta", vectors=vectors)
     spark.sql(job.replace("IN (1, 4)", "= 2").replace("(1, 4)", "(2)").format(t=table))
     spark.sql(f"UPDATE {table} SET v = 'C' WHERE id = 3")
@@ -204,7 +204,7 @@ def test_metrics_that_a_commit_may_have(
 
 
 def test_a_winner_of_another_writer(spark: SparkSession, table_path: Path) -> None:
-    """Only a listing of the log shows it."""
+    """A commit of another writer is found only by listing the log."""
     table = table_of(spark, table_path, "write_serializable")
     (file,) = added(table, 1)
     values = {"partitionValues": {}, "extendedFileMetadata": True, "size": file["size"]}
@@ -266,7 +266,7 @@ def test_what_is_not_certain_is_left_to_the_commit(
 
 
 def test_a_job_that_is_cancelled_while_it_is_judged(spark: SparkSession, tmp_path: Path) -> None:
-    """It ends there, and is not left to its commit."""
+    """The job stops at once, before its commit."""
     table, source = (
         table_of(spark, tmp_path / "t", "row_serializable", vectors=True),
         tmp_path / "s",
@@ -308,7 +308,7 @@ def test_a_job_that_is_cancelled_while_it_is_judged(spark: SparkSession, tmp_pat
 
 
 def test_another_run_of_the_same_batch(spark: SparkSession, table_path: Path) -> None:
-    """The winner is this statement, run a second time: no policy judges it."""
+    """The winner is the same batch (txnAppId, txnVersion), run twice: no policy judges that."""
     table = table_of(spark, table_path, "maxcompute_delta")
     batch = {"txnAppId": "a", "txnVersion": "1"}
     names = {f"spark.databricks.delta.write.{key}": value for key, value in batch.items()}
@@ -418,7 +418,7 @@ def test_no_verdict_that_the_commit_would_not_give(spark: SparkSession, tmp_path
 
 @pytest.mark.soak
 def test_many_histories(spark: SparkSession, tmp_path: Path) -> None:
-    """Other ones in every run."""
+    """Random histories with a new seed in each run."""
     twice, chance = Twice(spark, tmp_path), random.Random()
     early, failed = 0, []
     for _ in range(HISTORIES):

@@ -104,7 +104,7 @@ def test_each_conflict_is_also_deltas_own(
 
 
 def test_a_conflict_on_sparks_test_bases(spark: SparkSession, example: Table) -> None:
-    """Where Spark is tested, it refuses parameters of an error that its text does not name."""
+    """In Spark's test mode, an error with parameters that its text does not use is refused."""
     system: Any = spark._jvm.java.lang.System  # type: ignore[union-attr]
     system.setProperty("spark.testing", "true")
     try:

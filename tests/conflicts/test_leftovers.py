@@ -191,7 +191,7 @@ def test_dml_on_a_shallow_clone_keeps_the_files_of_its_source(
 def test_nor_does_an_optimize_that_delta_cannot_try_again(
     spark: SparkSession, table_path: Path, policy: str
 ) -> None:
-    """Where files decide, Delta tries its OPTIMIZE again, if what it compacted is still there."""
+    """Where files decide, Delta tries its OPTIMIZE again if the inputs are still in the table."""
     table = make_table(spark, table_path, policy=policy)
     before = files_of(table)
 

@@ -175,7 +175,7 @@ def test_a_trace_tells_where_the_time_went(spark: SparkSession, table_path: Path
 
 
 def test_a_commit_is_told_before_its_compaction(spark: SparkSession, table_path: Path) -> None:
-    """Delta's automatic compaction runs behind the commit, and is no part of its time."""
+    """The commit is reported before Delta's auto compaction, whose time does not count."""
     table = make_table(spark, table_path, properties={"delta.autoOptimize.autoCompact": "true"})
     audit = "org.apache.spark.sql.delta.interlock.transaction.CommitAudit"
     minimum = {"spark.databricks.delta.autoCompact.minNumFiles": "2"}

@@ -168,7 +168,7 @@ def test_a_wrong_number_of_verdicts(spark: SparkSession, wrong: str) -> None:
 def test_the_history_server(
     spark: SparkSession, event_log: Path, table: Table, tmp_path: Path
 ) -> None:
-    """It has all verdicts by its own settings, from its store on the disk."""
+    """It shows all verdicts, by its own settings, from its store on disk."""
     live = live_page(spark)
     application = spark.sparkContext.applicationId
     with history_server(tmp_path, event_log) as address:
@@ -181,7 +181,7 @@ def test_the_history_server(
 
 
 def test_a_long_text_is_cut_between_characters(spark: SparkSession, table_path: Path) -> None:
-    """The explanations quote the predicates; their cuts would be before and within a pair."""
+    """Explanations quote predicates; the limit falls before and within a surrogate pair."""
     table = make_table(spark, table_path, policy="serializable")
     texts = ("\N{DUCK}" * 6000, "x" + "\N{DUCK}" * 6000)
     deletes = [f"DELETE FROM {{t}} WHERE id = 1 OR v = '{text}'" for text in texts]

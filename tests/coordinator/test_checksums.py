@@ -136,7 +136,7 @@ def check_mark(table: Table, version: int) -> None:
 def test_the_highest_row_id_of_an_earlier_commit(
     spark: SparkSession, tmp_path: Path, interval: int
 ) -> None:
-    """A DELETE by vector gives no row id, and its commit tells none."""
+    """A DELETE with deletion vectors assigns no row ids, so its commit has no high-water mark."""
     made = make_table(
         spark,
         tmp_path / "made",
@@ -165,8 +165,8 @@ def test_the_highest_row_id_of_an_earlier_commit(
 
 @pytest.mark.parametrize("left_over", [False, True])
 def test_the_checksum_of_a_winner(spark: SparkSession, tmp_path: Path, left_over: bool) -> None:
-    """One that is not that of the winner's commit is not derived from; nor is one kept that was
-    left at the version to be made.
+    """No checksum is derived from that of another commit, and none that was left at the new
+    version is kept.
     """
     table = make_table(spark, tmp_path / "table", policy="maxcompute_transactional")
     other = copy_of(table, "other")
@@ -230,7 +230,7 @@ def contents(table: Table, version: int) -> dict[str, Any]:
 
 
 def test_a_right_checksum_spares_the_replay_of_the_log(spark: SparkSession, tmp_path: Path) -> None:
-    """If the last checksum is wrong, the one before it spares the replay as well."""
+    """If the last checksum is wrong, the one before it is used instead of a replay."""
     made = make_table(spark, tmp_path / "made")
     known, wrong = copy_of(made, "known"), copy_of(made, "wrong")
     edit(wrong, 2, set_mark(0))
@@ -262,7 +262,7 @@ def test_a_checksum_is_carried_over_the_commits_behind_it(
 def test_a_checksum_is_not_carried_over_the_commit_of_another_writer(
     spark: SparkSession, tmp_path: Path
 ) -> None:
-    """Which adds a file again that is there: once more in the log, but not in the table."""
+    """That commit adds an existing file again, which a carried checksum would count twice."""
     made = make_later(spark, tmp_path / "made")
     known, lost = copy_of(made, "known"), copy_of(made, "lost")
     for table in (known, lost):
@@ -280,7 +280,7 @@ def test_a_checksum_is_not_carried_over_the_commit_of_another_writer(
 def test_a_checksum_of_other_metadata(
     spark: SparkSession, tmp_path: Path, policy: str | None
 ) -> None:
-    """What replays the log finds metadata that are not those of the checksum."""
+    """The checksum's metadata differ from those in the log."""
     made = make_table(
         spark,
         tmp_path / "made",
@@ -352,7 +352,7 @@ class ChecksumsAtBackfill(SecondTransactionGate):
 
 
 def test_a_checksum_is_there_as_soon_as_its_commit(spark: SparkSession, table_path: Path) -> None:
-    """Who sees a commit without one replays the log."""
+    """A reader that finds a commit without a checksum has to replay the log."""
     table = make_table(spark, table_path)
     gate = ChecksumsAtBackfill(spark, table)
     gate.install()

@@ -105,7 +105,7 @@ def test_commits_that_are_gone_are_a_conflict(
 def test_commits_of_another_process_that_are_gone(
     spark: SparkSession, table_path: Path, *, wrote_last: bool, until: int
 ) -> None:
-    """This process knows nothing of them, whether or not it has made the commit before them."""
+    """Missed commits were cleaned up; the process itself may have made the one before them."""
     table = make_table(spark, table_path, properties=PROPERTIES)
     if wrote_last:
         insert(spark, table, 0)
@@ -127,7 +127,7 @@ def test_commits_of_another_process_that_are_gone(
 
 @pytest.mark.variant
 def test_a_job_that_lost_so_is_run_again(spark: SparkSession, table_path: Path) -> None:
-    """It passes then."""
+    """A job that failed because commits were cleaned up passes in its second run."""
     table = make_table(spark, table_path, properties=PROPERTIES)
 
     def winners(session: SparkSession) -> None:
@@ -154,7 +154,7 @@ def test_a_job_that_lost_so_is_run_again(spark: SparkSession, table_path: Path) 
 def test_a_rebase_behind_a_compaction_and_a_vacuum(
     spark: SparkSession, table_path: Path, *, vacuum: bool
 ) -> None:
-    """VACUUM deletes the vector by which the DELETE tells where its rows went."""
+    """VACUUM deletes the deletion vector that the rebase would need to follow the DELETE's rows."""
     values = "INSERT INTO {t} SELECT /*+ COALESCE(1) */ CAST(id AS INT), 'a' FROM range(10)"
     delete = "DELETE FROM {t} WHERE id = 3"
     table = make_table(spark, table_path, properties=PROPERTIES, statements=(values, delete))
@@ -187,7 +187,7 @@ def test_a_rebase_behind_a_compaction_and_a_vacuum(
 @pytest.mark.variant
 @pytest.mark.parametrize("policy", ["serializable", "row_level"])
 def test_a_reader_behind_a_vacuum(spark: SparkSession, table_path: Path, policy: str) -> None:
-    """VACUUM deletes the vector that tells which rows the first DELETE removed."""
+    """VACUUM deletes the deletion vector that shows which rows the first DELETE removed."""
     values = "INSERT INTO {t} SELECT /*+ COALESCE(1) */ CAST(id AS INT), 'a' FROM range(10)"
     table = make_table(
         spark, table_path, policy=policy, properties=PROPERTIES, statements=(values,)

@@ -1,6 +1,6 @@
 """Commits of tables through the coordinator, as a session sees them.
 
-What the stores do by themselves is tested beside them (jvm/coordinator, tests/test_coordinator_*).
+The stores alone are tested in jvm/coordinator and in test_store.py.
 """
 
 from __future__ import annotations
@@ -339,7 +339,7 @@ class TestLifeOfATable:
     def test_a_log_that_was_put_back_behind_a_later_commit_of_the_process(
         self, spark: SparkSession, table_path: Path, tmp_path: Path, to: int
     ) -> None:
-        """It remembers versions 2 and 3 of before, and has made version 4."""
+        """The process still remembers the old versions 2 and 3, and has made version 4."""
         columns = "(id INT, p INT) USING delta PARTITIONED BY (p)"
         insert = "INSERT INTO {t} VALUES (1, 1), (2, 2)"
         made = make_table(spark, table_path, columns=columns, statements=(insert,))
@@ -429,7 +429,7 @@ def in_queue(spark: SparkSession) -> int:
 def test_a_commit_gives_up_after_so_many_attempts(
     spark: SparkSession, table_path: Path, most: str, condition: str
 ) -> None:
-    """Each try loses its version to a foreign commit that is in conflict with nobody."""
+    """Each attempt loses its version to a harmless commit of another writer."""
     table = make_table(spark, table_path)
     before = latest_version(table)
 
@@ -454,7 +454,7 @@ def test_a_commit_gives_up_after_so_many_attempts(
 def test_behind_a_commit_that_is_too_large_to_be_kept(
     spark: SparkSession, table_path: Path
 ) -> None:
-    """The store says that the version is taken, and does not bring the commit: the log has it."""
+    """The store answers "taken" without the commit, which is then read from the log."""
     table = make_table(spark, table_path)
     before = latest_version(table)
 
@@ -473,7 +473,7 @@ def test_behind_a_commit_that_is_too_large_to_be_kept(
 def test_a_create_that_fails_deletes_nothing_of_others(
     spark: SparkSession, table_path: Path
 ) -> None:
-    """Somebody else begins to make the table while it cleans up behind itself."""
+    """Another writer starts to create the table while the failed CREATE cleans up."""
     table = Table(table_path)
     create = f"CREATE TABLE {table} (id INT, v STRING) USING delta"
 
@@ -493,7 +493,7 @@ def test_a_create_that_fails_deletes_nothing_of_others(
 def test_a_commit_judged_against_one_that_was_not_made_is_judged_by_what_was(
     spark: SparkSession, tmp_path: Path, policy: str
 ) -> None:
-    """It passed a commit on its way, whose version went to another process: one it cannot pass."""
+    """It was judged against a pending commit, but the version went to a conflicting one."""
     columns = "(id INT, p INT) USING delta PARTITIONED BY (p)"
     inserts = ("INSERT INTO {t} VALUES (1, 1), (2, 2)",)
     made = make_table(spark, tmp_path / "made", policy=policy, columns=columns, statements=inserts)

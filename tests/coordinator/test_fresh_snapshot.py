@@ -106,7 +106,7 @@ def test_a_log_with_a_checkpoint_of_each_version_stays_short(
 def test_delta_looks_for_the_files_of_other_checkpoints(
     spark: SparkSession, table_path: Path, file: str
 ) -> None:
-    """An empty file is what a power failure leaves of one that was not synced."""
+    """An unsynced file can be empty after a power failure."""
     table = make_table(spark, table_path, properties=INTERVAL)
     before = delta_log(spark, table)
     part_size = "2" if "parts" in file else "1000"
@@ -141,7 +141,7 @@ def test_a_checkpoint_of_the_newest_version(spark: SparkSession, table_path: Pat
 def test_a_commit_after_a_version_of_which_only_the_checkpoint_was_read(
     spark: SparkSession, table_path: Path
 ) -> None:
-    """Whether the table is still the same is seen at its commit without listing the log."""
+    """The commit checks that the table is still the same without listing the log."""
     table = make_table(spark, table_path, properties=INTERVAL)
     for n in range(4, 6):
         spark.sql(f"INSERT INTO {table} VALUES ({n}, 'z')")
@@ -170,7 +170,7 @@ def test_a_process_that_only_appends_uses_them_too(spark: SparkSession, table_pa
 
 
 def test_an_earlier_version_of_it(spark: SparkSession, table_path: Path) -> None:
-    """Checkpoints of a version after which others have committed are made from these."""
+    """Snapshots of earlier versions are derived from a newer one, for their checkpoints."""
     table = make_table(spark, table_path, properties=INTERVAL)
     for change in CHANGES[:5]:
         spark.sql(change.format(t=table))
@@ -192,7 +192,7 @@ def test_an_earlier_version_of_it(spark: SparkSession, table_path: Path) -> None
 def test_no_files_are_compared_by_a_job(
     spark: SparkSession, stock: DriverProcess, example: Table
 ) -> None:
-    """Where a time zone is not UTC, Delta compares those of a commit's checksum with the state."""
+    """Where a time zone is not UTC, Delta would compare a checksum with the state by a job."""
     jvm: Any = spark._jvm
     tracker = spark.sparkContext.statusTracker()
     log = delta_log(spark, example)
@@ -228,7 +228,7 @@ def test_the_commit_of_another_process(
 
 
 def test_a_commit_without_a_checksum(spark: SparkSession, example: Table) -> None:
-    """Only Delta can tell what a commit of another writer makes of the table."""
+    """After another writer's commit without a checksum, Delta computes the state."""
     log = delta_log(spark, example)
     (add,) = added(example, 1)
     commit_by_hand(example, "DELETE", remove(add))
@@ -240,7 +240,7 @@ def test_a_commit_without_a_checksum(spark: SparkSession, example: Table) -> Non
 def test_the_snapshot_after_a_commit_without_a_checksum(
     spark: SparkSession, tmp_path: Path, example: Table
 ) -> None:
-    """Delta does not make it, which would list the log while others commit."""
+    """Interlock makes it: Delta would list the log while others commit."""
     plain = make_table(spark, tmp_path / "plain", policy=None)
     made_by_delta = []
     for table in (plain, example):

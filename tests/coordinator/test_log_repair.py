@@ -70,7 +70,7 @@ def test_a_log_that_was_put_back_is_taken_as_it_is(
 
 
 def test_checksums_of_a_commit_that_was_replaced(spark: SparkSession, table_path: Path) -> None:
-    """Its checksum, and that of the commit behind it, which the log proves."""
+    """A repair deletes the checksums of the replaced commit and of the one after it."""
     table = make_table(spark, table_path)
     spark.sql(f"INSERT INTO {table} VALUES (4, 'd')")
     replace_without_files(table, 2)
@@ -156,7 +156,7 @@ def test_a_checkpoint_is_kept(
     left: str | None,
     why: str | None,
 ) -> None:
-    """One of an earlier version, and one without which the table cannot be read."""
+    """An earlier checkpoint is kept, and one without which the table cannot be read."""
     table = make_table(spark, table_path, properties={"delta.checkpointInterval": "3"})
     for n in (4, 5):
         spark.sql(f"INSERT INTO {table} VALUES ({n}, 'd')")
@@ -229,7 +229,7 @@ def test_a_checkpoint_that_is_protected_is_kept(spark: SparkSession, table_path:
 
 
 def test_a_file_that_cannot_be_deleted(spark: SparkSession, table_path: Path) -> None:
-    """What was deleted before it stays so; the call can be made again."""
+    """Files deleted before the error stay deleted; the call can be repeated."""
     table = make_table(spark, table_path, properties={"delta.checkpointInterval": "2"})
     spark.sql(f"INSERT INTO {table} VALUES (4, 'd')")
     await_checkpoints(spark)
@@ -250,7 +250,7 @@ def test_a_file_that_cannot_be_deleted(spark: SparkSession, table_path: Path) ->
 
 
 def test_what_spark_has_cached(spark: SparkSession, table_path: Path) -> None:
-    """Of the table as it is, and of the version that was replaced."""
+    """Cached reads of the latest version and of the replaced version are dropped."""
     table = make_table(spark, table_path)
     spark.table(f"{table}").cache().count()
     spark.sql(f"SELECT * FROM {table} VERSION AS OF 2").cache().count()

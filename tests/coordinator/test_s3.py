@@ -174,7 +174,7 @@ def test_commits_of_others_are_found_without_a_listing(
 def test_a_log_that_was_replaced_is_listed(
     server: s3.Server, both: list[DriverProcess], table: Table
 ) -> None:
-    """Another table, with commits of the same sizes, lies where this one was."""
+    """A new table with commits of the same sizes lies at the same path."""
     assert both[1].run(f"REFRESH TABLE {table}") == DONE
     other = server.table(f"{table.path.name}-other")
     properties = "'interlock.policy' = 'row_level', 'delta.enableDeletionVectors' = 'true'"
@@ -374,7 +374,7 @@ def test_a_commit_to_which_the_server_stays_silent_is_made_once(
 def test_a_commit_that_never_gets_an_answer_is_of_unknown_outcome(
     both: list[DriverProcess], proxy: Proxy, impatient_table: Table
 ) -> None:
-    """Its request can arrive after the statement has failed, so it leaves its files."""
+    """The request may still arrive after the statement has failed, so its files are kept."""
     with proxy.silent(STAMP, times=10**6, has_arrived=False):
         failed = both[0].run(f"INSERT INTO {impatient_table} VALUES (3, 'c')")
         assert failed.error == "CommitStateUnknown"
@@ -390,7 +390,7 @@ def test_a_commit_that_never_gets_an_answer_is_of_unknown_outcome(
 def test_a_statement_that_is_interrupted_before_its_commit_leaves_no_files(
     both: list[DriverProcess], proxy: Proxy, table: Table
 ) -> None:
-    """The client ends its request and sets the interrupt again, which ends every later request."""
+    """S3A sets the interrupt again, so later requests must not fail because of it."""
     looks_for_claims = f"HEAD /{s3.BUCKET}/{table.path.name}/_delta_log/_interlock/claims"
     failed = interrupted_at(looks_for_claims.encode(), both[0], proxy, table)
     assert "AbortedException" in failed.message
@@ -437,7 +437,7 @@ def interrupted_at(request: bytes, driver: DriverProcess, proxy: Proxy, table: T
 def test_a_commit_that_is_staged_in_a_file(
     server: s3.Server, both: list[DriverProcess], coordinator: str, bucket: str, size: int
 ) -> None:
-    """Alone, after a commit that took its version, and before one whose version it took."""
+    """Commits alone, after it has lost its version to another, and before one that loses to it."""
     table = make_table(both[0], server.table(f"large-{coordinator}", bucket))
     bind(both[0], table, coordinator)
     before = len(requests(server))
@@ -546,7 +546,7 @@ assert not told.ok and "has no fs.option.create.conditional.overwrite" in told.f
 def test_a_repair(
     server: s3.Server, postgres: Database, both: list[DriverProcess], bucket: str
 ) -> None:
-    """Of a table in a bucket with conditional requests and in one without them."""
+    """A repair works in a bucket with conditional requests and in one without."""
     table = server.table("repaired", bucket)
     bound = f"'interlock.policy' = 'row_level', 'interlock.coordinator' = '{NAME}'"
     create = f"CREATE TABLE {table} (id INT) USING delta TBLPROPERTIES ({bound})"

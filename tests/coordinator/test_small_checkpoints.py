@@ -154,7 +154,7 @@ def remove_files(table: Table, count: int) -> None:
 
 
 def test_tombstones_take_no_spark_job(spark: SparkSession, table_path: Path) -> None:
-    """As in a table of few files that is rewritten often."""
+    """A small table that is rewritten often has many tombstones."""
     table = make_table(spark, table_path, properties=INTERVAL)
     remove_files(table, 7000)
     assert run_in_group(spark, table, CHANGES) == 0
@@ -164,7 +164,7 @@ def test_tombstones_take_no_spark_job(spark: SparkSession, table_path: Path) -> 
 
 
 def test_the_last_checkpoint_stays_the_newest(spark: SparkSession, table_path: Path) -> None:
-    """A process that took long has written the checkpoint of an earlier version."""
+    """A slow process finishes the checkpoint of an earlier version."""
     table = make_table(spark, table_path, properties=INTERVAL)
     run(spark, table, CHANGES[:5])
     assert last_checkpoint(table)["version"] == 6
@@ -207,7 +207,7 @@ def test_another_setting_makes_another_plan(spark: SparkSession, table_path: Pat
 def test_behind_a_checkpoint_of_another_process(
     spark: SparkSession, table_path: Path, kind: str
 ) -> None:
-    """Without statistics as JSON, Delta reads it, by Spark jobs."""
+    """If it lacks JSON statistics, Delta reads it by Spark jobs."""
     options = KINDS[kind]
     properties = {**INTERVAL, **options.get("properties", {})}
     made = make_table(spark, table_path, **{**options, "properties": properties})
@@ -304,7 +304,7 @@ def test_a_state_that_does_not_agree_with_the_checksum_is_not_used(
 
 
 def test_a_commit_that_only_deltas_replay_reads(spark: SparkSession, table_path: Path) -> None:
-    """delta-rs writes metrics that are no texts; its commit is still in what would be replayed."""
+    """delta-rs writes metrics that are not strings, which only Delta's replay can read."""
     table = make_table(spark, table_path, policy=None)
     info, *rest = commit_file(table, 2).read_text().splitlines()
     told = json.loads(info)
@@ -326,7 +326,7 @@ def test_a_commit_that_only_deltas_replay_reads(spark: SparkSession, table_path:
 def test_a_table_that_is_dropped_meanwhile(
     spark: SparkSession, tmp_path: Path, again: str, kind: str
 ) -> None:
-    """Neither its folder comes back nor does its checkpoint come into the log of its successor."""
+    """A checkpoint under way brings the folder back for no dropped table, and enters no new log."""
     format_of_checkpoints = {"delta.checkpointPolicy": "v2"} if kind == "v2" else {}
     properties = {**INTERVAL, **format_of_checkpoints}
     table = make_table(spark, tmp_path / "table", properties=properties)

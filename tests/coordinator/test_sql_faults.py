@@ -1,6 +1,6 @@
 """The coordinator's database after crashes, cut connections and a restored backup.
 
-No connection outlives a test here, so each makes its own.
+Each test makes its own connections.
 """
 
 from __future__ import annotations

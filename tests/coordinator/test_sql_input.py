@@ -66,7 +66,7 @@ def test_hostile_names_are_names(postgres: Server, writer: Connection, hostile: 
 
 
 def test_objects_of_a_writers_own_are_not_mistaken_for_ours(postgres: Server, path: str) -> None:
-    """Temporary tables, functions, operators and types by our names, first on its search path."""
+    """A writer's temporary tables, functions, operators and types have our names and come first."""
     with postgres.superuser() as superuser:
         superuser.execute("CREATE SCHEMA IF NOT EXISTS theirs AUTHORIZATION writer")
     with postgres.writer() as connection:

@@ -230,7 +230,7 @@ def test_sessions_that_begin_on_their_own(arena: Arena, names: tuple[str, ...]) 
 
 @pytest.mark.parametrize("ends", [("COMMIT", "COMMIT"), ("ROLLBACK", "COMMIT")], ids=" + ".join)
 def test_two_sessions_with_two_tables_each(arena: Arena, ends: tuple[str, str]) -> None:
-    """In the order of their paths: one session has both tables, the other neither."""
+    """Tables are locked in the order of their paths, so one session gets both."""
     for order in orders(2, steps=3, lock=0):
         paths = sorted((arena.table(), arena.table()))
         steps: list[list[Step]] = []

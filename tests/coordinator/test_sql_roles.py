@@ -118,7 +118,7 @@ def test_the_public_has_nothing(postgres: Server, path: str) -> None:
 
 
 def test_every_function_of_a_writer_is_closed(postgres: Server) -> None:
-    """Runs as its owner, finds its names in our schemas only, and builds no SQL."""
+    """Each runs as its owner, resolves names in our schemas only, and builds no SQL."""
     with postgres.superuser() as connection:
         rows = connection.execute(
             "SELECT proname, prosecdef, proconfig, prosrc, pg_get_userbyid(proowner)"

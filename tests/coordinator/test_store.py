@@ -201,7 +201,7 @@ def test_a_replay_is_a_success_at_its_first_version(open_store: Open, log: Path)
 def test_a_replay_that_cannot_be_looked_up_is_not_called_failed(
     open_store: Open, log: Path
 ) -> None:
-    """A statement that has failed deletes its files: this one may not."""
+    """The commit's outcome is unknown, so the statement may not delete its files."""
     open_store().commit(log, 0, "a", "b")
     file, kept = log / f"{1:020}.json", log / "kept"
     file.rename(kept)
@@ -428,7 +428,7 @@ def test_the_next_writer_publishes_what_a_dead_one_left(
 def test_the_next_writer_publishes_a_new_table_id(
     jvm: Any, open_store: Open, server: postgres.Server, log: Path, is_first_foreign: bool
 ) -> None:
-    """As CREATE OR REPLACE TABLE brings it."""
+    """CREATE OR REPLACE TABLE gives a table a new id."""
     late, living = open_store(), open_store()
     if is_first_foreign:
         write_foreign(log, 0, "a")
@@ -577,7 +577,7 @@ def test_a_replay_of_an_overwritten_commit_fails_by_itself(open_store: Open, log
 
 
 def test_a_log_that_was_put_back_stops_writes(open_store: Open, log: Path) -> None:
-    """Of another process, it is the version before that is missed, and of this one its commit."""
+    """Another process notices the missing previous version, this one its missing commit."""
     ended, store = open_store(), open_store()
     ended.commit(log, 0, "a")
     ended.commit(log, 1, "b")
@@ -698,7 +698,7 @@ def test_a_repair_beside_running_writers_begins_no_epoch(
     before: str,
     nth: int,
 ) -> None:
-    """Which would let another commit take the version of one that is ratified."""
+    """A new epoch would let another commit take the version of a ratified one."""
     dead, living = open_store(), open_store()
     dead.commit(log, 0, "a")
     with observed(jvm, raise_at("publishing")):
@@ -734,7 +734,7 @@ def test_a_repair_beside_running_writers_begins_no_epoch(
 def test_a_repair_begins_no_epoch_for_what_has_come_right_meanwhile(
     jvm: Any, open_store: Open, server: postgres.Server, proxy: Proxy, log: Path
 ) -> None:
-    """A version is given to one commit, though its row is younger than the look at the log."""
+    """A version that a writer fills while a repair runs is given to no other commit."""
     store = open_store()
     for version, txn in enumerate("abcd"):
         store.commit(log, version, txn)
@@ -768,7 +768,7 @@ def repair(
 def test_a_table_that_is_moved_away_written_and_moved_back(
     open_store: Open, log: Path, tmp_path: Path, stale: bool
 ) -> None:
-    """What the database ratified under another path is not lost."""
+    """Commits ratified under another path are not lost."""
     store = open_store()
     moved = tmp_path / "moved" / "_delta_log"
     store.commit(log, 0, "a")
@@ -785,7 +785,7 @@ def test_a_table_that_is_moved_away_written_and_moved_back(
 
 
 def test_two_tables_that_swap_their_paths(open_store: Open, log: Path, tmp_path: Path) -> None:
-    """Also once the database is not sure of their ids, after foreign commits."""
+    """They may also swap after foreign commits, when the database is unsure of their ids."""
     store = open_store()
     other, third = (tmp_path / name / "_delta_log" for name in ("other", "third"))
     other.mkdir(parents=True)
@@ -813,7 +813,7 @@ def test_two_tables_that_swap_their_paths(open_store: Open, log: Path, tmp_path:
 def test_a_commit_that_was_ratified_before_the_table_was_moved_is_revoked(
     jvm: Any, open_store: Open, server: postgres.Server, log: Path, tmp_path: Path
 ) -> None:
-    """Under the other path its version is free, and is given to another commit."""
+    """Under the new path its version is free, and goes to another commit."""
     store = open_store()
     moved = tmp_path / "moved" / "_delta_log"
     store.commit(log, 0, "a")
@@ -1095,7 +1095,7 @@ def test_a_closed_store_keeps_no_connection(
 def test_a_connection_to_a_server_that_only_reads_is_given_up(
     open_store: Open, server: postgres.Server, log: Path
 ) -> None:
-    """As after a failover behind a proxy."""
+    """After a failover a proxy may lead to a standby."""
     store = open_store(poolSize="1")
     with server.superuser() as connection:
         connection.execute("ALTER ROLE writer SET default_transaction_read_only = on")
@@ -1185,7 +1185,7 @@ def test_a_path_is_one_table_however_it_is_spelt(open_store: Open, log: Path) ->
 
 
 class TestTurns:
-    """The advisory lock by which the processes that have met at a table take turns."""
+    """Processes that compete for a table take turns by an advisory lock."""
 
     @pytest.fixture
     def turn(self, open_store: Open, log: Path) -> Callable[..., Any]:
@@ -1309,7 +1309,7 @@ def ask(lock: Any) -> str:
 
 
 def test_an_error_of_this_jvm_is_not_looked_up_in_sparks(jvm: Any, spark: SparkSession) -> None:
-    """Spark's JVM has other objects by the same numbers."""
+    """The ids of objects in Spark's JVM are not those of this JVM."""
 
     def number(java: Any) -> int:
         return int(java._target_id.removeprefix("o"))

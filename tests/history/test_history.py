@@ -145,7 +145,7 @@ def plain(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Tabl
 
 
 def test_copied_rows_are_neither_in_nor_out(spark: SparkSession, plain: Table) -> None:
-    """How many of them were copied in one partition, nothing tells."""
+    """The number of copied rows per partition is not known."""
     assert commit_info(plain, 2)["operationMetrics"]["numCopiedRows"] == "2"
     update = history(spark, plain, "LIMIT 1")[0]
     assert (update["rows_in"], update["rows_out"], update["files_added"]) == (2, 2, 2)
@@ -256,7 +256,7 @@ def test_what_a_commit_passed(spark: SparkSession, example: Table) -> None:
 
 
 def test_foreign_commits(spark: SparkSession, table_path: Path) -> None:
-    """They are told from those before the policy, and only from them."""
+    """Only commits made under a policy can be foreign, not those from before it."""
     table = make_table(spark, table_path, policy=None, statements=())
     data = pa.table({"id": pa.array([1, 2], pa.int32()), "v": ["a", "b"]})
     write_deltalake(table.path, data, mode="append")
@@ -296,7 +296,7 @@ def test_a_foreign_commit_with_tags_that_tell_nothing(
 
 
 def test_versions_whose_commits_are_gone(spark: SparkSession, table_path: Path) -> None:
-    """They are left out, and what only they knew is NULL."""
+    """Versions whose commits are gone are left out, and what only they recorded is NULL."""
     table = make_table(
         spark,
         table_path,

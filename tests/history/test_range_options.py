@@ -110,7 +110,7 @@ class TestOptions:
 
 
 class TestChangeDataFeed:
-    """Rows that a range gives are those whose last change the feed has in it."""
+    """A range returns the rows whose last change is in the change data feed of the range."""
 
     RANGES = ((0, 2), (2, 4), (2, 7), (5, 7), (6, 9))
 
@@ -138,7 +138,7 @@ class TestChangeDataFeed:
 
     @pytest.mark.variant
     def test_changes_from_version_are_forwarded(self, spark: SparkSession) -> None:
-        """Spark's own statement, which Delta answers with these settings only."""
+        """Spark's CHANGES clause works with these settings only."""
         spark.sql(
             "CREATE TABLE changes USING delta "
             "TBLPROPERTIES ('interlock.policy' = 'maxcompute_delta') AS SELECT 1 AS id"

@@ -142,7 +142,7 @@ class TestOtherGaps:
 
     @pytest.mark.variant
     def test_a_restore_to_a_version_without_it(self, spark: SparkSession, table_path: Path) -> None:
-        """Its files get the RESTORE's version, though the policy keeps row tracking on."""
+        """Its files get the version of the RESTORE, although the policy keeps row tracking on."""
         policy = "ALTER TABLE {t} SET TBLPROPERTIES ('interlock.policy' = 'maxcompute_delta')"
         table = make(spark, table_path, INSERT, policy, UPDATE, tracked=False)
         before = latest_version(table)
@@ -164,7 +164,7 @@ class TestOtherGaps:
         ]
 
     def test_an_update_that_began_without_it(self, spark: SparkSession, table_path: Path) -> None:
-        """Delta lets it commit after the ALTER TABLE, and says that it kept no versions."""
+        """Delta lets it commit after the ALTER TABLE, but it has kept no row versions."""
         supported = "ALTER TABLE {t} SET TBLPROPERTIES ('delta.feature.rowTracking' = 'supported')"
         table = make(spark, table_path, supported, INSERT, tracked=False)
         turned_on, updated = sql_race(spark, table, ON, UPDATE)

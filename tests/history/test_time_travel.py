@@ -98,7 +98,7 @@ class TestTimestampBetween:
 
 
 class TestBehindTheLastCommit:
-    """With a policy it is the latest version; without one stock's error stays."""
+    """A time after the last commit is the latest version; without a policy it is Delta's error."""
 
     LATEST = sorted(LIVE[9])
 
@@ -194,7 +194,7 @@ class TestComputedVersions:
 
 class TestRowTracking:
     def test_without_it(self, spark: SparkSession, table_path: Path) -> None:
-        """The error's own statement turns it on; older rows are then of the version that did."""
+        """The statement in the error turns row tracking on; older rows get that version."""
         table = make_table(spark, table_path, policy=None)
         with pytest.raises(InterlockError) as caught:
             spark.sql(f"SELECT * FROM {table} VERSION BETWEEN 0 AND 2")

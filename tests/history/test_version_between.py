@@ -105,7 +105,7 @@ class TestFilesRead:
         assert found(data) == [(row,) for row in rows]
 
     def test_stock_time_travel_opens_them(self, spark: SparkSession, appended: Table) -> None:
-        """The test above proves something."""
+        """The test above could not fail if these files were not needed here."""
         data = spark.sql(
             f"SELECT id FROM {appended} VERSION AS OF 4 WHERE _metadata.row_commit_version > 2"
         )
@@ -115,7 +115,7 @@ class TestFilesRead:
     def test_two_ranges_of_a_table_are_two_plans(
         self, spark: SparkSession, appended: Table
     ) -> None:
-        """Exchanges and cached data of one range are not used for another."""
+        """Spark reuses no exchange or cache of one range for another."""
         both = spark.sql(
             f"SELECT a.n, b.n, c.n "
             f"FROM (SELECT count(*) AS n FROM {appended} VERSION BETWEEN 2 AND 4) a, "
@@ -260,7 +260,7 @@ class TestWhereItMayStand:
 
 
 class TestWhatSparkAccepts:
-    """Nothing of it is touched, and what nobody accepts fails with Spark's own error."""
+    """What Spark accepts keeps its meaning, and other text fails with Spark's own error."""
 
     @pytest.mark.parametrize(
         ("query", "rows"),

@@ -236,7 +236,7 @@ def test_other_tables(
 
 
 def test_a_view_with_other_columns(spark: SparkSession, table_path: Path) -> None:
-    """ON names columns of the view; the winner's rows have those of the table."""
+    """ON names the view's columns, while the winner's rows have the table's."""
     table = one_file(spark, table_path)
     spark.sql(f"CREATE OR REPLACE TEMP VIEW swapped AS SELECT p AS id, id + 1 AS p, v FROM {table}")
     insert = anti_join(KEYS, "t.p = s.id + 1", target="swapped").format(t=table)
@@ -270,7 +270,7 @@ def test_the_source_is_the_one_that_was_read(spark: SparkSession, table_path: Pa
 def test_a_key_that_another_job_inserts_blindly(
     spark: SparkSession, table_path: Path, policy: str
 ) -> None:
-    """An INSERT that read nothing counts as committed after this one, but for Serializable."""
+    """A blind INSERT is ordered after this one, except under Serializable."""
     table = one_file(spark, table_path, policy=policy)
     blind = [f"INSERT INTO {{t}} VALUES ({key}, 'i', 3)" for key in (8, 9)]
     *_, last = sql_race(spark, table, *blind, anti_join(KEYS))
@@ -302,7 +302,7 @@ def by_a_function(spark: SparkSession, path: Path) -> DataFrame:
 def test_a_source_that_may_have_other_rows_when_it_is_read_again(
     spark: SparkSession, table_path: Path, make: Callable[[SparkSession, Path], DataFrame]
 ) -> None:
-    """Then the INSERT has read the whole table."""
+    """A source that is not deterministic makes the INSERT a reader of the whole table."""
     table = one_file(spark, table_path / "t")
     make(spark, table_path / "s").createOrReplaceTempView("unpinned")
     _, second = sql_race(spark, table, NEW.format(8), anti_join("SELECT * FROM unpinned"))

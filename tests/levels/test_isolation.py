@@ -168,7 +168,7 @@ def test_named_histories(
 @pytest.mark.parametrize("name", WORKLOADS)
 @pytest.mark.parametrize("policy", POLICIES)
 def test_many_histories(run: Run, policy: str, name: str) -> None:
-    """Other ones in every run; also on tables that make no deletion vectors."""
+    """Random histories with a new seed in each run; also on tables without deletion vectors."""
     first = random.randrange(10**6)
     failed = []
     for seed in range(first, first + HISTORIES // len(POLICIES) // len(WORKLOADS)):

@@ -199,7 +199,7 @@ def test_other_ways(
 def test_a_key_that_another_job_inserts_blindly(
     spark: SparkSession, table_path: Path, policy: str
 ) -> None:
-    """An INSERT that read nothing counts as committed after the MERGE, but for Serializable."""
+    """A blind INSERT is ordered after the MERGE, except under Serializable."""
     insert, upsert = "INSERT INTO {t} VALUES (9, 'i', 3)", merge(ids(9))
     table = one_file(spark, table_path, policy=policy)
     _, second = sql_race(spark, table, insert, upsert)
@@ -218,7 +218,7 @@ def test_a_key_that_another_job_inserts_blindly(
 def test_a_view_with_other_columns(
     spark: SparkSession, table_path: Path, key: int, part: int, conflicts: bool
 ) -> None:
-    """ON names columns of the view; the winner's rows have those of the table."""
+    """ON names the view's columns, while the winner's rows have the table's."""
     table = one_file(spark, table_path)
     spark.sql(f"CREATE OR REPLACE TEMP VIEW swapped AS SELECT p AS id, id AS p, v FROM {table}")
     winner = f"INSERT INTO {table} SELECT {key}, 'new', {part} FROM {table} WHERE id = 1"
@@ -229,7 +229,7 @@ def test_a_view_with_other_columns(
 
 
 def test_a_source_that_is_cached_meanwhile(spark: SparkSession, table_path: Path) -> None:
-    """A cache can hold a later version of the source than the MERGE has read."""
+    """A cache may hold a later version of the source than the one that the MERGE read."""
     table, source = one_file(spark, table_path), Table(table_path.parent / "source")
     spark.sql(f"CREATE TABLE {source} USING delta AS {ids(9)}")
 
@@ -253,7 +253,7 @@ def test_any_number_of_source_rows(spark: SparkSession, table_path: Path) -> Non
 
 
 def test_many_source_rows_of_one_key(spark: SparkSession, table_path: Path) -> None:
-    """Spark compares them: the committing thread would compare each row with each."""
+    """From 1,000 rows on a Spark job compares them, and not the committing thread."""
     started = []
     for count in (900, 1100):
         table = one_file(spark, table_path / str(count))
@@ -271,7 +271,7 @@ def test_many_source_rows_of_one_key(spark: SparkSession, table_path: Path) -> N
 
 
 def test_a_comparison_that_takes_too_long(spark: SparkSession, table_path: Path) -> None:
-    """The committing thread gives up too."""
+    """The committing thread stops comparing after a time limit."""
     table = one_file(spark, table_path)
     many = "SELECT id, id + 1000000 AS low, id + 1000000 AS high FROM range(1000)"
     winner = (

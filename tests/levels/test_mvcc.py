@@ -49,7 +49,7 @@ def found(frame: DataFrame) -> Rows:
 def test_a_batch_reads_to_its_end_what_was_there_when_it_began(
     spark: SparkSession, table: Table
 ) -> None:
-    """One file a partition, and each partition's job begins when its first row is asked for."""
+    """Each partition has one file, which is opened when its first row is asked for."""
     with set_for_now(spark, {"spark.sql.files.maxPartitionBytes": "4096"}):
         frame = spark.table(str(table))
         assert frame.rdd.getNumPartitions() == len(BEFORE)

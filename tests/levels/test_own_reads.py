@@ -134,7 +134,7 @@ def test_a_read_passes_a_compaction_and_what_others_did_elsewhere(
 def test_a_read_follows_its_rows_to_the_files_of_their_partition_only(
     spark: SparkSession, table_path: Path
 ) -> None:
-    """No predicate on partitions tells the two apart, but the files that were read."""
+    """The files that were read tell the partitions apart, not a predicate."""
     copy = COPY.replace("p = 1", "id < 3")
     table = parted(spark, table_path, "serializable", **{"delta.enableDeletionVectors": "true"})
     assert last_of(spark, table, (OPTIMIZE, "DELETE FROM {t} WHERE id = 3"), copy) is None
@@ -338,7 +338,7 @@ def test_a_statement_that_reads_the_table_is_no_blind_append(
 def test_an_update_that_has_read_a_blind_append_ends_its_freedom(
     spark: SparkSession, table_path: Path, policy: str, reader: str, passes: bool
 ) -> None:
-    """No order is left: a third job has used the appended row, and the last would change it."""
+    """A third job has read the appended row, so no serial order is left for the last one."""
     table = parted(spark, table_path, policy)
     winners = ("INSERT INTO {t} VALUES (9, 'i', 1)", reader)
     error = last_of(spark, table, winners, "UPDATE {t} SET v = 'L' WHERE p = 1 AND id > 0")

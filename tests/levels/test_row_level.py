@@ -187,7 +187,7 @@ def test_a_compaction_of_rows_that_a_united_job_changed(
 
 
 def test_without_deletion_vectors_files_are_the_rows(spark: SparkSession, table_path: Path) -> None:
-    """Copy on write: other files do not conflict, and one file is one row, so to speak."""
+    """With copy on write, two jobs conflict if they rewrite the same file."""
     table = make_table(
         spark,
         table_path,
@@ -239,7 +239,7 @@ def test_columns_of_other_names_and_rows_keep_their_ids(
 def test_a_self_reading_insert_is_judged_by_what_it_read(
     spark: SparkSession, table_path: Path
 ) -> None:
-    """Its own partition is another one: the partitions that it writes are not all that counts."""
+    """It writes another partition than it reads; both count."""
     table = make_table(
         spark,
         table_path,
@@ -257,7 +257,7 @@ def test_a_self_reading_insert_is_judged_by_what_it_read(
 
 
 def test_nothing_is_left_of_a_job_that_lost(spark: SparkSession, table_path: Path) -> None:
-    """Its vectors go too, which were united before its predicate was found to select a row."""
+    """Deletion vectors that were merged before the conflict was found are deleted too."""
     table = one_file(spark, table_path)
     _, second = sql_race(
         spark,
@@ -288,7 +288,7 @@ def test_rows_that_a_restore_brings_back_are_added_rows(
 
 
 def test_a_file_that_is_gone_does_not_count_as_empty(spark: SparkSession, table_path: Path) -> None:
-    """Even where the session asks for that: nobody knows what its rows were."""
+    """A missing file is an error even with ignoreMissingFiles, since its rows are unknown."""
     table = one_file(spark, table_path)
 
     def update_and_lose_it(session: SparkSession) -> None:
@@ -329,7 +329,7 @@ OTHERS = {
 def test_an_append_that_was_read_since_is_not_passed_blindly(
     spark: SparkSession, table_path: Path, name: str
 ) -> None:
-    """The append counts as made after the UPDATE only as long as nobody has used its rows."""
+    """A blind append can be ordered after the UPDATE only while no other job has read its rows."""
     others, where, reader = OTHERS[name]
     table = one_file(spark, table_path)
     winners = ("INSERT INTO {t} VALUES (8, 'n', 1), (9, 'o', 1)", *others)

@@ -273,7 +273,7 @@ def test_a_source_that_is_computed_before_the_transaction(
     winner: str,
     policy: str,
 ) -> None:
-    """By a name the transaction begins first, and the source reads what the winner wrote."""
+    """With a table name the transaction begins first, so the source reads the winner's rows."""
     table = target(policy, by)
     run, means = WRITES[write]
     error = end_behind(
@@ -426,7 +426,7 @@ def test_what_the_same_thread_commits_after_it_has_read(
 def test_a_handle_that_is_older_than_a_column(
     spark: SparkSession, target: Callable[..., Target], vectors: str
 ) -> None:
-    """Delta would write the rows of an UPDATE, and those beside a deleted one, without it."""
+    """Delta would rewrite rows without the new column."""
     table = target("row_level", "path")
     handle = table.handle()
     spark.sql(

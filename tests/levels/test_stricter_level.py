@@ -75,7 +75,7 @@ def test_set_later_it_holds_from_then_on(spark: SparkSession, table_path: Path) 
 
 
 def test_a_weaker_one_is_not_looked_at(spark: SparkSession, table_path: Path) -> None:
-    """Delta refuses to set it, but reads it where another engine has."""
+    """Delta refuses to set a weaker level, but reads one that another engine has set."""
     table = make(spark, table_path, "serializable")
     first = table.path / "_delta_log" / "00000000000000000000.json"
     text = first.read_text(encoding="utf-8")
@@ -92,7 +92,7 @@ def test_a_weaker_one_is_not_looked_at(spark: SparkSession, table_path: Path) ->
 
 
 class TestPoliciesOfClasses:
-    """Their cells look at classes, not at what was read: the property has no effect."""
+    """Policies of classes do not look at what was read, so the property has no effect."""
 
     def test_a_warning_says_so(self, spark: SparkSession, table_path: Path) -> None:
         with log_of(spark, "io.interlock.spark.properties.TableIsolation") as log:

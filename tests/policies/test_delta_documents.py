@@ -346,7 +346,7 @@ class TestUsersOneAndTwo:
     def test_user_1_read_version_0_user_2_version_1(
         self, spark: SparkSession, table: Table
     ) -> None:
-        """Both try version 2; user 2 wins it, and user 1 is attempted again as version 3."""
+        """Both try version 2; user 2 wins it, and user 1 commits as version 3."""
 
         def version_1_then_user_2(session: SparkSession) -> None:
             session.sql(f"INSERT INTO {table} VALUES (0, 'version 1')")
@@ -366,7 +366,7 @@ class TestUsersOneAndTwo:
     def test_user_1_deletes_what_user_2_has_deleted(
         self, spark: SparkSession, table: Table
     ) -> None:
-        """They cannot be reconciled, so one is an error."""
+        """Two deletions of one file cannot be reconciled: one fails."""
         spark.sql(f"INSERT INTO {table} VALUES (1, 'one'), (2, 'two')")
         delete = sql_job(f"DELETE FROM {table} WHERE id = 1")
         _, lost = race(spark, delete, delete)
@@ -413,7 +413,7 @@ class TestMetadataChangedException:
 
 
 def test_protocol_changed_exception(spark: SparkSession, table_path: Path) -> None:
-    """The table is upgraded beside another upgrade, and beside a write that asks to be told."""
+    """A protocol upgrade meets another upgrade, and a write that must fail after one."""
     table = make_table(spark, table_path, policy=LEVELS[-1])
     upgrade = f"ALTER TABLE {table} SET TBLPROPERTIES ('delta.feature.{{}}' = 'supported')"
     strict = spark.newSession()

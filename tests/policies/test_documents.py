@@ -208,7 +208,7 @@ class TestDropAgainstARunningInsert:
     def test_a_table_created_again_is_untouched(
         self, spark: SparkSession, table_path: Path, new_versions: int
     ) -> None:
-        """The new table lacks, or has, the version which the INSERT wants to make."""
+        """The new table may or may not have the version that the INSERT wants to make."""
         values = [f"({n}, 'new')" for n in range(new_versions - 1)]
 
         def drop_and_create(session: SparkSession) -> None:
@@ -234,7 +234,7 @@ class TestDropAgainstARunningInsert:
 
 
 def test_a_renamed_table_is_named(spark: SparkSession) -> None:
-    """A managed one moves to another folder, and the job's rows go to neither."""
+    """A managed table moves to another folder; the job's rows go to neither table."""
     for name in ("going", "other"):
         spark.sql(
             f"CREATE TABLE {name} (id INT, v STRING) USING delta "

@@ -190,7 +190,7 @@ def test_the_commits_of_deltalake(
 
 
 def test_commits_that_say_little(spark: SparkSession, table_path: Path) -> None:
-    """The protocol requires no commit to tell its operation."""
+    """The Delta protocol does not require a commit to name its operation."""
     table = make_table(spark, table_path, policy="maxcompute_transactional")
 
     def win() -> None:

@@ -52,7 +52,7 @@ def described(spark: SparkSession, table: Table) -> tuple[str | None, dict[str, 
 
 
 def test_parallel_models_on_one_table(spark: SparkSession, table_path: Path) -> None:
-    """What dbt's models do, each at its end, all begun at one version."""
+    """dbt models set properties at their end; all of them began at one version."""
     table = table_of(spark, table_path)
     statements = (
         OWNER,

@@ -109,7 +109,7 @@ def test_history(laboratory: Laboratory, seed: int) -> None:
 def test_stock_delta_reads_restores_and_vacuums_what_they_left(
     laboratory: Laboratory, tmp_path: Path
 ) -> None:
-    """A sample of the tables, in a session without Interlock."""
+    """Stock Delta reads, restores and vacuums a sample of the tables."""
     if not laboratory.kept:
         laboratory.run_seed(QUICK[0], keep=True)
     check_in_stock_session(laboratory, tmp_path)
@@ -143,7 +143,7 @@ def test_one_history(laboratory: Laboratory) -> None:
 @pytest.mark.soak
 @pytest.mark.parametrize("part", range(PARTS))
 def test_many_histories(laboratory: Laboratory, tmp_path: Path, part: int) -> None:
-    """Other ones in every run."""
+    """Random histories with a new seed in each run."""
     laboratory.kept.clear()
     first = random.randrange(10**6)
     failed = []

@@ -62,7 +62,7 @@ class TestOneValueInTwoSpellings:
         return make_table(spark, path, columns=self.COLUMNS, statements=first)
 
     def test_two_inserts_into_it_conflict(self, spark: SparkSession, table_path: Path) -> None:
-        """In Delta's own spelling, and in another for each column."""
+        """The values are spelt as Delta does, and otherwise in each column."""
         table = self.table(spark, table_path)
         add = copy(table, added(table, 1)[0], self.OTHERS)
         winner = python_job("foreign", lambda _: commit_by_hand(table, "WRITE", add))
@@ -134,7 +134,7 @@ class TestTimestampsAsTheSessionSpellsThem:
     def test_a_session_reads_them_in_its_own_time_zone(
         self, spark: SparkSession, table_path: Path
     ) -> None:
-        """As Delta does: what one zone calls midnight is another instant in the next."""
+        """A timestamp partition is compared as an instant, as in Delta, so zones matter."""
         insert = "INSERT INTO {t} VALUES (3, '2026-01-01 00:00:00')"
         table, error = self.race_with_local_times(spark, table_path, insert, zone="Asia/Tokyo")
         assert isinstance(error, ConflictError)
@@ -242,7 +242,7 @@ class TestFilesOfWhichNobodyTellsThePartition:
         assert [row["version"] for row in shown] == [2, 1]
 
     def test_a_table_without_partitions(self, spark: SparkSession, table_path: Path) -> None:
-        """Its removals name no partition either, and their rows are looked at."""
+        """Removals of an unpartitioned table name no partition, so their rows are compared."""
         table = make_table(spark, table_path, policy="row_level")
         gone = added(table, 2)[0]
         winner = python_job("foreign", lambda _: commit_by_hand(table, "DELETE", remove(gone)))
@@ -252,7 +252,7 @@ class TestFilesOfWhichNobodyTellsThePartition:
 
 
 class TestWrittenOutsideOfWhatIsReplaced:
-    """With Delta's check of the constraint turned off, and with NULL left alone."""
+    """An overwrite writes rows outside of its predicate: Delta's check is off, or they are NULL."""
 
     WINNER = "INSERT INTO {t} VALUES (30, 2)"
     OVERWRITE = "INSERT INTO {t} REPLACE WHERE p = 1 VALUES (5, 1), (6, 2)"
@@ -311,7 +311,7 @@ class TestWrittenOutsideOfWhatIsReplaced:
 
 
 class TestValuesOfAnotherType:
-    """A statement that names one is refused, whatever ANSI says."""
+    """A partition value of another type is refused, with and without ANSI."""
 
     @pytest.mark.variant_cases("*-false")
     @pytest.mark.parametrize("ansi", ["true", "false"])
@@ -348,7 +348,7 @@ class TestValuesOfAnotherType:
     def test_a_predicate_whose_cast_fails_selects_what_spark_selects(
         self, spark: SparkSession, table_path: Path
     ) -> None:
-        """Without ANSI `p = 'abc'` is NULL, and true nowhere."""
+        """Without ANSI `p = 'abc'` is NULL, so it selects nothing."""
         table = make_table(spark, table_path, columns=PARTITIONED, statements=TWO)
         winner = sql_job(f"INSERT INTO {table} VALUES (30, NULL), (31, 1)")
 

@@ -93,7 +93,7 @@ def test_columns_have_other_names_in_the_files(
 def test_an_overwrite_replaces_its_partition_only(
     spark: SparkSession, table_path: Path, statement: str
 ) -> None:
-    """D6 with a winner on both sides of the border of the scope."""
+    """Cell D6, with winners inside and outside of the overwritten partition."""
     properties = {"delta.columnMapping.mode": "name"}
     table = make_table(spark, table_path, columns=COLUMNS, properties=properties, statements=START)
     winner = (

@@ -144,12 +144,12 @@ REPLACERS: dict[str, Callable[[DataFrame, str], object]] = {
 
 
 class TestReplaceByRows:
-    """What replaces the rows that match those it writes: a MUTATE."""
+    """An overwrite of the rows that match those written is a MUTATE."""
 
     @pytest.mark.variant_cases(but=["replaceOn"])
     @pytest.mark.parametrize("writer", REPLACERS)
     def test_behind_an_insert(self, spark: SparkSession, tmp_path: Path, writer: str) -> None:
-        """Where files decide it fails; where rows do, the row was added after it."""
+        """Fails under maxcompute_delta; under row_level the INSERT's row counts as added later."""
 
         def replace(writer: str, path: str, session: SparkSession) -> None:
             REPLACERS[writer](session.sql("SELECT 9 AS id, 'z' AS v, 1 AS p"), path)
@@ -186,7 +186,7 @@ class TestReplace:
 
     @pytest.mark.variant
     def test_before_an_insert(self, spark: SparkSession, table_path: Path) -> None:
-        """Whoever wrote for the table before has another definition in mind."""
+        """A job that was planned for the table's old definition fails."""
         table = make(spark, table_path, "maxcompute_delta")
         replaced, inserted = sql_race(
             spark, table, self.REPLACE, f"INSERT INTO {{t}} VALUES {IN_2}"
@@ -224,7 +224,7 @@ class TestSchemaEvolution:
     def test_of_a_merge_and_another_the_later_one_fails(
         self, spark: SparkSession, tmp_path: Path
     ) -> None:
-        """It has another schema in mind, or would change it under rows that came meanwhile."""
+        """The later one was planned with another schema, or would change the other's schema."""
         policy = "maxcompute_delta"
         insert = f"INSERT INTO {{t}} VALUES {IN_2}"
         for earlier, later, expected in (
@@ -317,7 +317,7 @@ CONDITIONS = [
 
 @pytest.mark.parametrize(("policy", "condition"), CONDITIONS)
 class TestConditionsOnNestedValues:
-    """What they select inside a partition is not known from the log: the partition is."""
+    """A condition on a nested field is judged by the whole partition."""
 
     def make(self, spark: SparkSession, path: Path, policy: str) -> Table:
         row = "SELECT {0}, named_struct('x', {0}), map('k', {0}), array({0}), to_variant_object"
@@ -369,7 +369,7 @@ class TestStreamsThatRead:
         query.awaitTermination()
 
     def test_a_reader_sees_each_row_once(self, spark: SparkSession, tmp_path: Path) -> None:
-        """Compactions bring nothing; overwrites and RESTORE are changes, which it skips."""
+        """A stream gets nothing from compactions, and skips overwrites and RESTORE as changes."""
         source = make(spark, tmp_path / "source", "maxcompute_delta")
         copy = make_table(
             spark, tmp_path / "copy", columns=PARTITIONED, statements=(), policy="maxcompute_delta"

@@ -89,7 +89,7 @@ def test_jobs_are_judged_by_it(spark: SparkSession, ours: Table) -> None:
 
 
 def test_an_error_names_those_of_the_session_too(spark: SparkSession, example: Table) -> None:
-    """A malformed one beside them does no harm."""
+    """A malformed policy beside them does not hide the others."""
     broken = "spark.interlock.policies.broken"
     with set_for_now(spark, {**OURS, broken: "a\nb"}):
         append = "INSERT INTO {t} VALUES (4, 'd')"

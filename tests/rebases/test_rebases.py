@@ -115,7 +115,7 @@ def test_a_compaction_takes_over_what_was_deleted_meanwhile(
 def test_a_job_before_both_compactions_follows_a_superseded_one(
     spark: SparkSession, table_path: Path
 ) -> None:
-    """MINOR packs two small files of three; MAJOR, which started before, replaces its output."""
+    """MINOR merges two of three small files; MAJOR, which began earlier, replaces its output."""
     table = three_files(spark, table_path, properties={"interlock.compaction.minFiles": "3"})
 
     def compactions(session: SparkSession) -> None:

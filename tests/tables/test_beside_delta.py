@@ -89,7 +89,7 @@ def test_a_first_policy_beside_symlinks(spark: SparkSession, table_path: Path) -
 def test_no_rebase_writes_vectors_beside_symlinks(
     spark: SparkSession, table_path: Path, policy: str, properties: dict[str, str]
 ) -> None:
-    """Readers of the manifest would see the rows that a vector marks as deleted."""
+    """Readers of a symlink manifest would see rows that a deletion vector marks as deleted."""
     table = make_table(spark, table_path, policy=policy, properties=properties)
     optimize, delete = race(spark, f"OPTIMIZE {table}", f"DELETE FROM {table} WHERE id = 1")
     assert optimize.ok

@@ -160,7 +160,7 @@ def test_spark_defaults_are_read_as_java_properties(tmp_path: Path) -> None:
 def test_what_pyspark_submit_args_names_counts_as_set_by_the_user(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    """PySpark gives it to spark-submit behind the builder's settings."""
+    """PySpark passes the variable to spark-submit after the builder's settings."""
     defaults = "spark.jars /default.jar\nspark.sql.extensions d.Extension\n"
     (tmp_path / "spark-defaults.conf").write_text(defaults, encoding="utf-8")
     arguments = (
@@ -341,7 +341,7 @@ def test_a_session_stops_whatever_ends_the_wait_for_its_work() -> None:
 
 
 def test_the_demo_starts_where_the_environment_chooses_a_collector() -> None:
-    """Beside another one the JVM would refuse ours."""
+    """The JVM refuses a second garbage collector, so ours is left out."""
     code = "from interlock._small_session import JVM_OPTIONS; print(JVM_OPTIONS)"
     environment = {**os.environ, "JAVA_TOOL_OPTIONS": "-XX:+UseG1GC"}
     command = [sys.executable, "-c", code]

@@ -84,7 +84,7 @@ def test_an_exclusive_table_is_read_and_not_written(
 def test_a_transaction_that_began_before(
     spark: SparkSession, tables: Tables, kernel: DeltaKernel
 ) -> None:
-    """It is refused when it commits; after an INSERT it would not be."""
+    """It is refused at its commit if the table became exclusive, but not after an INSERT."""
     table = example(tables, "row_level")
     assert kernel.begin(table) == 2
     set_property(spark, table, EXCLUSIVE)

@@ -96,7 +96,7 @@ class TestRefused:
 
 
 class TestWarnings:
-    """Each name is warned of once per process, so each stands in one test only."""
+    """A name is warned of once per process, so each test uses its own names."""
 
     @pytest.mark.parametrize(
         ("key", "meant"),

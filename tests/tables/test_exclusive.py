@@ -126,7 +126,7 @@ DELTALAKE: tuple[Callable[[str], object], ...] = (
 
 
 def test_deltalake_is_refused(spark: SparkSession, exclusive: Table, tmp_path: Path) -> None:
-    """Because of this feature too: the second table has no other that it does not know."""
+    """The second table has no other unknown feature, so this one is the reason."""
     plain = Table(tmp_path / "plain")
     write_deltalake(str(plain.path), pa.table({"id": pa.array([1], pa.int32()), "v": ["a"]}))
     protocol = {"minReaderVersion": 1, "minWriterVersion": 7, "writerFeatures": [FEATURE]}
@@ -166,7 +166,7 @@ OURS = (
 def test_our_sessions_do_everything(
     spark: SparkSession, stock: DriverProcess, exclusive: Table
 ) -> None:
-    """And the feature is in the protocol of each version, checksum and checkpoint."""
+    """The feature is in the protocol of each version, checksum and checkpoint."""
     spark.sql(f"ALTER TABLE {exclusive} SET TBLPROPERTIES ('delta.checkpointInterval' = '4')")
     for statement in OURS:
         text = statement.format(t=exclusive, path=exclusive.path)
@@ -348,7 +348,7 @@ def test_a_restore_of_the_table_keeps_it(spark: SparkSession, tmp_path: Path) ->
 def test_a_clone_into_the_table_keeps_it(
     spark: SparkSession, tmp_path: Path, properties: dict[str, str]
 ) -> None:
-    """Whatever the source has."""
+    """The target stays exclusive, whatever the source's property is."""
     source = make_table(spark, tmp_path / "source", policy=None, properties=properties)
     empty = make_table(spark, tmp_path / "empty", policy="row_level", properties=SET, statements=())
     spark.sql(f"CREATE OR REPLACE TABLE {empty} SHALLOW CLONE {source}")
@@ -359,7 +359,7 @@ def test_a_clone_into_the_table_keeps_it(
 def test_jobs_that_run_when_it_is_set(
     spark: SparkSession, stock: DriverProcess, example: Table
 ) -> None:
-    """A foreign one that has read the table before is refused as well, and leaves no version."""
+    """A foreign job that read the table before is refused and makes no version."""
     fence = f"ALTER TABLE {example} SET TBLPROPERTIES ('{KEY}' = 'true')"
     stock.hold(f"INSERT INTO {example} VALUES (8, 'x')")
     done, ours = sql_race(spark, example, fence, f"INSERT INTO {example} VALUES (9, 'y')")

@@ -125,7 +125,7 @@ def test_another_catalog_changes_no_property_beside_the_log(
 def test_what_is_read_in_another_catalog_counts_as_read(
     spark: SparkSession, tables: Tables, cached: bool
 ) -> None:
-    """An append by path is a commit under the policy, though what it appends is read by Kernel."""
+    """An append by path is judged by the policy, though Kernel reads its source."""
     table = Table(tables.fresh(PLAIN, {"interlock.policy": "serializable"}))
     name = name_of(spark, table)
     other = spark.newSession()

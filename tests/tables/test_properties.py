@@ -224,7 +224,7 @@ class TestAlterTable:
 
 
 class TestJobsInFlight:
-    """No job is judged by two policies."""
+    """A change of policy ends the jobs that began before it."""
 
     @pytest.mark.variant_cases(but=["None*"])
     @pytest.mark.parametrize(

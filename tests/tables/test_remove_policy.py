@@ -143,7 +143,7 @@ def test_a_table_without_a_policy_keeps_what_it_uses(spark: SparkSession, table_
 
 @pytest.mark.variant
 def test_features_can_be_kept(spark: SparkSession, example: Table) -> None:
-    """Row ids stay what they were; the features are then somebody else's, for a later call too."""
+    """Row ids stay; features that were kept are left alone by a later call too."""
     ids = spark.sql(f"SELECT id, _metadata.row_id FROM {example} ORDER BY id").collect()
     kept = [("rowTracking", "kept"), ("inCommitTimestamp", "dropped"), ("domainMetadata", "kept")]
     assert remove(spark, example, "rowTracking") == [*ours(example), *kept, KEEPS_VECTORS]
@@ -180,7 +180,7 @@ def test_clustering_keeps_its_domains(
 def test_the_protection_of_the_history(
     spark: SparkSession, stock: DriverProcess, table_path: Path
 ) -> None:
-    """DROP FEATURE deletionVectors leaves it behind; it goes once the history has gone."""
+    """DROP FEATURE leaves `checkpointProtection`, which goes once the history is gone."""
     table = make_table(spark, table_path, policy="row_level")
     spark.sql(f"DELETE FROM {table} WHERE id = 2")
     spark.sql(f"ALTER TABLE {table} UNSET TBLPROPERTIES ('interlock.policy')")
@@ -210,7 +210,7 @@ def test_the_protection_of_the_history(
 def test_a_call_goes_on_where_another_ended(
     spark: SparkSession, stock: DriverProcess, table_path: Path, tmp_path: Path
 ) -> None:
-    """The table as a call leaves it that dies after any of its commits."""
+    """A call that died after any of its commits is completed by the next call."""
     table = make_table(spark, table_path, policy="row_level")
     spark.sql(f"DELETE FROM {table} WHERE id = 2")
     before = latest_version(table)
@@ -260,7 +260,7 @@ def test_a_job_that_read_the_table_before(spark: SparkSession, example: Table) -
 def test_jobs_that_go_on_meanwhile(
     spark: SparkSession, stock: DriverProcess, example: Table
 ) -> None:
-    """Appends that are run again if they fail; so is the call, which goes on."""
+    """Appends run meanwhile and are repeated if they fail, as is the call."""
     stopped = threading.Event()
     written: list[int] = []
 

@@ -215,7 +215,7 @@ def scala_object(jvm: Any, name: str) -> Any:
 def test_what_a_transaction_does_as_it_begins_is_done_once(
     spark: SparkSession, table_path: Path
 ) -> None:
-    """Delta then publishes what a coordinator has left unpublished that the table has no more."""
+    """As a transaction begins, Delta publishes the commits of a former coordinator, once."""
     table = make_table(spark, table_path, policy=None)
     staged = table.path / "_delta_log/_staged_commits" / f"{2:020}.{uuid.uuid4()}.json"
     staged.parent.mkdir(exist_ok=True)

@@ -102,7 +102,7 @@ def batches_in_the_log(table: Table) -> list[int]:
 
 
 class TestAppend:
-    """A streaming append is an INSERT INTO: D7 says fail, T6 says both."""
+    """A streaming append is an INSERT INTO: it fails by cell D7 and passes by T6."""
 
     def insert_while_batch_21_runs(self, stream: Stream) -> Exception | None:
         """Let batches 20 and 21 arrive, and an INSERT commit before batch 21 does."""
@@ -155,7 +155,7 @@ class TestAppend:
 
 
 class TestMergeOfEachBatch:
-    """`foreachBatch` with a MERGE is an UPDATE: D8 and T7 say fail."""
+    """`foreachBatch` with a MERGE is an UPDATE: it fails by cells D8 and T7."""
 
     def test_that_loses_stops_and_restarted_merges_each_batch_once(
         self, spark: SparkSession, tmp_path: Path
@@ -217,7 +217,7 @@ def forget_queries(spark: SparkSession) -> None:
 
 
 class TestTwoStreamsIntoOneTable:
-    """Each has a checkpoint of its own, so they are two writers to the table's policy."""
+    """Each stream has its own checkpoint, so they are two separate writers."""
 
     def beside(
         self, spark: SparkSession, folder: Path, policy: str
@@ -267,7 +267,7 @@ class TestThatReadsItsOwnTable:
         ids=["of rows", "of metadata"],
     )
     def test_in_a_subquery(self, spark: SparkSession, tmp_path: Path, condition: str) -> None:
-        """Delta looks for the table in the batch, but not in its subqueries."""
+        """Delta does not find reads in the batch's subqueries; Interlock does."""
         stream = stream_into(spark, tmp_path, "serializable")
         stream.arrive(20, 21)
         with barrier() as at_21:

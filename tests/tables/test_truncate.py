@@ -167,7 +167,7 @@ def test_a_path_that_names_a_part_of_the_table(
 
 
 class TestOtherTables:
-    """Spark's own statement for whatever is no table with a policy."""
+    """On other tables TRUNCATE is Spark's own statement."""
 
     def test_a_parquet_table(self, spark: SparkSession) -> None:
         spark.sql("CREATE TABLE pq (id INT, p INT) USING parquet PARTITIONED BY (p)")

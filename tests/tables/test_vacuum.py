@@ -1,4 +1,4 @@
-"""VACUUM while jobs run: Interlock's keeps what they need, one of another writer does not."""
+"""VACUUM while jobs run: Interlock's keeps what they need; that of another writer does not."""
 
 from __future__ import annotations
 
