@@ -15,21 +15,16 @@ import org.apache.hadoop.fs.Path
   *
   * Every commit is at `N.json` before it is acknowledged, so there is never a commit to backfill.
   *
-  * @param judgedAgainst
-  *   the generation of the queue's view that the commit was judged against; none if it was judged
-  *   against the log alone and is committed by itself
+  * It makes each commit by itself, judged against the log alone.
+  *
   * @param isSameTable
-  *   see [[CommitRequest]]
-  * @param whenSeen
   *   see [[CommitRequest]]
   * @param whenCommitted
   *   called after each commit, on the committing thread
   */
 final class InterlockCommitCoordinatorClient(
     private val queue: CommitQueue,
-    judgedAgainst: () => Option[Long] = () => None,
     isSameTable: () => Boolean = () => true,
-    whenSeen: () => Unit = () => (),
     whenCommitted: () => Unit = () => ()
 ) extends CommitCoordinatorClient {
 
@@ -57,23 +52,18 @@ final class InterlockCommitCoordinatorClient(
       if (version == 0) "" else updated.getOldMetadata.getId,
       updated.getNewMetadata.getId,
       lines,
-      isSameTable,
-      whenSeen
+      isSameTable
     )
-    val outcome = judgedAgainst().fold[Either[CommitQueue.Withdrawn.type, CommitOutcome]](
-      Right(queue.submitAlone(request))
-    )(queue.submit(request, _))
-    outcome match {
-      case Right(Committed(at, file)) =>
+    queue.submitAlone(request) match {
+      case Committed(at, file) =>
         whenCommitted()
         val timestamp = inCommitTimestamp.getOrElse(file.getModificationTime)
         new CommitResponse(new Commit(at, file, timestamp))
-      case Right(Taken(_)) =>
+      case Taken(_) =>
         throw new CommitFailedException(true, true, s"Version $version is another commit's.")
-      case Right(Unknown(cause)) =>
+      case Unknown(cause) =>
         throw new CommitUnknownException(table.getLogPath.toString, version, txnId, cause)
-      case Right(Failed(cause)) => throw cause
-      case Left(_) => throw new CommitWithdrawnException(version)
+      case Failed(cause) => throw cause
     }
   }
 

@@ -56,14 +56,6 @@ class ContractSuite extends Tables {
     assertEquals(commit(second, log, 1).getVersion, 1L)
   }
 
-  table.test("a commit that was withdrawn: a conflict, not to be retried as it is") { log =>
-    val queue = new CommitQueue(log.log, log.store)
-    val stale = new InterlockCommitCoordinatorClient(queue, () => Some(-1L))
-    val withdrawn = failure(commit(stale, log, 0))
-    assert(!withdrawn.getRetryable && withdrawn.getConflict)
-    assertEquals(log.names, Set.empty[String])
-  }
-
   table.test("the same commit again is the same commit") { log =>
     val own = client(log)
     val made = commit(own, log, 0, "one")

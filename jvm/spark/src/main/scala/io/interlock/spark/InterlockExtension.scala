@@ -27,12 +27,8 @@ import io.interlock.spark.statements.{
 import org.apache.spark.interlock.metrics.InterlockMetrics
 import org.apache.spark.interlock.ui.InterlockTab
 import org.apache.spark.sql.SparkSessionExtensions
-import org.apache.spark.sql.delta.interlock.transaction.{
-  ExclusiveFeature,
-  MarkedRows,
-  PlanReads,
-  TransactionHook
-}
+import org.apache.spark.sql.delta.interlock.statement.{MarkedRows, PlanReads, TransactionHook}
+import org.apache.spark.sql.delta.interlock.table.ExclusiveFeature
 
 /** The session extension for `spark.sql.extensions`, listed after Delta's.
   *

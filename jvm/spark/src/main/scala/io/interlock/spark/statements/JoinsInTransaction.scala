@@ -11,7 +11,7 @@ import org.apache.spark.sql.catalyst.util.UnsafeRowUtils
 import org.apache.spark.sql.classic.ClassicConversions.castToImpl
 import org.apache.spark.sql.delta.OptimisticTransaction
 import org.apache.spark.sql.delta.interlock.judging.MatchedReads
-import org.apache.spark.sql.delta.interlock.transaction.InterlockTransaction
+import org.apache.spark.sql.delta.interlock.statement.InterlockTransaction
 import org.apache.spark.sql.delta.stats.{DeltaScan, PreparedDeltaFileIndex}
 import org.apache.spark.sql.execution.datasources.{HadoopFsRelation, LogicalRelation}
 

@@ -6,7 +6,7 @@ import org.apache.spark.sql.catalyst.rules.Rule
 import org.apache.spark.sql.delta.OptimisticTransaction
 import org.apache.spark.sql.delta.files.TahoeLogFileIndex
 import org.apache.spark.sql.delta.interlock.judging.UnplannedScan
-import org.apache.spark.sql.delta.interlock.transaction.{
+import org.apache.spark.sql.delta.interlock.statement.{
   InterlockTransaction,
   PlanReads,
   PolicedCommands

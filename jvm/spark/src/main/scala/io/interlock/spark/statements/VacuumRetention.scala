@@ -10,7 +10,7 @@ import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan
 import org.apache.spark.sql.catalyst.rules.Rule
 import org.apache.spark.sql.delta.DeltaLog
 import org.apache.spark.sql.delta.catalog.DeltaTableV2
-import org.apache.spark.sql.delta.interlock.transaction.RunningTransactions
+import org.apache.spark.sql.delta.interlock.statement.RunningTransactions
 
 /** Lets VACUUM keep the files that running jobs of any process need: those that they have read or
   * written, and the deletion vectors that their rebases load.

@@ -20,6 +20,8 @@ import org.apache.spark.sql.delta.interlock.log.Committer
   *   whether partitions with a NULL value are replaced as well
   * @param matched
   *   the scans of the table of which only rows count that match a source
+  * @param isConfined
+  *   whether the statement reads and writes only where its predicates select
   */
 final case class GovernedCommit(
     policy: Policy,
@@ -29,6 +31,7 @@ final case class GovernedCommit(
     private val replacesDynamically: Boolean,
     private val replacesNull: Boolean,
     matched: Seq[MatchedScan],
+    private val isConfined: Boolean,
     private val classifier: Classifier,
     private val predicates: PartitionPredicates,
     private val values: PartitionValues,
@@ -125,13 +128,10 @@ final case class GovernedCommit(
   }
 
   /** What a new run of the job may read and write, though its sources may have other rows then: the
-    * partitions that its predicates name, or the whole table.
-    *
-    * @param isConfined
-    *   whether the statement reads and writes only where its predicates select; an overwrite with a
-    *   predicate does if this run has
+    * partitions that its predicates name, or the whole table. An overwrite with a predicate stays in
+    * them if this run has.
     */
-  def claimed(info: CurrentTransactionInfo, isConfined: Boolean): ClaimScope = {
+  def claimed(info: CurrentTransactionInfo): ClaimScope = {
     val read = info.readPredicates.filter(_.shouldRewriteFilter).map(predicates.named)
     val named = read.flatten.flatten.distinct
     def staysInThem = replaces.nonEmpty && touched(info).areTold &&
@@ -180,7 +180,8 @@ object GovernedCommit {
       snapshot: Snapshot,
       spark: SparkSession,
       replacesNull: Boolean,
-      matched: Seq[MatchedScan]
+      matched: Seq[MatchedScan],
+      isConfined: Boolean
   ): GovernedCommit = {
     val values = new PartitionValues(spark, snapshot.metadata.partitionSchema)
     val predicates = new PartitionPredicates(spark, snapshot.metadata, values)
@@ -202,6 +203,7 @@ object GovernedCommit {
       replacesDynamically = replaces.isEmpty && described.replacesDynamically,
       replacesNull,
       matched,
+      isConfined,
       classifier,
       predicates,
       values,

@@ -108,7 +108,8 @@ final class CheckedTable(spark: SparkSession) {
       snapshot,
       spark,
       replacesNull = true,
-      matched = Nil
+      matched = Nil,
+      isConfined = false
     )
     assert(commit.operationClass == later.operationClass, commit.operationClass)
     val checker = new InterlockConflictChecker(

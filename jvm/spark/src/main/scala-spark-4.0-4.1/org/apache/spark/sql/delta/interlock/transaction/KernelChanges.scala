@@ -1,9 +1,0 @@
-package org.apache.spark.sql.delta.interlock.transaction
-
-import io.delta.spark.internal.v2.catalog.DeltaV2Table
-import org.apache.spark.sql.connector.catalog.Table
-
-/** `t CHANGES FROM VERSION n`, which Spark has from 4.2 on. */
-private[transaction] object KernelChanges {
-  def unapply(table: Table): Option[(DeltaV2Table, Long)] = None
-}

@@ -1,0 +1,156 @@
+package org.apache.spark.sql.delta.interlock.commit
+
+import io.delta.storage.commit.Commit
+import io.interlock.coordinator._
+import org.apache.hadoop.fs.FileStatus
+import org.apache.spark.sql.delta._
+import org.apache.spark.sql.delta.coordinatedcommits.TableCommitCoordinatorClient
+import org.apache.spark.sql.delta.interlock.log.{Checksums, FreshSnapshot}
+import org.apache.spark.sql.delta.util.FileNames
+import org.apache.spark.sql.delta.{CurrentTransactionInfo => Info}
+
+/** A commit that is in the log.
+  *
+  * @param segment
+  *   the log before it
+  */
+final private[interlock] case class Made(
+    attempt: Attempt,
+    segment: LogSegment,
+    commit: Commit,
+    checksum: Option[VersionChecksum]
+) {
+
+  /** What Delta's `writeCommitFile` returns. */
+  def written: (Option[VersionChecksum], Commit, Info) = (checksum, commit, attempt.info)
+}
+
+/** Hands commits in to the queue of their table, with their checksums.
+  *
+  * @param derive
+  *   Delta's checksum of a commit that follows the version which was read
+  * @param whenMade
+  *   called when a commit is in the log
+  */
+final private[interlock] class Send(
+    statement: Statement,
+    val queue: CommitQueue,
+    audit: CommitAudit,
+    derive: (Long, Info) => Option[VersionChecksum],
+    whenMade: () => Unit
+) {
+  private val table = statement.table
+  private val times = statement.times
+
+  /** The commit coordinator that Delta knows: it lists the log by it, and commits by it what is not
+    * judged.
+    */
+  val client: TableCommitCoordinatorClient = {
+    val own = new InterlockCommitCoordinatorClient(queue, () => table.isThere, () => made())
+    new TableCommitCoordinatorClient(own, table.log.logPath, Map.empty, table.conf, table.log.store)
+  }
+
+  private def made(): Unit = {
+    statement.isMade = true
+    whenMade()
+  }
+
+  /** Hands in a commit that has the turn, passes the turn on, and waits for the outcome.
+    *
+    * @return
+    *   None if the version is another commit's, or if a commit that it was judged against has failed
+    * @throws CommitUnknownException
+    *   if nobody can say whether it was made
+    */
+  def apply(attempt: Attempt): Option[Made] = {
+    table.refuseIfGone()
+    audit.sent(attempt.info)
+    val checksum = times.in(TimedPhase.Checksum)(checksumOf(attempt))
+    val file = checksum.fold[Checksums.Prepared](Checksums.NoChecksum)(
+      times.in(TimedPhase.Checksum)(
+        Checksums.prepare(statement.session, table.log, attempt.next, _)
+      )
+    )
+    val before = System.currentTimeMillis()
+    def giveUp(): Unit = {
+      checksum.foreach(Checksums.forget(queue, _))
+      file.discard()
+    }
+    val outcome =
+      try times.in(TimedPhase.Store)(submit(attempt, whenSeen = () => file.write()))
+      catch {
+        case failed: Throwable =>
+          giveUp()
+          throw failed
+      }
+    outcome match {
+      case None =>
+        giveUp()
+        None
+      case Some(there) =>
+        made()
+        times.in(TimedPhase.Checksum)(file.write())
+        checksum.foreach(Checksums.remember(there, _))
+        val segment = table.segment(attempt.winners.map(arrived))
+        times.in(TimedPhase.Snapshot)(
+          FreshSnapshot.add(table.log, segment, there, checksum, before)
+        )
+        val time = attempt.info.commitInfo.flatMap(_.inCommitTimestamp)
+          .getOrElse(there.getModificationTime)
+        Some(Made(attempt, segment, new Commit(attempt.next, there, time), checksum))
+    }
+  }
+
+  /** @param whenSeen
+    *   called, by any thread, when others can see the commit, if the store tells
+    * @return
+    *   the file of the commit
+    */
+  private def submit(attempt: Attempt, whenSeen: () => Unit): Option[FileStatus] = {
+    val request = CommitRequest(
+      attempt.next,
+      statement.txnId,
+      table.snapshot.metadata.id,
+      attempt.info.metadata.id,
+      attempt.info.finalActionsToCommit.iterator.map(_.json),
+      () => table.isThere,
+      whenSeen
+    )
+    queue.submit(request, attempt.generation.get) match {
+      case Right(Committed(_, file)) => Some(file)
+      case Right(Taken(_)) | Left(CommitQueue.Withdrawn) => None
+      case Right(Failed(cause)) => throw cause
+      case Right(Unknown(cause)) =>
+        val log = table.log.logPath.toString
+        throw new CommitUnknownException(log, attempt.next, statement.txnId, cause)
+    }
+  }
+
+  /** The commit has the turn, so the checksum of the one before it may be in memory already. */
+  private def checksumOf(attempt: Attempt): Option[VersionChecksum] = {
+    import attempt.{info, next}
+    def derived =
+      if (attempt.winners.isEmpty) derive(next, info)
+      else checksum(next, info, table.segment(attempt.winners))
+    Checksums.derive(queue, next, attempt.generation)(_.fold(derived)(over(_, next, info)))
+  }
+
+  /** The checksum of a commit, derived from that of the log before it. Delta would use that one
+    * without proof, and would not carry it over commits.
+    */
+  def checksum(version: Long, info: Info, before: LogSegment): Option[VersionChecksum] =
+    Checksums.read(table.log, before).flatMap(over(_, version, info))
+
+  private def over(before: VersionChecksum, version: Long, info: Info) = {
+    val session = statement.session
+    val withFiles = Snapshot.shouldIncludeAddFilesInCrc(session, table.snapshot, info.metadata)
+    Checksums.over(session, table.log, before, version, info, withFiles)
+  }
+
+  /** The file of a winner that was on its way, and is there now. */
+  private def arrived(file: FileStatus): FileStatus =
+    if (file.getLen > 0) file
+    else
+      queue.at(FileNames.deltaVersion(file)).map(_.file).filter(_.getLen > 0)
+        .getOrElse(table.status(file))
+}

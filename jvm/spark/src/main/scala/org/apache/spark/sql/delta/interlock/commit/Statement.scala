@@ -1,0 +1,28 @@
+package org.apache.spark.sql.delta.interlock.commit
+
+import org.apache.spark.sql.SparkSession
+import org.apache.spark.sql.delta.interlock.table.ReadTable
+
+/** A statement that writes a table, as the parts of its commit know it.
+  *
+  * @param table
+  *   the table as the statement has read it
+  * @param txnId
+  *   Delta's id of its transaction
+  * @param startNanos
+  *   when the transaction began, by [[System.nanoTime]]
+  */
+final private[interlock] class Statement(
+    val session: SparkSession,
+    val table: ReadTable,
+    val txnId: String,
+    val startNanos: Long
+) {
+  val staged = new StagedFiles(table.log)
+  val times = new CommitTimes
+
+  /** Whether its commit is in the log, even if a later step fails. Set once, by the thread that
+    * commits.
+    */
+  @volatile var isMade = false
+}
