@@ -41,7 +41,7 @@ COLUMNS = "(id INT, v STRING, p INT) USING delta PARTITIONED BY (p)"
 INSERT = "INSERT INTO {t} VALUES (1, 'a', 1), (2, 'b', 1), (3, 'c', 2)"
 X1 = "UPDATE {t} SET v = 'X' WHERE id = 1 AND p = 1"
 HOOK = "org.apache.spark.sql.delta.hooks"
-GATE = "org.apache.spark.sql.delta.interlock.transaction.ClaimGate"
+GATE = "org.apache.spark.sql.delta.interlock.commit.ClaimGate"
 WAITS = "waits for the claim"
 OVERTAKEN = "waits for a commit of ann in app-1, which others have overtaken"
 

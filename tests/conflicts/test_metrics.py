@@ -151,7 +151,7 @@ def test_a_trace_tells_where_the_time_went(spark: SparkSession, table_path: Path
     table = make_table(spark, table_path)
     insert = f"INSERT INTO {table} VALUES (10, 'i')"
     compact = f"ALTER TABLE {table} COMPACT MINOR"
-    audit = "org.apache.spark.sql.delta.interlock.transaction.CommitAudit"
+    audit = "org.apache.spark.sql.delta.interlock.commit.CommitAudit"
     with log_of(spark, audit) as lines:
         spark.sql(insert)
         assert str(lines) == ""
@@ -177,7 +177,7 @@ def test_a_trace_tells_where_the_time_went(spark: SparkSession, table_path: Path
 def test_a_commit_is_told_before_its_compaction(spark: SparkSession, table_path: Path) -> None:
     """The commit is reported before Delta's auto compaction, whose time does not count."""
     table = make_table(spark, table_path, properties={"delta.autoOptimize.autoCompact": "true"})
-    audit = "org.apache.spark.sql.delta.interlock.transaction.CommitAudit"
+    audit = "org.apache.spark.sql.delta.interlock.commit.CommitAudit"
     minimum = {"spark.databricks.delta.autoCompact.minNumFiles": "2"}
     with confs(spark, {"spark.interlock.trace": "true", **minimum}), log_of(spark, audit) as lines:
         spark.sql(f"INSERT INTO {table} VALUES (10, 'i')")

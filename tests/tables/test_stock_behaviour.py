@@ -41,7 +41,7 @@ from tests.kit.support import (
 )
 
 DELTA = "org.apache.spark.sql.delta"
-OURS = f"{DELTA}.interlock.transaction.InterlockTransaction"
+OURS = f"{DELTA}.interlock.statement.InterlockTransaction"
 WAIT_SECONDS = 60
 EXAMPLE = ((1, "a"), (2, "b"), (3, "c"))
 
