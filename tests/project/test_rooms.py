@@ -22,6 +22,9 @@ BRACES = r"(?:import\s+)?([\w.]+)\.\{([^}]*)\}"
 IMPORT = r"import\s+(?:static\s+)?([\w.*]+)(?:\s*=>\s*(\w+))?"
 # Names that nothing stands before, so that no method of a value is taken for a package.
 DOTTED = r"(?<![\w.])(?:_root_\.)?([a-z]\w*(?:\.\w+)+)"
+# A class, object or trait that stands by itself in its file.
+MODIFIER = r"(?:(?:private|protected)(?:\[\w+\])? |(?:final|sealed|abstract|case|public) )*"
+TOP = rf"(?m)^{MODIFIER}(?:class|object|trait|interface) (\w+)"
 DECISION = r"\b(?:Verdict|Ruling)\b|\bJudge(?:\.| =>)|\bConflict(?:\(|\.apply| =>)"
 
 
@@ -190,3 +193,36 @@ def test_the_python_package_does_not_import_its_lab_or_demo() -> None:
     # The command `interlock lab` does, but only when it runs.
     assert {name for name, indents in found.items() if indents} == {"lab.py"}
     assert all(found["lab.py"])
+
+
+def files_known(spark: list[tuple[str, Path, str]]) -> dict[Path, set[Path]]:
+    """Return the other files of jvm/spark that each one names, in its package or by an import."""
+    homes = {
+        (package, name): path for package, path, code in spark for name in re.findall(TOP, code)
+    }
+
+    def named(own: str, path: Path, code: str) -> Iterator[Path]:
+        packages, words = known(code, own) | {own}, set(re.findall(r"\b[A-Z]\w*", code))
+        for (package, name), home in homes.items():
+            if home != path and package in packages and name in words:
+                yield home
+
+    return {
+        path: set(named(package, path, re.sub(CONSTANT, '""', code, flags=re.DOTALL)))
+        for package, path, code in spark
+    }
+
+
+def test_files_know_each_other_in_no_circle() -> None:
+    # Each folder `scala-spark-*` holds other forms of the same files.
+    spark = [
+        source
+        for source in SOURCES
+        if source[1].is_relative_to(ROOT / "jvm" / "spark" / "src" / "main")
+        if source[1].relative_to(ROOT / "jvm" / "spark" / "src" / "main").parts[0]
+        in ("scala", "java", "scala-spark-4.2", "scala-spark-4.1-4.2")
+    ]
+    try:
+        TopologicalSorter(files_known(spark)).prepare()
+    except CycleError as circle:
+        raise AssertionError(" <- ".join(path.name for path in circle.args[1])) from None

@@ -7,7 +7,7 @@ import scala.util.Try
 import io.interlock.coordinator.{LinkProbe, StoreTrial}
 import io.interlock.spark.commits.Coordinators
 import io.interlock.spark.history.NamedTable
-import io.interlock.spark.properties.{OtherCoordinator, TableProperties}
+import io.interlock.spark.properties.{OtherCoordinator, TablePolicy}
 import org.apache.hadoop.fs.Path
 import org.apache.spark.sql.SparkSession
 
@@ -62,7 +62,7 @@ object Inspect {
     val properties = now.metadata.configuration
     Try {
       OtherCoordinator.refuse(table, properties, now.protocol.readerAndWriterFeatureNames)
-      TableProperties.coordinatorOf(properties)
+      TablePolicy.coordinatorOf(properties)
         .foreach(Coordinators.check(session, now.deltaLog, table, _))
     }.failed.map(_.getMessage).getOrElse(null)
   }

@@ -12,6 +12,7 @@ import io.interlock.spark.properties.{
   Handshake,
   KernelTable,
   PolicyDigest,
+  TablePolicy,
   TableProperties,
   ThroughDeltaLog,
   WriterOptions
@@ -96,10 +97,10 @@ class InterlockCatalog extends DeltaCatalog with ThroughDeltaLog {
   )(isLeftOut: String => Boolean): util.Map[String, String] = {
     val own = properties.asScala.toMap
     val path = own.get("location").orElse(Option.when(isPathIdentifier(ident))(ident.name))
-    path.filter(_ => TableProperties.named(own).nonEmpty).fold(properties) { path =>
+    path.filter(_ => TablePolicy.named(own).nonEmpty).fold(properties) { path =>
       val there = Try(DeltaTableV2(spark, new Path(path)).initialSnapshot.metadata.configuration)
         .getOrElse(Map.empty[String, String])
-      if (TableProperties.named(there) != TableProperties.named(own)) properties
+      if (TablePolicy.named(there) != TablePolicy.named(own)) properties
       else own.filterNot { case (key, value) => isLeftOut(key) && there.get(key).contains(value) }
         .asJava
     }
@@ -133,7 +134,7 @@ class InterlockCatalog extends DeltaCatalog with ThroughDeltaLog {
   private def throughDeltaLog(loaded: Table): Table = loaded match {
     case kernel: DeltaV2Table
         if changesOurs.value ||
-          TableProperties.coordinatorOf(kernel.properties().asScala.toMap).nonEmpty =>
+          TablePolicy.coordinatorOf(kernel.properties().asScala.toMap).nonEmpty =>
       KernelTable.throughDeltaLog(spark, kernel)
     case other => other
   }
@@ -156,15 +157,15 @@ class InterlockCatalog extends DeltaCatalog with ThroughDeltaLog {
     val sets = mapped.collect { case set: SetProperty => set.property }
     val unsets = mapped.collect { case unset: RemoveProperty => unset.property }
     changesOurs.withValue((sets ++ unsets).exists(TableProperties.isOurs)) {
-      val setsPolicy = sets.contains(TableProperties.PolicyKey)
+      val setsPolicy = sets.contains(TablePolicy.PolicyKey)
       val before =
         if (setsPolicy || drops.nonEmpty) propertiesOf(ident) else Map.empty[String, String]
       if (drops.nonEmpty)
-        TableProperties.policyOf(before).foreach(TableProperties.refuseDrop(_, drops))
+        TablePolicy.policyOf(before).foreach(TableProperties.refuseDrop(_, drops))
       try super.alterTable(ident, mapped: _*)
       catch {
         case failed @ StorageFault.OfOneCommit(reason)
-            if setsPolicy && TableProperties.named(before).isEmpty =>
+            if setsPolicy && TablePolicy.named(before).isEmpty =>
           throw InterlockException.bindingIncomplete(ident.toString, SetProperties, reason, failed)
       }
     }

@@ -27,6 +27,7 @@ import io.interlock.spark.statements.{
 import org.apache.spark.interlock.metrics.InterlockMetrics
 import org.apache.spark.interlock.ui.InterlockTab
 import org.apache.spark.sql.SparkSessionExtensions
+import org.apache.spark.sql.delta.interlock.log.SessionEnd
 import org.apache.spark.sql.delta.interlock.statement.{MarkedRows, PlanReads, TransactionHook}
 import org.apache.spark.sql.delta.interlock.table.ExclusiveFeature
 
@@ -38,6 +39,7 @@ final class InterlockExtension extends (SparkSessionExtensions => Unit) {
   override def apply(extensions: SparkSessionExtensions): Unit = {
     Handshake.check()
     DeltaHook.install()
+    SessionEnd.install()
     CommitMemorySettings.apply()
     InterlockMetrics.register()
     InterlockTab.attach()

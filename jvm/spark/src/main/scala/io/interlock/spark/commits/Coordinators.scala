@@ -8,7 +8,7 @@ import com.google.common.cache.CacheBuilder
 import io.interlock.coordinator._
 import io.interlock.coordinator.postgres.{Admin, PostgresSettings, PostgresStore}
 import io.interlock.spark.errors.{InterlockException, StorageFault}
-import io.interlock.spark.properties.{CoordinatorSettings, TableProperties}
+import io.interlock.spark.properties.{CoordinatorSettings, TablePolicy}
 import org.apache.hadoop.fs.Path
 import org.apache.spark.SparkEnv
 import org.apache.spark.sql.SparkSession
@@ -41,7 +41,7 @@ object Coordinators {
       properties: Map[String, String],
       tableId: String
   ): Option[CommitQueue] =
-    TableProperties.coordinatorOf(properties).map { name =>
+    TablePolicy.coordinatorOf(properties).map { name =>
       val store = refusing(this.store(spark, name))
       val key = Key(store, deltaLog.logPath, tableId)
       def log = TableLog(deltaLog.logPath, deltaLog.newDeltaHadoopConf())

@@ -2,7 +2,7 @@ package io.interlock.spark.history
 
 import io.interlock.spark.errors.InterlockException
 import io.interlock.spark.predicates.PartitionScope
-import io.interlock.spark.properties.{AnyDeltaTable, TableProperties}
+import io.interlock.spark.properties.{AnyDeltaTable, TablePolicy}
 import io.interlock.spark.text.SqlText
 import org.apache.spark.sql.SparkSession
 import org.apache.spark.sql.catalyst.analysis.{ResolvedTable, UnresolvedTable}
@@ -48,7 +48,7 @@ object NamedTable {
   /** The conflict policy of a table. */
   def policy(session: SparkSession, name: String, statement: String): Option[String] = {
     val now = snapshot(session, load(session, name, statement), statement)
-    TableProperties.named(now.metadata.configuration)
+    TablePolicy.named(now.metadata.configuration)
   }
 
   /** What [[history]] and SHOW HISTORY return. */

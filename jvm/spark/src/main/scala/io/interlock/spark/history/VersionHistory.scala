@@ -4,7 +4,7 @@ import java.sql.Timestamp
 
 import io.interlock.rules.OperationClass
 import io.interlock.spark.commits.{CommitTags, Operations}
-import io.interlock.spark.properties.TableProperties
+import io.interlock.spark.properties.TablePolicy
 import org.apache.spark.sql.delta.actions.{CommitInfo, FileAction}
 import org.apache.spark.sql.delta.interlock.log.CommitLog
 import org.apache.spark.sql.delta.{DeltaOperations, Snapshot}
@@ -25,7 +25,7 @@ final private[spark] class VersionHistory(
   private val states = new VersionStates(log, changes())
 
   def records(): Iterator[VersionRecord] = {
-    val now = TableProperties.named(snapshot.metadata.configuration)
+    val now = TablePolicy.named(snapshot.metadata.configuration)
     changes().scanLeft(Walked(None, None, Some(now)))(advance).flatMap { walked =>
       walked.change.filter(inScope.isEmpty || _.files.touches).map(record(_, walked.isForeign))
     }

@@ -1,7 +1,7 @@
 package io.interlock.spark.procedures
 
 import io.interlock.spark.history.NamedTable
-import io.interlock.spark.properties.TableProperties
+import io.interlock.spark.properties.{TablePolicy, TableProperties}
 import org.apache.spark.sql.delta._
 import org.apache.spark.sql.delta.catalog.DeltaTableV2
 import org.apache.spark.sql.delta.commands.{
@@ -39,7 +39,7 @@ final private class PolicyRemoval(
     val properties = now.metadata.configuration
     val ours = properties.toSeq.filter { case (key, _) => TableProperties.isOurs(key) }.sorted
     val required = for {
-      (feature, switch) <- switches if TableProperties.named(properties).nonEmpty
+      (feature, switch) <- switches if TablePolicy.named(properties).nonEmpty
       if !keep(feature.name) && neededBy(feature, now).isEmpty
     } yield switch.key
     if (ours.nonEmpty)

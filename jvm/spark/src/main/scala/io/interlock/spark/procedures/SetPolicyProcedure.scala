@@ -1,7 +1,7 @@
 package io.interlock.spark.procedures
 
 import io.interlock.spark.history.NamedTable
-import io.interlock.spark.properties.TableProperties
+import io.interlock.spark.properties.TablePolicy
 import io.interlock.spark.text.SqlText
 import org.apache.spark.sql.connector.catalog.procedures.ProcedureParameter
 import org.apache.spark.sql.types.{StringType, StructType}
@@ -22,7 +22,7 @@ private[procedures] object SetPolicyProcedure extends InterlockProcedure {
     val table = NamedTable.inSql(arguments.table)
     val previous = NamedTable.policy(session, arguments.table, name)
     val wanted = arguments.text(policy.name)
-    val key = SqlText.literal(TableProperties.PolicyKey)
+    val key = SqlText.literal(TablePolicy.PolicyKey)
     session.sql(wanted.fold(s"ALTER TABLE $table UNSET TBLPROPERTIES IF EXISTS ($key)") { named =>
       s"ALTER TABLE $table SET TBLPROPERTIES ($key = ${SqlText.literal(named)})"
     })

@@ -16,6 +16,7 @@ final case class CoordinatorSettings(name: String, values: Map[String, String]) 
 }
 
 object CoordinatorSettings {
+  val Key = "interlock.coordinator"
 
   /** The coordinator of tables that name none: the file system of the log itself. */
   val FileSystem = "filesystem"
@@ -50,7 +51,7 @@ object CoordinatorSettings {
   /** Refuses a text that is not a logical name, such as a URL, which would remain in the log. */
   def checkName(name: String): Unit = if (!Name.matches(name))
     throw InterlockException.invalidProperty(
-      TableProperties.CoordinatorKey,
+      Key,
       "***",
       "a name of letters, digits, - and _, whose URL stands where Spark is started"
     )

@@ -16,7 +16,7 @@ object Exclusive {
     * property.
     */
   def of(properties: Map[String, String]): Boolean =
-    isSet(properties) && TableProperties.named(properties).nonEmpty
+    isSet(properties) && TablePolicy.named(properties).nonEmpty
 
   private def isSet(properties: Map[String, String]): Boolean =
     properties.get(Key).exists(parse(Key, _))
@@ -46,7 +46,7 @@ object Exclusive {
       throw InterlockException.invalidProperty(
         Key,
         properties(Key),
-        s"true only in a table with a policy: set '${TableProperties.PolicyKey}' as well"
+        s"true only in a table with a policy: set '${TablePolicy.PolicyKey}' as well"
       )
 
   private def parse(key: String, value: String): Boolean = value.toBooleanOption

@@ -18,9 +18,9 @@ object IdentityColumns extends Logging {
       before: Map[String, String],
       after: Map[String, String]
   ): Unit = {
-    val sets = TableProperties.named(after)
+    val sets = TablePolicy.named(after)
     if (
-      sets.nonEmpty && sets != TableProperties.named(before) &&
+      sets.nonEmpty && sets != TablePolicy.named(before) &&
       ColumnWithDefaultExprUtils.hasIdentityColumn(schema)
     )
       logWarning(

@@ -83,7 +83,7 @@ object Misspelt extends (LogicalPlan => Unit) with Logging {
     Option.when(TableProperties.isOurs(property))(
       NearestName.of(property, TableProperties.Known)
     ).map {
-      case TableProperties.PolicyKey => TableProperties.DefaultPolicyConf
+      case TablePolicy.PolicyKey => TableProperties.DefaultPolicyConf
       case Exclusive.Key => Exclusive.Conf
       case own => s"the table property $own"
     }

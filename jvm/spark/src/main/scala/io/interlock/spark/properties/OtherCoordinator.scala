@@ -28,7 +28,7 @@ object OtherCoordinator {
 
   /** The same for a table with a coordinator of Interlock's; none for others. */
   def besideOurs(properties: Map[String, String], features: Set[String]): Option[String] =
-    TableProperties.coordinatorOf(properties).flatMap(_ => of(properties, features))
+    TablePolicy.coordinatorOf(properties).flatMap(_ => of(properties, features))
 
   /** @param table
     *   its name, for errors

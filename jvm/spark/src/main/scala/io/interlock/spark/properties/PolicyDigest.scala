@@ -22,7 +22,7 @@ object PolicyDigest {
     *   its name
     */
   def enforced(table: String, properties: Map[String, String]): Option[Policy] =
-    TableProperties.named(properties).map { name =>
+    TablePolicy.named(properties).map { name =>
       val digest = properties.get(Key)
       SessionPolicies.byName(name) match {
         case Some(policy) if digest.fold(Policies.names.contains(name))(_ == policy.digest) =>
@@ -40,7 +40,7 @@ object PolicyDigest {
     *   the properties that the table has
     */
   def check(table: Map[String, String], set: Map[String, String]): Unit =
-    set.get(Key).foreach(refuseOther(_, TableProperties.policyOf(table ++ set)))
+    set.get(Key).foreach(refuseOther(_, TablePolicy.policyOf(table ++ set)))
 
   /** Refuses a change of a table's properties in a session whose rules differ from the table's. A
     * change is permitted if the statement also changes the policy or its digest; the analyzer adds
@@ -54,9 +54,9 @@ object PolicyDigest {
       before: Map[String, String],
       proposed: Map[String, String]
   ): Unit = {
-    val isKept = TableProperties.named(proposed).forall(TableProperties.named(before).contains)
+    val isKept = TablePolicy.named(proposed).forall(TablePolicy.named(before).contains)
     proposed.get(Key).filterNot(before.get(Key).contains) match {
-      case Some(given) => refuseOther(given, TableProperties.policyOf(before ++ proposed))
+      case Some(given) => refuseOther(given, TablePolicy.policyOf(before ++ proposed))
       case None if isKept =>
         enforced(table, before)
         ()

@@ -30,7 +30,7 @@ object RequiredStatistics extends (LogicalPlan => Unit) {
     */
   def check(session: SparkSession, table: String, metadata: Metadata): Unit =
     for {
-      policy <- TableProperties.named(metadata.configuration)
+      policy <- TablePolicy.named(metadata.configuration)
       if !session.sessionState.conf.getConf(setting)
     } throw InterlockException.statisticsRequired(table, policy, setting.key)
 }

@@ -23,8 +23,8 @@ object TableIsolation extends Logging {
   def warn(table: String, before: Map[String, String], after: Map[String, String]): Unit =
     for {
       level <- after.get(Key)
-      policy <- TableProperties.policyOf(after) if !policy.judgesReads
-      if !before.get(Key).contains(level) || !TableProperties.named(before).contains(policy.name)
+      policy <- TablePolicy.policyOf(after) if !policy.judgesReads
+      if !before.get(Key).contains(level) || !TablePolicy.named(before).contains(policy.name)
     } logWarning(
       s"$Key = $level has no effect on $table: the policy ${policy.name} decides by the classes " +
         "of two jobs, whatever they have read."

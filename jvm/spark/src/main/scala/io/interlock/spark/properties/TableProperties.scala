@@ -11,16 +11,14 @@ import io.interlock.spark.errors.InterlockException
   * every change of a table's metadata.
   */
 object TableProperties {
-  val PolicyKey = "interlock.policy"
   val DefaultPolicyConf = "spark.interlock.defaultPolicy"
-  val CoordinatorKey = "interlock.coordinator"
 
   /** All properties that a table can have. */
   val Known: Seq[String] =
     Seq(
-      PolicyKey,
+      TablePolicy.PolicyKey,
       PolicyDigest.Key,
-      CoordinatorKey,
+      CoordinatorSettings.Key,
       Exclusive.Key,
       RerunSettings.MaxRunsProperty
     ) ++
@@ -70,26 +68,6 @@ object TableProperties {
       supports: Set[String]
   )
 
-  def named(properties: Map[String, String]): Option[String] = properties.get(PolicyKey)
-
-  /** The coordinator of a table's commits: the file system's if the table has a policy and names no
-    * coordinator; none if Delta commits by itself.
-    */
-  def coordinatorOf(properties: Map[String, String]): Option[String] =
-    properties
-      .get(CoordinatorKey)
-      .orElse(named(properties).map(_ => CoordinatorSettings.FileSystem))
-
-  /** The policy that this session has under the name of the table's policy.
-    *
-    * @throws InterlockException
-    *   INTERLOCK_UNKNOWN_POLICY, INTERLOCK_MALFORMED_POLICY
-    */
-  def policyOf(properties: Map[String, String]): Option[Policy] =
-    named(properties).map(name =>
-      SessionPolicies.byName(name).getOrElse(throw SessionPolicies.unknown(name))
-    )
-
   /** Refuses unknown `interlock.*` properties and unknown policies, naming the nearest right one,
     * and values that a property cannot have.
     */
@@ -98,8 +76,8 @@ object TableProperties {
     CompactionSettings.check(properties)
     RerunSettings.check(properties)
     Exclusive.check(properties)
-    properties.get(CoordinatorKey).foreach(CoordinatorSettings.checkName)
-    policyOf(properties)
+    properties.get(CoordinatorSettings.Key).foreach(CoordinatorSettings.checkName)
+    TablePolicy.policyOf(properties)
     ()
   }
 
@@ -123,7 +101,7 @@ object TableProperties {
     *   the properties that the table had before, possibly with the policy
     */
   private def presetBy(policy: Policy, before: Map[String, String]): Option[(String, String)] =
-    Option.when(policy.judgesByRows && !named(before).contains(policy.name))(
+    Option.when(policy.judgesByRows && !TablePolicy.named(before).contains(policy.name))(
       WritesDeletionVectors -> "true"
     )
 
@@ -144,7 +122,7 @@ object TableProperties {
     val named = if (table.exists) inherited ++ proposed else withDefaults(proposed, conf)
     if (table.exists) PolicyDigest.checkChange(table.name, table.properties, proposed)
     check(named)
-    policyOf(named).fold {
+    TablePolicy.policyOf(named).fold {
       Exclusive.refuseWithoutPolicy(table.properties, named)
       named - PolicyDigest.Key
     } { policy =>
@@ -169,7 +147,7 @@ object TableProperties {
     for {
       (key, value) <- excludesVectors(after)
       if policy.judgesByRows && after.get(WritesDeletionVectors).exists(_.equalsIgnoreCase("true"))
-      if named(before) != named(after) || !before.get(key).contains(value)
+      if TablePolicy.named(before) != TablePolicy.named(after) || !before.get(key).contains(value)
       others = SessionPolicies.readable.filterNot(_.judgesByRows).map(_.name)
     } throw InterlockException.withoutDeletionVectors(policy.name, key, value, others)
 
@@ -177,8 +155,8 @@ object TableProperties {
       proposed: Map[String, String],
       conf: String => Option[String]
   ): Map[String, String] = {
-    val named = conf(DefaultPolicyConf).map(PolicyKey -> _).toMap ++ proposed
-    if (named.contains(PolicyKey)) Exclusive.default(conf).toMap ++ named else named
+    val named = conf(DefaultPolicyConf).map(TablePolicy.PolicyKey -> _).toMap ++ proposed
+    if (named.contains(TablePolicy.PolicyKey)) Exclusive.default(conf).toMap ++ named else named
   }
 
   private def withRequired(
@@ -186,7 +164,7 @@ object TableProperties {
       properties: Map[String, String],
       policy: Policy
   ): Map[String, String] = {
-    val hasPolicy = this.named(table.properties).nonEmpty
+    val hasPolicy = TablePolicy.named(table.properties).nonEmpty
     val derived = table.properties.filter { case (key, _) => Derived.contains(key) }
     val preset = presetBy(policy, table.properties)
     requiredBy(policy).foldLeft(derived ++ preset ++ properties) { case (all, (key, value)) =>
@@ -222,7 +200,8 @@ object TableProperties {
   ): Map[String, String] = {
     check(set)
     PolicyDigest.check(table, set)
-    if (coordinatorOf(table).isEmpty) OtherCoordinator.refuse(name, table ++ set, Set.empty)
+    if (TablePolicy.coordinatorOf(table).isEmpty)
+      OtherCoordinator.refuse(name, table ++ set, Set.empty)
     requiredByAlter(table, set)
   }
 
@@ -235,7 +214,7 @@ object TableProperties {
     *   those that the statement sets
     */
   def requiredByAlter(table: Map[String, String], set: Map[String, String]): Map[String, String] =
-    policyOf(set).fold(Map.empty[String, String]) { policy =>
+    TablePolicy.policyOf(set).fold(Map.empty[String, String]) { policy =>
       val preset = presetBy(policy, table).filterNot { case (key, _) =>
         (table ++ set).contains(key)
       }
@@ -262,7 +241,7 @@ object TableProperties {
   /** Refuses properties that name a policy without the ones it requires. */
   def refuseIncomplete(properties: Map[String, String]): Unit =
     for {
-      policy <- policyOf(properties)
+      policy <- TablePolicy.policyOf(properties)
       (key, value) <- requiredBy(policy) if key != DeletionVectors
       found = properties.getOrElse(key, "unset") if !found.equalsIgnoreCase(value)
     } throw InterlockException.requiredProperty(policy.name, key, value, found)
@@ -280,9 +259,10 @@ object TableProperties {
     */
   def unset(properties: Map[String, String], keys: Seq[String]): Map[String, String] = {
     refuseUnknown(keys.filterNot(properties.contains))
-    val ends = if (keys.contains(PolicyKey)) Seq(PolicyDigest.Key, Exclusive.Key) else Nil
+    val ends =
+      if (keys.contains(TablePolicy.PolicyKey)) Seq(PolicyDigest.Key, Exclusive.Key) else Nil
     val left = properties -- keys.filter(isOurs) -- ends
-    policyOf(left).foreach { policy =>
+    TablePolicy.policyOf(left).foreach { policy =>
       val kept = requiredBy(policy) :+ PolicyDigest.of(policy)
       kept.filter { case (key, _) => keys.contains(key) }.foreach {
         case (key, value) =>

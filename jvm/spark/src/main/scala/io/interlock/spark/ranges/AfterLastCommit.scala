@@ -1,6 +1,6 @@
 package io.interlock.spark.ranges
 
-import io.interlock.spark.properties.TableProperties
+import io.interlock.spark.properties.TablePolicy
 import org.apache.spark.sql.delta.catalog.DeltaTableV2
 
 /** Times after a table's last commit. Delta refuses them; for a table with a policy they mean its
@@ -16,7 +16,7 @@ object AfterLastCommit {
     */
   def version(table: DeltaTableV2, millis: Long): Option[Long] = {
     val latest = table.update()
-    val hasPolicy = TableProperties.named(latest.metadata.configuration).nonEmpty
+    val hasPolicy = TablePolicy.named(latest.metadata.configuration).nonEmpty
     Option.when(hasPolicy && millis > latest.timestamp)(latest.version)
   }
 }

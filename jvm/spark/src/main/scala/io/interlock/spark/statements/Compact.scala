@@ -4,7 +4,7 @@ import scala.jdk.CollectionConverters._
 
 import io.interlock.spark.compaction.CompactionKind
 import io.interlock.spark.errors.InterlockException
-import io.interlock.spark.properties.{AnyDeltaTable, TableProperties}
+import io.interlock.spark.properties.{AnyDeltaTable, TablePolicy}
 import org.apache.spark.sql.catalyst.analysis.ResolvedTable
 import org.apache.spark.sql.catalyst.catalog.CatalogTypes.TablePartitionSpec
 import org.apache.spark.sql.catalyst.plans.logical.{LogicalPlan, UnaryCommand}
@@ -26,7 +26,7 @@ final case class CompactStatement(
 object ResolveCompact extends Rule[LogicalPlan] {
   override def apply(plan: LogicalPlan): LogicalPlan = plan match {
     case CompactStatement(ResolvedTable(_, _, AnyDeltaTable(table), _), partition, kind) =>
-      if (TableProperties.named(table.properties().asScala.toMap).isEmpty)
+      if (TablePolicy.named(table.properties().asScala.toMap).isEmpty)
         throw InterlockException.policyRequired(kind.name, table.name())
       CompactCommand(table, kind, partition.map { case (k, v) => k -> Option(v) })
     case CompactStatement(resolved: ResolvedTable, _, kind) =>

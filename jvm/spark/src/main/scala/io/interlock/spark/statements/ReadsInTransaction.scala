@@ -9,7 +9,8 @@ import org.apache.spark.sql.delta.interlock.judging.UnplannedScan
 import org.apache.spark.sql.delta.interlock.statement.{
   InterlockTransaction,
   PlanReads,
-  PolicedCommands
+  PolicedCommands,
+  SessionPolicy
 }
 import org.apache.spark.sql.execution.command.RunnableCommand
 import org.apache.spark.sql.execution.datasources.{FileIndex, HadoopFsRelation, LogicalRelation}
@@ -42,7 +43,7 @@ object ReadsInTransaction extends Rule[LogicalPlan] {
   /** Whether scans of the table are kept: only if its policy judges by what was read. */
   private def isKept(table: TahoeLogFileIndex): Boolean =
     (!table.isTimeTravelQuery || PlanReads.isNewest(table)) &&
-      PolicedCommands.policyOf(table).exists(_.judgesReads)
+      SessionPolicy.of(table).exists(_.judgesReads)
 
   private def withFiles(plan: LogicalPlan)(
       other: PartialFunction[FileIndex, FileIndex]

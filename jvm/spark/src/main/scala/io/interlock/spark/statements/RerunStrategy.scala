@@ -3,7 +3,7 @@ package io.interlock.spark.statements
 import scala.util.Try
 
 import io.interlock.spark.claims.StreamThread
-import io.interlock.spark.properties.{RerunSettings, TableProperties}
+import io.interlock.spark.properties.{RerunSettings, TablePolicy}
 import org.apache.hadoop.fs.Path
 import org.apache.spark.sql.SparkSession
 import org.apache.spark.sql.catalyst.expressions.Expression
@@ -77,7 +77,7 @@ private[spark] class RerunStrategy(session: SparkSession) extends SparkStrategy 
   private def runsOf(log: DeltaLog): Runs = {
     val planned = log.unsafeVolatileSnapshot.metadata
     Runs(
-      if (TableProperties.named(planned.configuration).isEmpty || isNumbered) 1
+      if (TablePolicy.named(planned.configuration).isEmpty || isNumbered) 1
       else RerunSettings.maxRuns(planned.configuration, session.conf.getOption),
       () => shape(log.update().metadata) == shape(planned)
     )

@@ -2,7 +2,7 @@ package io.interlock.spark.statements
 
 import scala.jdk.CollectionConverters._
 
-import io.interlock.spark.properties.{AnyDeltaTable, TableProperties}
+import io.interlock.spark.properties.{AnyDeltaTable, TablePolicy}
 import org.apache.spark.sql.catalyst.analysis.{ResolvedTable, UnresolvedPartitionSpec}
 import org.apache.spark.sql.catalyst.catalog.CatalogTypes.TablePartitionSpec
 import org.apache.spark.sql.catalyst.plans.logical._
@@ -37,7 +37,7 @@ object MarkTruncate extends Rule[LogicalPlan] {
 object ResolveTruncate extends Rule[LogicalPlan] {
   override def apply(plan: LogicalPlan): LogicalPlan = plan match {
     case TruncateStatement(ResolvedTable(_, _, AnyDeltaTable(table), _), partition)
-        if TableProperties.named(table.properties().asScala.toMap).nonEmpty =>
+        if TablePolicy.named(table.properties().asScala.toMap).nonEmpty =>
       TruncateCommand(table, partition.getOrElse(Map.empty).map { case (k, v) => k -> Option(v) })
     case statement: TruncateStatement if statement.child.resolved => statement.original
     case other => other

@@ -3,7 +3,7 @@ package io.interlock.spark.statements
 import java.util.concurrent.TimeUnit
 
 import io.delta.tables.execution.VacuumTableCommand
-import io.interlock.spark.properties.TableProperties
+import io.interlock.spark.properties.TablePolicy
 import org.apache.spark.internal.Logging
 import org.apache.spark.sql.catalyst.analysis.ResolvedTable
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan
@@ -18,7 +18,7 @@ import org.apache.spark.sql.delta.interlock.statement.RunningTransactions
 object VacuumRetention extends Rule[LogicalPlan] with Logging {
   override def apply(plan: LogicalPlan): LogicalPlan = plan match {
     case vacuum @ VacuumTableCommand(ResolvedTable(_, _, table: DeltaTableV2, _), _, _, _, _, _)
-        if TableProperties.named(table.initialSnapshot.metadata.configuration).nonEmpty =>
+        if TablePolicy.named(table.initialSnapshot.metadata.configuration).nonEmpty =>
       longer(table, vacuum.horizonHours).fold(vacuum)(hours =>
         vacuum.copy(horizonHours = Some(hours.toDouble))
       )

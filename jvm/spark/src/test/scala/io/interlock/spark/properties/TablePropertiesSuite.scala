@@ -176,10 +176,10 @@ class TablePropertiesSuite extends munit.FunSuite {
   }
 
   test("a table with a policy has the file system's coordinator unless it names another") {
-    assertEquals(TableProperties.coordinatorOf(Other), None)
-    assertEquals(TableProperties.coordinatorOf(Named), Some("filesystem"))
+    assertEquals(TablePolicy.coordinatorOf(Other), None)
+    assertEquals(TablePolicy.coordinatorOf(Named), Some("filesystem"))
     assertEquals(
-      TableProperties.coordinatorOf(Named + ("interlock.coordinator" -> "postgres")),
+      TablePolicy.coordinatorOf(Named + ("interlock.coordinator" -> "postgres")),
       Some("postgres")
     )
   }

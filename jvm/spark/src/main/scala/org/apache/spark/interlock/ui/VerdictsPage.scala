@@ -4,14 +4,14 @@ import scala.xml.Node
 
 import jakarta.servlet.http.HttpServletRequest
 import org.apache.spark.status.KVUtils
-import org.apache.spark.ui.{UIUtils, WebUIPage}
+import org.apache.spark.ui.{SparkUITab, UIUtils, WebUIPage}
 import org.apache.spark.util.kvstore.KVStore
 
 // Pages of Spark are XML literals, which escape what is put into them.
 // scalafix:off DisableSyntax.noXml
 
 /** How many commits were made and rejected, and the verdicts. */
-final private[ui] class VerdictsPage(tab: InterlockTab, store: KVStore) extends WebUIPage("") {
+final private[ui] class VerdictsPage(tab: SparkUITab, store: KVStore) extends WebUIPage("") {
 
   override def render(request: HttpServletRequest): Seq[Node] = {
     val counts = KVUtils.viewToSeq(store.view(classOf[CommitCounts])).headOption

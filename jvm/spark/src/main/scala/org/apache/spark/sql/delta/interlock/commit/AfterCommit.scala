@@ -1,9 +1,9 @@
 package org.apache.spark.sql.delta.interlock.commit
 
 import io.delta.storage.commit.Commit
-import org.apache.spark.sql.delta.hooks.{CheckpointHook, ChecksumHook, PostCommitHook}
-import org.apache.spark.sql.delta.interlock.log.{BackgroundCheckpoints, Checksums, LogListing}
-import org.apache.spark.sql.delta.{LogSegment, Snapshot}
+import org.apache.spark.sql.delta.hooks.{CheckpointHook, PostCommitHook}
+import org.apache.spark.sql.delta.interlock.log.{BackgroundCheckpoints, ChecksumHook, LogListing}
+import org.apache.spark.sql.delta.{LogSegment, Snapshot, hooks}
 
 /** What follows a commit to a table with a coordinator. */
 private[interlock] object AfterCommit {
@@ -13,11 +13,11 @@ private[interlock] object AfterCommit {
     * @param hasChecksum
     *   whether the commit has its `.crc` already
     */
-  def hooks(deltas: Seq[PostCommitHook], hasChecksum: Boolean): Seq[PostCommitHook] =
+  def hooksFor(deltas: Seq[PostCommitHook], hasChecksum: Boolean): Seq[PostCommitHook] =
     deltas.collect {
       case CheckpointHook => BackgroundCheckpoints
-      case ChecksumHook if !hasChecksum => Checksums
-      case other if other != ChecksumHook => other
+      case hooks.ChecksumHook if !hasChecksum => ChecksumHook
+      case other if other != hooks.ChecksumHook => other
     }
 
   /** The snapshot after a large commit; a checkpoint of it is begun. */

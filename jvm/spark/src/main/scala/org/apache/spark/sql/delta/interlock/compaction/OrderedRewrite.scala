@@ -9,7 +9,7 @@ import org.apache.spark.rdd.RDD
 import org.apache.spark.sql.catalyst.InternalRow
 import org.apache.spark.sql.classic.ClassicConversions.castToImpl
 import org.apache.spark.sql.delta.actions.{AddFile, FileAction}
-import org.apache.spark.sql.delta.interlock.judging.RowsOfFiles
+import org.apache.spark.sql.delta.interlock.judging.StrictSession
 import org.apache.spark.sql.delta.interlock.rebase.RowVectors
 import org.apache.spark.sql.delta.sources.DeltaSQLConf
 import org.apache.spark.sql.delta.util.DeltaFileOperations
@@ -134,7 +134,7 @@ private[interlock] object OrderedRewrite {
 
   /** A session with the user's settings, except for those that could change the order of rows. */
   private def session(users: SparkSession): classic.SparkSession = {
-    val own = RowsOfFiles.session(users)
+    val own = StrictSession.of(users)
     settings.foreach { case (key, value) => own.conf.set(key, value) }
     own.conf.unset("spark.sql.files.maxPartitionNum")
     own

@@ -97,7 +97,7 @@ final class MatchedReads(
     * statement is first compared with a winner.
     */
   private lazy val inMemory: Option[SourceRows] = {
-    val own = RowsOfFiles.session(session)
+    val own = StrictSession.of(session)
     val most = JudgingSettings.of(own.conf.getOption).maxSourceRows.min(Int.MaxValue - 1)
     val columns = Limit(Literal(most + 1), Project(sourceColumns, source))
     val query = DataFrameUtils.ofRows(own, columns).queryExecution

@@ -10,7 +10,7 @@ import org.apache.spark.sql.delta.actions.AddFile
 import org.apache.spark.sql.delta.{DataFrameUtils, Snapshot}
 import org.apache.spark.sql.functions.col
 import org.apache.spark.sql.types.StructType
-import org.apache.spark.sql.{DataFrame, SparkSession, classic}
+import org.apache.spark.sql.{DataFrame, SparkSession}
 
 /** A row of a file.
   *
@@ -29,7 +29,7 @@ final private[interlock] class RowsOfFiles(
     snapshot: Snapshot,
     files: Seq[AddFile]
 ) {
-  private val session = RowsOfFiles.session(spark)
+  private val session = StrictSession.of(spark)
 
   /** A few rows that match all conditions, and a row of a source if there is one, with the columns
     * that the conditions name.
@@ -87,12 +87,4 @@ private[interlock] object RowsOfFiles {
 
   /** The maximum size in bytes of files that are read in this thread. */
   private val MostReadHere = 64L * 1024 * 1024
-
-  /** A session like the user's in which a file that cannot be read does not count as empty. */
-  def session(users: SparkSession): classic.SparkSession = {
-    val own = castToImpl(users).cloneSession()
-    own.conf.set("spark.sql.files.ignoreMissingFiles", "false")
-    own.conf.set("spark.sql.files.ignoreCorruptFiles", "false")
-    own
-  }
 }

@@ -23,7 +23,7 @@ import org.apache.spark.sql.delta.{
   Snapshot,
   TruncationGranularity
 }
-import org.apache.spark.util.{ShutdownHookManager, ThreadUtils}
+import org.apache.spark.util.ThreadUtils
 
 /** Writes checkpoints after the commits, on a thread of its own, so that no commit waits for one
   * but as [[CheckpointLag]] says. After a checkpoint Delta cleans up the log; files that killed writers
@@ -37,7 +37,6 @@ import org.apache.spark.util.{ShutdownHookManager, ThreadUtils}
   * is begun. A checkpoint that failed is tried again when the next is due.
   */
 object BackgroundCheckpoints extends PostCommitHook with Logging {
-  private val ShutdownMillis = 10000L
   private val MissingAfterMillis = 60000L
   private val threads = ThreadUtils.newDaemonCachedThreadPool("interlock-checkpoint", 4)
 
@@ -212,12 +211,6 @@ object BackgroundCheckpoints extends PostCommitHook with Logging {
     } catch {
       case NonFatal(error) => logWarning(s"The log at $log was not swept.", error)
     }
-
-  // A daemon thread, as a JVM may end without stopping its session; the next writer then writes the
-  // checkpoint.
-  ShutdownHookManager.addShutdownHook(ShutdownHookManager.SPARK_CONTEXT_SHUTDOWN_PRIORITY + 1) {
-    () => SessionEnd.finish(ShutdownMillis)
-  }
 
   /** Waits until no checkpoint is running or waiting and all is cleaned up, at most `millis`
     * milliseconds; returns whether that is so.

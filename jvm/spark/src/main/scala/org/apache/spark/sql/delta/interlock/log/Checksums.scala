@@ -15,7 +15,6 @@ import org.apache.spark.internal.Logging
 import org.apache.spark.sql.SparkSession
 import org.apache.spark.sql.delta._
 import org.apache.spark.sql.delta.actions.{Action, CommitInfo}
-import org.apache.spark.sql.delta.hooks.PostCommitHook
 import org.apache.spark.sql.delta.sources.DeltaSQLConf
 import org.apache.spark.sql.delta.util.{FileNames, JsonUtils}
 
@@ -27,7 +26,7 @@ import org.apache.spark.sql.delta.util.{FileNames, JsonUtils}
   * processes; on a storage that shows a file only when it is complete, such as S3, without the
   * rename, which would copy it.
   */
-private[interlock] object Checksums extends PostCommitHook with Logging {
+private[interlock] object Checksums extends Logging {
 
   /** The last checksum of a table, whose commit may still be on its way. */
   final private case class Last(version: Long, generation: Option[Long], checksum: VersionChecksum)
@@ -250,15 +249,9 @@ private[interlock] object Checksums extends PostCommitHook with Logging {
   /** Remembers the checksum of a commit that was made. */
   def remember(file: FileStatus, checksum: VersionChecksum): Unit = proved.put(key(file), checksum)
 
-  override val name: String = "Interlock checksum"
-
-  /** Writes the checksum of a commit for which none could be derived. */
-  override def run(session: SparkSession, made: CommittedTransaction): Unit =
-    if (made.postCommitSnapshot.version == made.committedVersion)
-      new Writer(session, made.deltaLog).write(
-        made.txnId,
-        ChecksummedSnapshot.of(made.postCommitSnapshot)
-      )
+  /** Writes the checksum of a version that has none. */
+  def write(session: SparkSession, log: DeltaLog, txnId: String, of: Snapshot): Unit =
+    new Writer(session, log).write(txnId, of)
 
   final private class Writer(override val spark: SparkSession, override val deltaLog: DeltaLog)
       extends RecordChecksum {

@@ -2,7 +2,7 @@ package org.apache.spark.sql.delta.interlock.log
 
 import java.io.FileNotFoundException
 
-import io.interlock.spark.properties.TableProperties
+import io.interlock.spark.properties.TablePolicy
 import org.apache.spark.sql.delta.actions._
 import org.apache.spark.sql.delta.util.DeltaCommitFileProvider
 import org.apache.spark.sql.delta.{
@@ -104,7 +104,7 @@ final class CommitLog(snapshot: Snapshot) {
   /** The table's policy after a version, as far as the log tells. */
   def policyAt(version: Long): Option[String] =
     Iterator.iterate(version)(_ - 1).takeWhile(_ >= 0).map(metadataIn).takeWhile(_.nonEmpty)
-      .flatten.collectFirst { case Some(metadata) => TableProperties.named(metadata.configuration) }
+      .flatten.collectFirst { case Some(metadata) => TablePolicy.named(metadata.configuration) }
       .flatten
 
   /** None if the log no longer has the version. */

@@ -3,7 +3,7 @@ package org.apache.spark.sql.delta.interlock.log
 import scala.util.control.NonFatal
 
 import io.interlock.coordinator.{Causes, SameFile}
-import io.interlock.spark.properties.{OtherCoordinator, TableProperties}
+import io.interlock.spark.properties.{OtherCoordinator, TablePolicy}
 import org.apache.hadoop.fs.FileStatus
 import org.apache.spark.internal.Logging
 import org.apache.spark.sql.SparkSession
@@ -157,7 +157,7 @@ object FreshSnapshot extends Logging {
 
   private def isFollowed(last: Snapshot) =
     last.version >= 0 &&
-      TableProperties.coordinatorOf(last.metadata.configuration).nonEmpty &&
+      TablePolicy.coordinatorOf(last.metadata.configuration).nonEmpty &&
       last.tableCommitCoordinatorClientOpt.isEmpty && !last.isCatalogOwned &&
       last.logSegment.deltas.lastOption.exists(_.getPath == commitFile(last.deltaLog, last.version))
 

@@ -3,7 +3,7 @@ package org.apache.spark.sql.delta.interlock.ranges
 import java.sql.Timestamp
 
 import io.interlock.spark.errors.InterlockException
-import io.interlock.spark.properties.TableProperties
+import io.interlock.spark.properties.TablePolicy
 import io.interlock.spark.ranges.Point
 import org.apache.spark.sql.catalyst.catalog.CatalogTable
 import org.apache.spark.sql.delta.DeltaErrors.TimestampEarlierThanCommitRetentionException
@@ -26,7 +26,7 @@ final class RangeReader(log: DeltaLog, catalogTable: Option[CatalogTable]) {
     catalogTable.fold(s"delta.`${log.dataPath}`")(_.identifier.unquotedString)
   private val latest = log.update(catalogTableOpt = catalogTable)
   private lazy val earliest = log.history.getEarliestRecreatableCommit
-  private val hasPolicy = TableProperties.named(latest.metadata.configuration).nonEmpty
+  private val hasPolicy = TablePolicy.named(latest.metadata.configuration).nonEmpty
 
   /** @param until
     *   none for the latest version

@@ -375,7 +375,7 @@ class InterlockTransaction(log: DeltaLog, catalogTable: Option[CatalogTable], sn
     governed.foreach(_ => audit.committed(committed.committedVersion))
     val hooks = committed.postCommitHooks
     val ours =
-      if (send.isEmpty) hooks else AfterCommit.hooks(hooks, made.exists(_.checksum.nonEmpty))
+      if (send.isEmpty) hooks else AfterCommit.hooksFor(hooks, made.exists(_.checksum.nonEmpty))
     super.runPostCommitHooks(committed.copy(postCommitHooks = ours))
   }
 

@@ -42,7 +42,7 @@ object MarkedRows extends Rule[LogicalPlan] {
   private def isOfPoliced(rows: LogicalPlan): Boolean =
     rows.collectLeaves().collect { case table: LogicalRelation => table.relation }.exists {
       case HadoopFsRelation(index: TahoeBatchFileIndex, _, _, _, _, _) =>
-        PolicedCommands.policyOf(index).nonEmpty
+        SessionPolicy.of(index).nonEmpty
       case _ => false
     }
 }

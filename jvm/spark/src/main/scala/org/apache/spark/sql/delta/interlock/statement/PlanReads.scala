@@ -6,7 +6,7 @@ import scala.util.Try
 
 import com.google.common.collect.MapMaker
 import io.delta.spark.internal.v2.catalog.DeltaV2Table
-import io.interlock.spark.properties.{KernelTable, TableProperties}
+import io.interlock.spark.properties.{KernelTable, TablePolicy}
 import org.apache.spark.rdd.RDD
 import org.apache.spark.sql.SparkSession
 import org.apache.spark.sql.catalyst.QueryPlanningTracker
@@ -113,7 +113,7 @@ object PlanReads extends AdaptiveSparkPlanHelper {
     */
   private def kept(reads: Seq[PlanRead]): Seq[PlanRead] = {
     def hasPolicy(log: DeltaLog) =
-      TableProperties.named(log.unsafeVolatileSnapshot.metadata.configuration).nonEmpty
+      TablePolicy.named(log.unsafeVolatileSnapshot.metadata.configuration).nonEmpty
     val ours = reads.map(read =>
       read.copy(
         scan = read.scan.filter(_ => hasPolicy(read.log)),

@@ -1,21 +1,14 @@
 package org.apache.spark.sql.delta.interlock.statement
 
-import scala.util.Try
-
-import io.interlock.rules.Policy
 import io.interlock.spark.errors.InterlockException
-import io.interlock.spark.properties.TableProperties
 import org.apache.spark.sql.SparkSession
 import org.apache.spark.sql.catalyst.catalog.CatalogTable
 import org.apache.spark.sql.catalyst.expressions.{Expression, SubqueryExpression}
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan
-import org.apache.spark.sql.delta.actions.Metadata
 import org.apache.spark.sql.delta.commands.{DeleteCommand, MergeIntoCommand, UpdateCommand}
 import org.apache.spark.sql.delta.files.TahoeFileIndex
-import org.apache.spark.sql.delta.schema.SchemaMergingUtils
-import org.apache.spark.sql.delta.{DeltaErrors, DeltaLog, DeltaOperations, OptimisticTransaction}
+import org.apache.spark.sql.delta.{DeltaLog, DeltaOperations, OptimisticTransaction}
 import org.apache.spark.sql.execution.command.RunnableCommand
-import org.apache.spark.sql.types.StructType
 
 /** Delta's commands that change rows, for tables with a policy: they tell their transactions what
   * they do.
@@ -35,13 +28,13 @@ object PolicedCommands {
 
   private def policed(command: RunnableCommand): RunnableCommand = command match {
     case _: PolicedMerge | _: PolicedUpdate | _: PolicedDelete => command
-    case merge: MergeIntoCommand if policyOf(merge.targetFileIndex).nonEmpty =>
+    case merge: MergeIntoCommand if SessionPolicy.of(merge.targetFileIndex).nonEmpty =>
       PolicedMerge.of(merge)
-    case update: UpdateCommand if policyOf(update.tahoeFileIndex).nonEmpty =>
+    case update: UpdateCommand if SessionPolicy.of(update.tahoeFileIndex).nonEmpty =>
       import update._
       new PolicedUpdate(tahoeFileIndex, catalogTable, target, updateExpressions, condition)
     case delete: DeleteCommand
-        if policyOf(delete.deltaLog.unsafeVolatileSnapshot.metadata).nonEmpty =>
+        if SessionPolicy.of(delete.deltaLog.unsafeVolatileSnapshot.metadata).nonEmpty =>
       import delete._
       new PolicedDelete(deltaLog, catalogTable, target, condition)
     case _ => command
@@ -51,51 +44,11 @@ object PolicedCommands {
     * tracking, which the policy has brought.
     */
   private def refuseOlder(plan: LogicalPlan): Unit = plan.foreach {
-    case PlanReads.Scan(planned) if policyOf(planned).isEmpty =>
-      policyOf(planned.deltaLog.unsafeVolatileSnapshot.metadata).foreach(policy =>
+    case PlanReads.Scan(planned) if SessionPolicy.of(planned).isEmpty =>
+      SessionPolicy.of(planned.deltaLog.unsafeVolatileSnapshot.metadata).foreach(policy =>
         throw InterlockException.madeBeforePolicy(planned.path.toString, policy.name)
       )
     case _ =>
-  }
-
-  /** The policy of a table, if this session has it. */
-  def policyOf(table: TahoeFileIndex): Option[Policy] = policyOf(table.metadata)
-
-  private def policyOf(table: Metadata): Option[Policy] =
-    Try(TableProperties.policyOf(table.configuration)).toOption.flatten
-}
-
-/** A command that tells its transaction that it changes rows. */
-private[interlock] trait ChangesRows {
-
-  /** Tells the transaction of an UPDATE or DELETE what it does. One that marks rows in deletion
-    * vectors may find none.
-    *
-    * @param isConfined
-    *   see [[Unwritten]]
-    */
-  protected def tell(
-      transaction: OptimisticTransaction,
-      op: DeltaOperations.Operation,
-      marksRows: Boolean,
-      isConfined: Boolean
-  ): Boolean = {
-    transaction match {
-      case ours: InterlockTransaction =>
-        ours.changes(Unwritten(op, changesData = !marksRows, marksRows, isConfined))
-      case _ =>
-    }
-    marksRows
-  }
-
-  /** Delta would write rows without columns that have been added since they were analysed, as for a
-    * `DeltaTable` that was made before.
-    */
-  protected def refuseNewColumns(transaction: OptimisticTransaction, analyzed: Metadata): Unit = {
-    val now = transaction.snapshot.schema
-    def columns(schema: StructType) = SchemaMergingUtils.explode(schema).map(_._1).toSet
-    if (!columns(now).subsetOf(columns(analyzed.schema)))
-      throw DeltaErrors.schemaChangedSinceAnalysis(analyzed.schema, now)
   }
 }
 

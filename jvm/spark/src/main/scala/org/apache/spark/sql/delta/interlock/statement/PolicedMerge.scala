@@ -47,7 +47,7 @@ final class PolicedMerge(
 
   override protected def logName: String = classOf[MergeIntoCommand].getName
 
-  private def judgesReads: Boolean = PolicedCommands.policyOf(index).exists(_.judgesReads)
+  private def judgesReads: Boolean = SessionPolicy.of(index).exists(_.judgesReads)
 
   /** A conflict is no fault of the MERGE, and reaches its caller. */
   override protected def logError(entry: LogEntry, error: Throwable): Unit = error match {

@@ -10,7 +10,7 @@ import scala.util.control.NonFatal
 
 import io.interlock.coordinator.{BackgroundWork, Leases, TableLog}
 import io.interlock.spark.commits.RunningJob
-import io.interlock.spark.properties.TableProperties
+import io.interlock.spark.properties.TablePolicy
 import org.apache.hadoop.fs.Path
 import org.apache.spark.internal.Logging
 import org.apache.spark.sql.SparkSession
@@ -38,7 +38,7 @@ object RunningTransactions extends Logging {
   private val running = byTransaction.asScala
 
   def start(transaction: OptimisticTransaction): Unit =
-    if (TableProperties.named(transaction.snapshot.metadata.configuration).nonEmpty) {
+    if (TablePolicy.named(transaction.snapshot.metadata.configuration).nonEmpty) {
       val context = SparkSession.active.sparkContext
       val owner = s"${context.sparkUser} in ${context.applicationId}"
       running += transaction -> RunningJob(System.currentTimeMillis(), owner)

@@ -1,7 +1,7 @@
 package org.apache.spark.sql.delta.interlock.statement
 
 import io.interlock.spark.compaction.FailedCompaction
-import io.interlock.spark.properties.TableProperties
+import io.interlock.spark.properties.TablePolicy
 import org.apache.spark.sql.delta.interlock.log.{ChecksummedSnapshot, FreshSnapshot, LogListing}
 import org.apache.spark.sql.delta.{OptimisticTransaction, TransactionExecutionObserver}
 
@@ -63,7 +63,7 @@ final private class WrappingObserver(inner: TransactionExecutionObserver)
         val ours = new InterlockTransaction(
           created.deltaLog,
           created.catalogTable,
-          if (TableProperties.coordinatorOf(created.snapshot.metadata.configuration).isEmpty)
+          if (TablePolicy.coordinatorOf(created.snapshot.metadata.configuration).isEmpty)
             created.snapshot
           else ChecksummedSnapshot.of(created.snapshot)
         )

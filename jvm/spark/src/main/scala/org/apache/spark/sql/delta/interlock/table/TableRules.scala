@@ -56,13 +56,13 @@ final private[interlock] class TableRules(spark: SparkSession, table: ReadTable)
     if (!hasTwoCoordinators) OtherCoordinator
       .refuse(table.name, changed.configuration, protocol.readerAndWriterFeatureNames)
 
-  def hadPolicy: Boolean = TableProperties.named(table.properties).nonEmpty
+  def hadPolicy: Boolean = TablePolicy.named(table.properties).nonEmpty
 
   /** The policy that a commit is judged by: the one the transaction read, or the one it sets. */
   def policyOf(op: Operation, metadata: Metadata): Option[Policy] = op match {
     case _: SetTableProperties | _: UnsetTableProperties =>
-      TableProperties.policyOf(metadata.configuration)
-    case _ => policy.orElse(TableProperties.policyOf(metadata.configuration))
+      TablePolicy.policyOf(metadata.configuration)
+    case _ => policy.orElse(TablePolicy.policyOf(metadata.configuration))
   }
 
   /** Whether the table has a coordinator before a commit or after it.
@@ -72,7 +72,7 @@ final private[interlock] class TableRules(spark: SparkSession, table: ReadTable)
     */
   def isCoordinated(metadata: Metadata): Boolean =
     Seq(table.properties, metadata.configuration)
-      .exists(TableProperties.coordinatorOf(_).nonEmpty)
+      .exists(TablePolicy.coordinatorOf(_).nonEmpty)
 
   /** Whether the statement replaces this table by a new one. */
   private var replaced = false
@@ -107,8 +107,8 @@ final private[interlock] class TableRules(spark: SparkSession, table: ReadTable)
     // the old table's coordinator later.
     if (table.isNew || replaced)
       OtherCoordinator.refuse(table.name, table.properties ++ after, features)
-    TableProperties.coordinatorOf(after)
-      .filterNot(TableProperties.coordinatorOf(before.properties).contains)
+    TablePolicy.coordinatorOf(after)
+      .filterNot(TablePolicy.coordinatorOf(before.properties).contains)
       .foreach(Coordinators.check(spark, table.log, table.name, _))
     IdentityColumns.warn(table.name, proposed.schema, before.properties, after)
     TableIsolation.warn(table.name, before.properties, after)
@@ -147,7 +147,7 @@ final private[interlock] class TableRules(spark: SparkSession, table: ReadTable)
 
   /** A protocol that a statement sets, with the features of the one that it set before. */
   def merged(protocol: Protocol, before: Option[Protocol], metadata: Metadata): Protocol =
-    if (TableProperties.named(metadata.configuration).isEmpty) protocol
+    if (TablePolicy.named(metadata.configuration).isEmpty) protocol
     else before.fold(protocol)(protocol.merge(_))
 
   /** The protocol with the feature of exclusive tables, or without it. */
@@ -181,7 +181,7 @@ final private[interlock] class TableRules(spark: SparkSession, table: ReadTable)
       isReadable: => Boolean
   ): Action => Unit = op match {
     case _: Restore | _: Clone
-        if TableProperties.named(metadata.configuration).nonEmpty && isReadable =>
+        if TablePolicy.named(metadata.configuration).nonEmpty && isReadable =>
       action => if (!action.isInstanceOf[AddFile]) check(action)
     case _ => check
   }
