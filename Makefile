@@ -34,6 +34,8 @@ PYTEST := $(RUN) -m pytest --numprocesses 2 --dist loadfile --no-loadscope-reord
 SITE := NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build --strict -f tools/docs/mkdocs.yml
 SMOKE := tests/policies/test_lab.py tests/policies/test_entry_points.py tests/api \
 	tests/tables/test_configure.py tests/tables/test_doctor.py integration/test_submit.py
+# Annexes, whose tests are run by `make test` only if ALSO names them (tools/annexes.py).
+ANNEXES := postgres storage demo recipes
 MUTANTS = $(RUN) -m tools.mutants --sbt "$(SBT)"
 
 # Folders are listed too: their time changes when a file goes away.
@@ -44,7 +46,7 @@ PYTHON_SOURCES := $(shell find python/interlock \( -name __pycache__ -o -name ja
 	-o -print)
 
 .DELETE_ON_ERROR:
-.PHONY: help setup dev prerequisites jar wheel demo lab test check variants soak mutants bench docs site format release clean
+.PHONY: help setup dev prerequisites jar wheel demo lab test $(ANNEXES:%=test-%) check variants soak mutants bench docs site format release clean
 
 help: ## list the targets
 	@sed -n 's/^\([a-z]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 8
@@ -129,14 +131,17 @@ check: dev ## formats, lints and types, Scala and Python; the web site's links
 	$(BIN)/mypy
 	$(SITE)
 
-test: dev ## checks, all tests but variants and soak, a dozen mutations
+test: dev ## checks, the product's tests, a dozen mutations; ALSO='postgres storage' with annexes, make test-postgres one alone
 	$(SBT) check test < /dev/null
 	$(BIN)/ruff check --quiet
 	$(BIN)/ruff format --quiet --check
 	$(BIN)/mypy
 	$(SITE)
 	$(MUTANTS) --quick --some 12
-	$(PYTEST) integration tests
+	$(PYTEST) integration tests $(patsubst %,--ignore=tests/%,$(filter-out $(ALSO),$(ANNEXES)))
+
+$(ANNEXES:%=test-%): test-%: dev
+	$(PYTEST) tests/$*
 
 smoke: dev ## the cells, the Python API, the ways in; SPARK=4.1 for another version of Spark
 	$(PYTEST) $(SMOKE)

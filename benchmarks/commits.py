@@ -36,13 +36,13 @@ from pathlib import Path
 from interlock._small_session import JVM_OPTIONS
 
 from benchmarks import slow_disk
-from integration.database import opened
+from integration.opened import opened
 from integration.stores import ON_S3, STOCK, STOCK_SAME_PROPERTIES, STORES, Store
 from integration.writers import Writer, acknowledged, answers, make_files, run
-from tests.kit import s3
 from tests.kit.driver_process import DriverProcess, driver_processes
-from tests.kit.faulty_s3 import DELAY_SECONDS, faulty
 from tests.kit.support import Table, commit, commit_file, versions
+from tests.storage import s3
+from tests.storage.faulty_s3 import DELAY_SECONDS, faulty
 
 STOCKS = {store.name: store for store in (STOCK, STOCK_SAME_PROPERTIES)}
 CONTENDERS = (*STOCKS, *STORES)

@@ -16,7 +16,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
-from integration.database import opened
+from integration.opened import opened
 from integration.stores import FILE_SYSTEM, STORES
 from tests.kit.tree import ROOT
 

@@ -9,12 +9,13 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from integration.database import Database, opened
 from integration.kill_cells import Cell, Fault, Point
 from integration.kill_processes import Processes
 from integration.kill_run import Outcome, Run
+from integration.opened import opened
 from integration.small_disk import small_disk
 from integration.stores import FILE_SYSTEM, ON_HDFS, ON_S3, Store
+from tests.postgres.database import Database
 
 
 @dataclass(frozen=True)

@@ -37,6 +37,17 @@ def run(lab: Lab, wanted: Sequence[Cell], *, tell: Callable[[str], None] = print
     return said
 
 
+def assert_all_hold(store: str, some: Sequence[tuple[str, Cell]], folder: Path) -> None:
+    """Run some cells, each on a store; fail if one does not hold."""
+    said: dict[str, str] = {}
+    with labs(store, folder) as started:
+        for name, wanted in some:
+            told = run(started[name], [wanted])
+            said |= {f"{name}: {which}": text for which, text in told.items()}
+    assert len(said) == len(some)
+    assert not {which: text for which, text in said.items() if text.startswith(("FAILED:", "n/a"))}
+
+
 def table(name: str, said: dict[str, str]) -> str:
     """Render cells as Markdown: a row for each point, a column for each fault; notes below."""
     notes: dict[str, int] = {}

@@ -6,11 +6,11 @@ import os
 import shutil
 from pathlib import Path
 
-from integration.database import Database
 from integration.stores import Store
 from integration.writers import order
 from tests.kit.driver_process import DriverProcess
 from tests.kit.support import Table
+from tests.postgres.database import Database
 
 VICTIM = "victim"
 

@@ -12,7 +12,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from integration.database import COMMIT, Database
 from integration.kill_cells import (
     CLOCK_FAULTS,
     COMPACT,
@@ -28,6 +27,7 @@ from integration.writers import order
 from tests.kit.driver_process import Answer, DriverProcess
 from tests.kit.log_replay import check_log
 from tests.kit.support import Table, commit_info, deltalake_rows, versions
+from tests.postgres.database import COMMIT, Database
 
 ARRIVAL_SECONDS = 60
 PAUSE_SECONDS = 6  # longer than each timeout of the sessions

@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from tests.kit.remote import SeenTable, Storage
 from tests.kit.support import Table
+from tests.storage.remote import SeenTable, Storage
 
 ON_S3 = " on s3"
 ON_HDFS = " on hdfs"

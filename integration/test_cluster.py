@@ -13,7 +13,7 @@ from interlock.demo.schedule import schedule
 from interlock.demo.warehouse import creation
 
 from integration.cluster import Cluster, standalone_cluster
-from integration.demo_process import deltalake_totals, jobs_of, run_demo
+from tests.demo.demo_process import deltalake_totals, jobs_of, run_demo
 from tests.kit.driver_process import Answer, DriverProcess, driver_processes
 from tests.kit.support import Table, commit_info, latest_version
 

@@ -17,9 +17,9 @@ from pathlib import Path
 
 import pytest
 
-from integration.database import opened
 from integration.follower import Follower
 from integration.log_check import Found, check
+from integration.opened import opened
 from integration.stores import FILE_SYSTEM, STOCK, STOCK_WIDENED, STORES, Store
 from integration.writers import Answer, acknowledged, answers, order, plan, run, streaming_copy
 from tests.kit.driver_process import DriverProcess, driver_processes

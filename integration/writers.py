@@ -23,9 +23,9 @@ from pyspark.sql import SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
 from integration.compiled import compiled
-from tests.kit import s3
 from tests.kit.driver_process import DriverProcess
 from tests.kit.support import Table
+from tests.storage import s3
 
 POLL_SECONDS = 0.05
 

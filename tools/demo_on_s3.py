@@ -13,7 +13,7 @@ from tempfile import TemporaryDirectory
 
 from interlock.demo.__main__ import main as demo
 
-from tests.kit import s3
+from tests.storage import s3
 
 
 def main() -> int:

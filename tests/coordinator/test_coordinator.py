@@ -1,6 +1,6 @@
 """Commits of tables through the coordinator, as a session sees them.
 
-The stores alone are tested in jvm/coordinator and in test_store.py.
+The stores alone are tested in jvm/coordinator, tests/postgres and tests/storage.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from interlock.lab.example import sql_name
 from pyspark.java_gateway import ensure_callback_server_started
 from pyspark.sql import SparkSession
 
-from tests.kit.coordinator_jvm import observed
+from tests.kit.commit_phases import observed
 from tests.kit.eventually import eventually
 from tests.kit.foreign import commit_by_hand
 from tests.kit.gates import end_behind

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from tests.kit.coordinator_sql import (
+from tests.postgres.coordinator_sql import (
     TABLE,
     attach,
     commit,
@@ -22,9 +22,7 @@ from tests.kit.coordinator_sql import (
     tail,
     winners,
 )
-from tests.kit.postgres import Connection, Server
-
-pytest_plugins = ("tests.kit.coordinator_sql_fixtures",)
+from tests.postgres.postgres import Connection, Server
 
 HASH = b"#" * 32
 

@@ -8,7 +8,7 @@ from typing import Any
 import psycopg
 import pytest
 
-from tests.kit.coordinator_sql import (
+from tests.postgres.coordinator_sql import (
     RELATIONS,
     TABLE,
     Call,
@@ -26,9 +26,7 @@ from tests.kit.coordinator_sql import (
     tail,
     winners,
 )
-from tests.kit.postgres import Connection, Server
-
-pytest_plugins = ("tests.kit.coordinator_sql_fixtures",)
+from tests.postgres.postgres import Connection, Server
 
 HOSTILE = (
     "'; DROP TABLE interlock.commits; --",

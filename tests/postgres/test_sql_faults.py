@@ -11,7 +11,7 @@ from pathlib import Path
 import psycopg
 import pytest
 
-from tests.kit.coordinator_sql import (
+from tests.postgres.coordinator_sql import (
     Call,
     attach,
     commit,
@@ -22,9 +22,7 @@ from tests.kit.coordinator_sql import (
     tail,
     winners,
 )
-from tests.kit.postgres import Connection, Server
-
-pytest_plugins = ("tests.kit.coordinator_sql_fixtures",)
+from tests.postgres.postgres import Connection, Server
 
 
 def test_a_crash_keeps_what_was_committed_and_nothing_else(postgres: Server) -> None:

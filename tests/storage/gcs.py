@@ -20,8 +20,8 @@ from pathlib import Path
 
 from tests.kit.java import fetched
 from tests.kit.ports import HOST, free_port, running
-from tests.kit.programs import from_go, from_pypi
-from tests.kit.remote import Storage
+from tests.storage.programs import from_go, from_pypi
+from tests.storage.remote import Storage
 
 _BUCKET = "bucket"
 _CLIENT = "com.google.cloud.bigdataoss:gcs-connector:4.0.4:shaded"

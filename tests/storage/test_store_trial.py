@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from tests.kit import hasty_s3, s3
 from tests.kit.command import doctor
 from tests.kit.driver_process import Answer, DriverProcess, driver_processes
 from tests.kit.spark_version import s3_without_database
+from tests.storage import hasty_s3, s3
 
 pytestmark = s3_without_database
 

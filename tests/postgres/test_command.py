@@ -19,12 +19,13 @@ from interlock import _cli
 from interlock._artifacts import delta_coordinates
 from interlock._commands import coordinator
 
-from tests.kit import command, postgres
+from tests.kit import command
 from tests.kit.command import INTERLOCK
-from tests.kit.coordinator_jvm import (
+from tests.kit.commit_phases import observed
+from tests.postgres import postgres
+from tests.postgres.coordinator_jvm import (
     Refused,
     coordinator_jvm,
-    observed,
     postgres_store,
     read_settings,
     write_foreign,

@@ -12,13 +12,10 @@ from pathlib import Path
 
 import pytest
 
-from integration.database import NAME, Database, database
-from tests.kit import command, s3
+from tests.kit import command
 from tests.kit.driver_process import Answer, DriverProcess, driver_processes
 from tests.kit.eventually import eventually
-from tests.kit.large_commits import SIZE, large_append
 from tests.kit.log_replay import check_log
-from tests.kit.postgres import VERSIONS
 from tests.kit.spark_version import s3_without_database
 from tests.kit.support import (
     Table,
@@ -30,6 +27,10 @@ from tests.kit.support import (
     versions,
 )
 from tests.kit.tcp_proxy import Proxy
+from tests.postgres.database import NAME, Database, database
+from tests.postgres.postgres import VERSIONS
+from tests.storage import s3
+from tests.storage.large_commits import SIZE, large_append
 
 pytestmark = s3_without_database
 

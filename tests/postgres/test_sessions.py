@@ -14,10 +14,10 @@ import pyarrow
 import pytest
 from deltalake import write_deltalake
 
-from tests.kit import postgres
 from tests.kit.driver_process import DriverProcess, driver_processes
 from tests.kit.log_replay import check_log
 from tests.kit.support import Table, commit_info, deltalake_rows, versions
+from tests.postgres import postgres
 
 NAME = "main"
 WITH_POLICY = "'interlock.policy' = 'maxcompute_transactional'"

@@ -9,7 +9,7 @@ from typing import Any
 
 from psycopg.rows import namedtuple_row
 
-from tests.kit.postgres import Connection
+from tests.postgres.postgres import Connection
 
 TABLE = "table-1"
 """The table id which a call has if none is given."""
@@ -140,3 +140,10 @@ def state(rows: list[Any]) -> tuple[int, int, int, int]:
     """Epoch, sequence, head and published of a reply."""
     (found,) = {(row.epoch, row.sequence, row.head, row.published) for row in rows}
     return found
+
+
+def quick(connection: Connection) -> Connection:
+    """The same with autocommit and without waiting for the disk."""
+    connection.autocommit = True
+    connection.execute("SET synchronous_commit = off")
+    return connection

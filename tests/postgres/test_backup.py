@@ -14,11 +14,11 @@ from pathlib import Path
 
 import pytest
 
-from integration.database import NAME, Database, database
 from tests.kit import command
 from tests.kit.driver_process import DriverProcess, driver_processes
-from tests.kit.postgres import Dump
 from tests.kit.support import Table, commit_file, deltalake_rows, latest_version, put_back
+from tests.postgres.database import NAME, Database, database
+from tests.postgres.postgres import Dump
 
 pytestmark = pytest.mark.variant
 

@@ -18,8 +18,8 @@ from pathlib import Path
 
 from tests.kit.java import fetched, hadoop_version
 from tests.kit.ports import HOST, free_port, running
-from tests.kit.programs import from_npm, node
-from tests.kit.remote import Storage
+from tests.storage.programs import from_npm, node
+from tests.storage.remote import Storage
 
 _ACCOUNT, _KEY = "tests", base64.b64encode(b"secret-of-tests").decode()
 # The name by which ABFS recognises an account; its requests go to `fs.azure.abfs.endpoint`.

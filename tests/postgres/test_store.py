@@ -15,22 +15,22 @@ import pytest
 from py4j.protocol import Py4JJavaError
 from pyspark.sql import SparkSession
 
-from tests.kit import postgres
-from tests.kit.coordinator_jvm import (
+from tests.kit.commit_phases import observed
+from tests.kit.eventually import eventually
+from tests.kit.tcp_proxy import Proxy
+from tests.postgres import postgres
+from tests.postgres.coordinator_jvm import (
     Outcome,
     Refused,
     Store,
     admin,
     coordinator_jvm,
     log_file,
-    observed,
     postgres_store,
     stamp,
     transactions,
     write_foreign,
 )
-from tests.kit.eventually import eventually
-from tests.kit.tcp_proxy import Proxy
 
 COMMIT = b"interlock.commit"
 TAKEN = Outcome("Taken")

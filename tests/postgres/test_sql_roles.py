@@ -5,7 +5,7 @@ from __future__ import annotations
 import psycopg
 import pytest
 
-from tests.kit.coordinator_sql import (
+from tests.postgres.coordinator_sql import (
     RELATIONS,
     attach,
     commit,
@@ -16,9 +16,7 @@ from tests.kit.coordinator_sql import (
     tail,
     winners,
 )
-from tests.kit.postgres import SUPERUSER, Connection, Server, migrations
-
-pytest_plugins = ("tests.kit.coordinator_sql_fixtures",)
+from tests.postgres.postgres import SUPERUSER, Connection, Server, migrations
 
 WRITERS = (
     {"attach", "recreated", "commit", "outcome", "published"}

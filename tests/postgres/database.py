@@ -4,28 +4,25 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
-from integration.stores import FILE_SYSTEM, ON_HDFS, ON_S3, Store
-from tests.kit import hdfs, s3
+from integration.stores import Store
 from tests.kit.ports import HOST
-from tests.kit.postgres import (
+from tests.kit.support import Table
+from tests.kit.tcp_proxy import Proxy
+from tests.postgres.postgres import (
     ADMIN,
     DATABASE,
     PASSWORDS,
-    VERSIONS,
     WRITER,
     Dump,
     Server,
     start,
 )
-from tests.kit.remote import Storage
-from tests.kit.support import Table
-from tests.kit.tcp_proxy import Proxy
 
 NAME = "main"
 PATIENCE_SECONDS = 60
@@ -107,25 +104,6 @@ class Database:
                     return True
                 time.sleep(0.02)
         return False
-
-
-@contextmanager
-def opened(name: str, folder: Path) -> Iterator[tuple[Store, Database | None]]:
-    """Start what the store of a name in `stores` needs."""
-    with ExitStack() as stack:
-        local = name.removesuffix(ON_S3).removesuffix(ON_HDFS)
-        store, behind = FILE_SYSTEM, None
-        if local != FILE_SYSTEM.name:
-            version = next(version for version in VERSIONS if local.endswith(str(version)))
-            behind = stack.enter_context(database(version, folder))
-            store = behind.store(local)
-        if name.endswith(ON_S3):
-            server = stack.enter_context(s3.start(folder / "s3"))
-            store = store.on(server.storage(), server.bucket, ON_S3)
-        elif name.endswith(ON_HDFS):
-            cluster = stack.enter_context(hdfs.start(folder / "hdfs"))
-            store = store.on(Storage(cluster.url, {}), folder / "copies", ON_HDFS)
-        yield store, behind
 
 
 def _pattern(table: Table) -> str:

@@ -16,11 +16,11 @@ import pytest
 
 from integration.log_check import Found, check
 from integration.writers import Answer, Writer, acknowledged, answers, make_files, run
-from tests.kit import s3
 from tests.kit.driver_process import driver_processes
-from tests.kit.faulty_s3 import Fault, faulty
 from tests.kit.ports import HOST
 from tests.kit.spark_version import s3_without_database
+from tests.storage import s3
+from tests.storage.faulty_s3 import Fault, faulty
 
 pytestmark = s3_without_database
 

@@ -23,7 +23,7 @@ _SWITCH_SECONDS = 1e-5
 def start(log: Path) -> Iterator[int]:
     """Start it with an empty bucket, write its output to `log`, yield its port, and end it."""
     port = free_port()
-    command = [sys.executable, "-m", "tests.kit.hasty_s3", str(port)]
+    command = [sys.executable, "-m", "tests.storage.hasty_s3", str(port)]
     with running(command, port, log, cwd=ROOT):
         yield port
 

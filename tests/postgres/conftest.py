@@ -1,4 +1,4 @@
-"""A pytest plugin of the tests of the coordinator's SQL: one server of each version for all."""
+"""For the tests of the coordinator's SQL: one server of each version for all."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from tempfile import TemporaryDirectory
 
 import pytest
 
-from tests.kit.coordinator_sql import new_table
-from tests.kit.postgres import VERSIONS, Connection, Server, start
+from tests.postgres.coordinator_sql import new_table, quick
+from tests.postgres.postgres import VERSIONS, Connection, Server, start
 
 
 @pytest.fixture(scope="session")
@@ -45,10 +45,3 @@ def admin(postgres: Server) -> Iterator[Connection]:
 @pytest.fixture
 def path(writer: Connection) -> str:
     return new_table(writer)
-
-
-def quick(connection: Connection) -> Connection:
-    """The same with autocommit and without waiting for the disk."""
-    connection.autocommit = True
-    connection.execute("SET synchronous_commit = off")
-    return connection

@@ -18,7 +18,7 @@ from typing import Any
 import pytest
 from psycopg.rows import namedtuple_row
 
-from tests.kit.coordinator_sql import (
+from tests.postgres.coordinator_sql import (
     Call,
     adopt,
     attach,
@@ -27,6 +27,7 @@ from tests.kit.coordinator_sql import (
     new_table,
     outcome,
     published,
+    quick,
     recreated,
     repair,
     revoke,
@@ -34,11 +35,8 @@ from tests.kit.coordinator_sql import (
     tail,
     winners,
 )
-from tests.kit.coordinator_sql_fixtures import quick
-from tests.kit.interleaving import Session, Step, orders, run
-from tests.kit.postgres import Connection, Server
-
-pytest_plugins = ("tests.kit.coordinator_sql_fixtures",)
+from tests.postgres.interleaving import Session, Step, orders, run
+from tests.postgres.postgres import Connection, Server
 
 X, Y, Z = (uuid.UUID(int=i) for i in range(3))
 """Stand for the attempts of x, y and z, which are others in each race."""

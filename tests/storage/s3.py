@@ -21,7 +21,7 @@ from pathlib import Path
 
 from tests.kit.java import fetched, hadoop_version, java
 from tests.kit.ports import HOST, free_port, running
-from tests.kit.remote import SeenTable, Storage
+from tests.storage.remote import SeenTable, Storage
 
 BUCKET = "bucket"
 UNCONDITIONAL = "unconditional"

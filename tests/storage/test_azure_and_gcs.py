@@ -14,11 +14,11 @@ import pytest
 
 from integration import writers
 from integration.writers import Writer, acknowledged, answers
-from tests.kit import azure, gcs
 from tests.kit.command import doctor
 from tests.kit.driver_process import Answer, DriverProcess, driver_processes
-from tests.kit.remote import RemoteTable, Storage
 from tests.kit.support import Table, deltalake_rows, unknown_files, versions
+from tests.storage import azure, gcs
+from tests.storage.remote import RemoteTable, Storage
 
 pytestmark = pytest.mark.variant
 
@@ -69,7 +69,7 @@ def copied(drivers: list[DriverProcess], table: RemoteTable, folder: Path) -> Ta
     for driver in drivers[:2]:  # A copy taken at once would miss a checkpoint named later.
         writers.order(driver, "from tests.kit.support import await_checkpoints as f; f(spark)")
     copy = f"from pathlib import Path; {table!r}.copied(spark, Path({str(folder)!r}))"
-    writers.order(drivers[0], f"from tests.kit.remote import RemoteTable; {copy}")
+    writers.order(drivers[0], f"from tests.storage.remote import RemoteTable; {copy}")
     found = Table(folder)
     assert versions(found) == list(range(len(versions(found))))
     assert unknown_files(found) == []

@@ -28,10 +28,10 @@ from interlock.demo.jobs import (
 )
 from interlock.demo.replay import Replay
 
-from integration.demo_process import PATIENCE_SECONDS, deltalake_totals, demo, jobs_of, run_demo
-from tests.kit import s3
+from tests.demo.demo_process import PATIENCE_SECONDS, deltalake_totals, demo, jobs_of, run_demo
 from tests.kit.spark_version import s3_without_database
 from tests.kit.tree import ROOT
+from tests.storage import s3
 
 RUNS = ("stock", "row_level", "maxcompute_delta", "maxcompute_transactional")
 

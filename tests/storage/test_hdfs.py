@@ -18,13 +18,13 @@ from interlock.errors import ConflictError, InterlockError
 from pyspark.sql import SparkSession
 
 from integration import writers
+from integration.kill_cells import Fault, cell
+from integration.kill_points import assert_all_hold
+from integration.stores import FILE_SYSTEM, ON_HDFS
 from integration.writers import Writer, acknowledged, answers
-from tests.kit import hdfs
 from tests.kit.driver_process import Answer, DriverProcess, driver_processes
 from tests.kit.eventually import eventually
 from tests.kit.gates import end_behind, phase_gate
-from tests.kit.large_commits import SIZE, large_append
-from tests.kit.remote import RemoteTable
 from tests.kit.sessions import classic_session
 from tests.kit.snapshots import begin, log_at
 from tests.kit.support import (
@@ -39,6 +39,9 @@ from tests.kit.support import (
     unknown_files,
     versions,
 )
+from tests.storage import hdfs
+from tests.storage.large_commits import SIZE, large_append
+from tests.storage.remote import RemoteTable
 
 START = ((1, "a"), (2, "b"), (3, "c"))
 # Clients wait for a NameNode that is started again.
@@ -88,6 +91,17 @@ def check(spark: SparkSession, table: RemoteTable, folder: Path, *rows: tuple[in
     assert versions(copy) == list(range(len(versions(copy))))
     assert unknown_files(copy) == []
     return copy
+
+
+def test_faults_at_points_of_a_commit(tmp_path: Path) -> None:
+    """Two of the pairs that integration/test_kill_points.py has on other stores.
+
+    It comes first, since it starts an HDFS of its own.
+    """
+    store = FILE_SYSTEM.name + ON_HDFS
+    assert_all_hold(
+        store, [(store, cell("K6", Fault.BEFORE)), (store, cell("K7", Fault.KILL))], tmp_path
+    )
 
 
 def test_statements(spark: SparkSession, table: RemoteTable, tmp_path: Path) -> None:

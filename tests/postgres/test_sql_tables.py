@@ -8,7 +8,7 @@ from typing import Any
 import psycopg
 import pytest
 
-from tests.kit.coordinator_sql import (
+from tests.postgres.coordinator_sql import (
     TABLE,
     adopt,
     attach,
@@ -25,9 +25,7 @@ from tests.kit.coordinator_sql import (
     tail,
     winners,
 )
-from tests.kit.postgres import Connection, Server
-
-pytest_plugins = ("tests.kit.coordinator_sql_fixtures",)
+from tests.postgres.postgres import Connection, Server
 
 
 def test_attach_registers_once_and_changes_nothing_after(writer: Connection) -> None:

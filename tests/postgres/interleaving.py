@@ -14,8 +14,8 @@ from dataclasses import dataclass, field
 from time import monotonic
 from typing import Any
 
-from tests.kit.coordinator_sql import Call
-from tests.kit.postgres import Connection
+from tests.postgres.coordinator_sql import Call
+from tests.postgres.postgres import Connection
 
 END = 30.0
 """Seconds after which an answer, or a lock that is waited for, is overdue."""
