@@ -21,7 +21,8 @@ COMMITS = (
     "jvm/coordinator/src/main/*",
     "jvm/spark/src/main/*/spark/commits/*",
     "jvm/spark/src/main/*/delta/interlock/log/*",
-    "jvm/spark/src/main/*/delta/interlock/transaction/*",
+    "jvm/spark/src/main/*/delta/interlock/commit/*",
+    "jvm/spark/src/main/*/delta/interlock/statement/*",
     "integration/[!t]*",  # the helpers there, not the tests
 )
 # Folders below `tests`, and the files whose change needs them.
