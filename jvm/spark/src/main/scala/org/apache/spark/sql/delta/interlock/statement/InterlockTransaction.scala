@@ -64,7 +64,7 @@ class InterlockTransaction(log: DeltaLog, catalogTable: Option[CatalogTable], sn
   /** The commit, if a policy governs it. */
   private var governed: Option[GovernedCommit] = None
 
-  /** The blind appends that the reads of the statement's plans have skipped. */
+  /** The reads of the statement's plans, once they count. */
   private var taken = TakenReads.none
 
   /** The commit, once [[CommitLoop]] has made it. */
@@ -324,9 +324,9 @@ class InterlockTransaction(log: DeltaLog, catalogTable: Option[CatalogTable], sn
     // Large commits have no tags, so the user is recorded in the commit's context.
     val user = rules.policyOf(op, metadata).map(_ => "user" -> Committer.of(session).user)
     def large = super.commitLarge(session, looked, merged, op, context ++ user, metrics)
-    val made = if (send.isEmpty) failures.alone(getFirstAttemptVersion)(large) else large
+    val committed = if (send.isEmpty) failures.alone(getFirstAttemptVersion)(large) else large
     OwnCommits.add(txnId)
-    made
+    committed
   }
 
   private def committing[A](op: Operation, raised: Throwable => Throwable)(commit: => A): A =
