@@ -136,8 +136,8 @@ def _gate(spark: SparkSession) -> Any:
     jvm: Any = getattr(spark, "_jvm", None)
     if jvm is None:
         raise ConfigurationError(
-            "A race needs a classic session: it holds threads of the driver's JVM, which a client "
-            "of Spark Connect cannot reach. Run it where the driver is."
+            "A race needs a classic session: it holds threads of the driver's JVM, which Spark "
+            "Connect does not reach. Run it where the driver is."
         )
     gate = jvm.io.interlock.spark.PhaseGate
     if isinstance(gate, JavaPackage):  # there is no such class

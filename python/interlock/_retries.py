@@ -60,7 +60,7 @@ def retry(
     if _arguments.integer("attempts", attempts) < 1:
         raise ArgumentError(f"attempts must be at least 1, not {attempts}.")
     if not isinstance(backoff, int | float) or not backoff >= 0:
-        raise ArgumentError(f"backoff must be a number of seconds from 0, not {backoff!r}.")
+        raise ArgumentError(f"backoff must be a number of seconds >= 0, not {backoff!r}.")
     if fn is not None and not callable(fn):
         raise _arguments.refused("fn", "a function without arguments", fn)
     if fn is not None:

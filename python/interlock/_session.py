@@ -121,7 +121,7 @@ def _lists(settings: Settings, artifact: str, package: str, jar: str) -> bool:
                 if re.search(r"\d", name) and not name.endswith(right):
                     raise VersionMismatchError(
                         f"Interlock {_artifacts.__version__} needs {right}, but {key} lists "
-                        f"{name}: list {right} in its place, or leave it out."
+                        f"{name}: list {right} instead, or leave it out."
                     )
     return listed
 
@@ -206,8 +206,8 @@ def _check_running_spark() -> None:
     loadable = jvm.org.apache.spark.util.Utils.classIsLoadable
     if not loadable(EXTENSION):
         raise ConfigurationError(
-            "Spark runs in this process already, without Interlock's jar, and takes no more jars: "
-            "restart Python, and call interlock.configure before the first getOrCreate(). "
+            "Spark already runs in this process without Interlock's jar and cannot load more: "
+            "restart Python and call interlock.configure before the first getOrCreate(). "
             f"Under spark-submit, start it with --jars {_artifacts.jar_path()} "
             f"--packages {_artifacts.delta_coordinates()}."
         )

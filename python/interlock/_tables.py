@@ -335,7 +335,7 @@ class Table:
         """
         point = _point(version, timestamp, as_text=True)
         if "${" in self.sql_name:
-            raise ArgumentError(f"Spark would replace a part of the table's name: {self.sql_name}")
+            raise ArgumentError(f"Spark would replace a part of the table's name {self.sql_name}.")
         (row,) = run(self.spark, f"RESTORE TABLE {self.sql_name} TO {point}").collect()
         return _records.restored(row)
 

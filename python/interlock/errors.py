@@ -139,10 +139,11 @@ class ConflictError(InterlockError):
         winner_version: the version that the winner had made
         scope: the partitions in which the two overlap
         table: the table
-        why: why the job that lost failed, as a clause
+        why: what the winner did that made the job fail, as a clause
         txn_id: the id of the losing job's transaction, which `Table.explain` takes
         files: files in which the two overlap, at most 5
         rows: rows in which they overlap, as JSON objects, at most 3
+        source_rows: rows of the source that match them, likewise
         predicate: the losing job's predicate that selected the rows or could not be decided, as SQL
         phase: "before writing" if the job was stopped before it wrote; None at its commit
 
@@ -167,42 +168,21 @@ class ConflictError(InterlockError):
     phase: str | None = None
 
 
-_CONFLICT_FIELDS = {
-    "condition": "condition",
-    "sqlState": "sqlstate",
-    "policy": "policy",
-    "rule": "rule",
-    "winnerClass": "winner_class",
-    "operationClass": "operation_class",
-    "winnerOperation": "winner_operation",
-    "operation": "operation",
-    "readVersion": "read_version",
-    "winnerVersion": "winner_version",
-    "scope": "scope",
-    "table": "table",
-    "why": "why",
-    "txnId": "txn_id",
-    "files": "files",
-    "rows": "rows",
-    "sourceRows": "source_rows",
-    "predicate": "predicate",
-    "phase": "phase",
-}
-
-
-_NUMBERS = {"readVersion", "winnerVersion"}
-_LISTS = {"files", "rows", "sourceRows"}
-
-
 def conflict_facts(facts: Mapping[str, object]) -> dict[str, object]:
-    """Return a conflict's attributes from the JVM's names and values; missing ones are None."""
-    return {attribute: _fact(key, facts.get(key)) for key, attribute in _CONFLICT_FIELDS.items()}
+    """Return a conflict's attributes from the JVM's names and values; missing ones are None.
+
+    The JVM's names are those of the attributes in camel case.
+    """
+    known = {"condition": facts.get("condition"), "sqlstate": facts.get("sqlState")}
+    for attribute, kind in ConflictError.__annotations__.items():
+        first, *others = attribute.split("_")
+        value = facts.get(first + "".join(map(str.capitalize, others)))
+        known[attribute] = _texts(value) if kind.startswith("tuple") else _fact(kind, value)
+    return known
 
 
-def _fact(key: str, value: object) -> object:
-    if key in _LISTS:
-        return _texts(value)
-    return int(str(value)) if key in _NUMBERS and value is not None else value
+def _fact(kind: str, value: object) -> object:
+    return int(str(value)) if kind.startswith("int") and value is not None else value
 
 
 def _texts(value: object) -> tuple[str, ...]:
@@ -211,11 +191,6 @@ def _texts(value: object) -> tuple[str, ...]:
     if not isinstance(items, list):
         return ()
     return tuple(item if isinstance(item, str) else json.dumps(item) for item in items)
-
-
-def conflict_facts_of_json(text: str) -> dict[str, object]:
-    """Return a conflict's attributes from the JSON text that the JVM's exceptions carry."""
-    return conflict_facts(json.loads(text))
 
 
 class ConcurrentAppendError(ConflictError, ConcurrentAppendException):

@@ -28,11 +28,11 @@ def table(name: Any = "t") -> Any:
 REFUSED: dict[str, Callable[[], object]] = {
     "spark must be a SparkSession, not str: 't'.": lambda: interlock.table("t", NoSession()),  # type: ignore[arg-type]
     "name must be a str, not int: 3.": lambda: table(3),
-    "not a table's name, and a path must be absolute: 'some/rel/path'. A name that has a slash is "
-    "given in backquotes.": lambda: table("some/rel/path"),
-    "not a table's name, and a path must be absolute: './t'. A name that has a slash is given in "
+    "'some/rel/path' is no table's name, and a path must be absolute. Put a name with a slash in "
+    "backquotes.": lambda: table("some/rel/path"),
+    "'./t' is no table's name, and a path must be absolute. Put a name with a slash in "
     "backquotes.": lambda: table("./t"),
-    "not a table's name or path: 'a..b'": lambda: table("a..b"),
+    "'a..b' is no table's name or path.": lambda: table("a..b"),
     "name must be a str, not bool: True.": lambda: table().set_policy(True),
     "keep must be a collection of str, not str: 'rowTracking'.": lambda: table().remove_policy(
         keep="rowTracking"
@@ -51,7 +51,7 @@ REFUSED: dict[str, Callable[[], object]] = {
     "partition must be a dict with names as its keys, not dict: {1: 2}.": lambda: table().compact(
         "minor", partition={1: 2}
     ),
-    "a partition value must not be of type bytes: b'x'": lambda: table().merge_small_files(
+    "A partition value cannot be of type bytes: b'x'.": lambda: table().merge_small_files(
         partition={"p": b"x"}
     ),
     "kind must be 'minor' or 'major', not 3.": lambda: table().compact(3),
@@ -88,7 +88,7 @@ REFUSED: dict[str, Callable[[], object]] = {
         "UPDATE"  # type: ignore[call-overload]
     ),
     "attempts must be an int, not str: '3'.": lambda: interlock.retry(attempts="3"),  # type: ignore[call-overload]
-    "backoff must be a number of seconds from 0, not '1'.": lambda: interlock.retry(backoff="1"),  # type: ignore[call-overload]
+    "backoff must be a number of seconds >= 0, not '1'.": lambda: interlock.retry(backoff="1"),  # type: ignore[call-overload]
     "builder must be the builder of a SparkSession, not str: 'local'.": lambda: interlock.configure(
         "local"  # type: ignore[arg-type]
     ),

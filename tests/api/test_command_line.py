@@ -80,7 +80,7 @@ def test_conflicts_and_explain(
     assert (record["txn_id"], record["winners"], record["rules"]) == (error.txn_id, [3], ["D7"])
     assert command("explain", path, error.txn_id) == 0
     told = capsys.readouterr().out
-    assert told.startswith("INSERT INTO (APPEND) read version 2 and lost against version 3")
+    assert told.startswith("INSERT INTO lost: version 3 (INSERT INTO by ")
     assert command("explain", path, error.txn_id, "--json") == 0
     (explanation,) = json.loads(capsys.readouterr().out)
     assert explanation["text"] + "\n" == told

@@ -163,13 +163,15 @@ def quoted(condition: str, **parameters: str) -> str:
 
 def test_a_text_tells_what_the_message_does() -> None:
     given = {**JUDGED, "scope": "p = 'a.b'", "winnerOperation": "WRITE", "otherPolicies": ""}
+    given |= {"lets": "lets (some) pass", "winnerClass": "APPEND", "ruling": "a rule."}
     found = texts.find(quoted("INTERLOCK_CONCURRENT_DELETE_READ", **given, why="it (must) fail"))
     assert found is not None
     assert found.kind is interlock.ConcurrentDeleteReadError
     assert found.facts["scope"] == "p = 'a.b'"
     assert (found.facts["winner_version"], found.facts["why"]) == (8, "it (must) fail")
-    assert found.facts["operation_class"] is None
-    assert found.facts["message"].endswith("never conflict. SQLSTATE: 2D521")
+    assert found.facts["winner_class"] == "APPEND"
+    assert found.facts["predicate"] is None
+    assert found.facts["message"].endswith("rule any concurrent commit: a rule.. SQLSTATE: 2D521")
 
 
 def test_a_text_of_another_version_tells_the_condition() -> None:

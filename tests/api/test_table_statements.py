@@ -52,7 +52,7 @@ def test_names_and_paths_are_quoted(name: str, quoted: str) -> None:
 
 @pytest.mark.parametrize("name", ["", ".", "a.", ".a", "a..b", "a`b", "`a", "`a`b"])
 def test_what_is_no_name_is_refused(name: str) -> None:
-    with pytest.raises(ValueError, match="not a table's name or path"):
+    with pytest.raises(ValueError, match="no table's name or path"):
         interlock.table(cast(SparkSession, Recorder()), name)
 
 

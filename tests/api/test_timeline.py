@@ -197,7 +197,7 @@ def test_a_commit_is_told_in_the_words_of_explain(bars: dict[str, Job]) -> None:
         "over version 3 (WRITE, APPEND): AS_IS, rule R1",
     )
     assert bars["a-lost"].story == (
-        "<b>M</b> (MUTATE) read version 1 and lost against version 3 (INSERT INTO, APPEND).",
+        "<b>M</b> lost against version 3.",
         "First line.",
         "Second line.",
     )

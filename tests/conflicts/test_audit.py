@@ -31,6 +31,16 @@ from tests.kit.support import (
 
 INSERT = "INSERT INTO {t} VALUES (10, 'i')"
 WHO = ("user", "session", "application")
+FACTS = {
+    "kind": "ConcurrentAppend",
+    "policy": "maxcompute_delta",
+    "operation": "MERGE",
+    "operationClass": "MUTATE",
+    "readVersion": 6,
+    "table": "t",
+    "why": "version 7 added data in the table",
+}
+"""What every record has."""
 MOST_BYTES = 16 << 20
 """How much of a day's records is written to one file, and read at a time."""
 
@@ -175,13 +185,13 @@ def test_a_conflict_is_explained(spark: SparkSession, table: Table, lost: dict[s
     assert append["layout"].startswith("Partition the table")
     for told in (
         "INSERT INTO (APPEND) read version 2 and lost against version 3 (INSERT INTO, APPEND).",
-        "Policy maxcompute_delta, rule D7: APPEND fails after APPEND. Source: ",
+        "Rule D7: APPEND fails after APPEND. Source: ",
         "Where they overlap: the whole table.",
         "Run it again? Yes",
     ):
         assert told in append["text"], append["text"]
     metadata = of("MetadataChanged")
-    assert "Delta's own check under every policy" in metadata["text"]
+    assert "Found by a check of Delta's: MetadataChanged." in metadata["text"]
     assert metadata["policies"] == metadata["policies_by_files"] == []
     assert metadata["policies_by_rows"] == []
     helps = {kind: of(kind)["retry_helps"] for kind in lost}
@@ -248,8 +258,7 @@ def put_old(table: Table, days: int) -> Path:
         "txnId": f"old-{days}",
         "outcome": "REJECTED",
         "time": f"{day}T12:00:00Z",
-        "operation": "MERGE",
-        "operationClass": "MUTATE",
+        **FACTS,
         "winnerVersion": 7,
         "winnerOperation": None,  # as of a writer that does not say
         "winnerClass": "APPEND",
@@ -338,13 +347,13 @@ class TestFolder:
     @staticmethod
     def record(spark: SparkSession, number: int, day: str) -> Any:
         jvm: Any = spark._jvm
-        facts = {"txnId": f"a{number}", "time": f"{day}T00:00:0{number}.5Z"}
-        return jvm.io.interlock.spark.audit.RecordJson.read(json.dumps(facts)).get()
+        facts = {**FACTS, "txnId": f"a{number}", "time": f"{day}T00:00:0{number}.5Z"}
+        return jvm.io.interlock.spark.audit.ConflictRecord.ofJson(json.dumps(facts)).get()
 
     @staticmethod
     def transactions(records: Any) -> list[str]:
         found = records.newestFirst().toSeq()
-        return [found.apply(n).commit().txnId() for n in range(found.size())]
+        return [found.apply(n).txnId() for n in range(found.size())]
 
     def test_newest_first(self, spark: SparkSession, records: Any, tmp_path: Path) -> None:
         (tmp_path / "log").mkdir()
@@ -364,12 +373,12 @@ class TestFolder:
         """Such files are not opened: reading a pipe would never end, nor would the largest file."""
         kept = tmp_path / "log" / "_interlock"
         kept.mkdir(parents=True)
-        whole = {"txnId": "whole", "time": "2026-01-02T00:00:00Z"}
+        whole = {**FACTS, "txnId": "whole", "time": "2026-01-02T00:00:00Z"}
         times = ["+1000000000-12-31T23:59:59Z", "0000-01-01T00:00:00Z", "yesterday", 5, None]
         lines = [
             *("[1]", "null", "{}", "", '{"txnId": "\u00e9'),
-            json.dumps({"txnId": None, "time": whole["time"]}),
-            *(json.dumps({"txnId": "a", "time": time}) for time in times),
+            *(json.dumps({**whole, key: None}) for key in ("txnId", "kind", "readVersion")),
+            *(json.dumps({**whole, "time": time}) for time in times),
             json.dumps(whole),
         ]
         broken = "\n".join(lines).encode() + b'\n{"txnId": "\xc3'
@@ -383,7 +392,7 @@ class TestFolder:
             for _ in range(2):
                 assert self.transactions(records) == ["whole"]
         said = warnings.toString()
-        assert said.count("12 of 13 lines are no records") == 1
+        assert said.count("14 of 15 lines are no records") == 1
         assert said.count("its records are not shown") == 1
         assert f"has {2**36} bytes" in said
 
@@ -415,9 +424,9 @@ class TestFolder:
             os.utime(newest, (number, number))
         assert self.transactions(records) == ["a3", "a2", "a1"]
         shown = records.newestFirst()
-        assert shown.next().commit().txnId() == "a3"
+        assert shown.next().txnId() == "a3"
         full[1].unlink()
-        assert shown.next().commit().txnId() == "a1"
+        assert shown.next().txnId() == "a1"
         java_time: Any = spark._jvm.java.time  # type: ignore[union-attr]
         records.sweep(java_time.Duration.ofDays(1), java_time.Instant.parse("2026-01-05T00:00:00Z"))
         assert list(kept.iterdir()) == []

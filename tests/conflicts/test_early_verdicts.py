@@ -222,7 +222,7 @@ def test_a_skipped_blind_append_that_another_has_read(
     error = lost(spark, table, UPDATE, INSERT, copy)
     assert isinstance(error, ConcurrentAppendError)
     assert (error.phase, error.winner_version) == (BEFORE_WRITING, 3)
-    assert "that version 4 has read" in str(error)
+    assert "and version 4 has read that" in str(error)
 
 
 def test_it_is_run_again(spark: SparkSession, table_path: Path) -> None:

@@ -63,32 +63,32 @@ CASES = [
          changed((1, "X", 1), without=(2,))),
     Case("no-row-left", "DELETE FROM {t} WHERE id < 3", "DELETE FROM {t} WHERE id > 2", BOTH, ()),
     Case("same-row", X1, "UPDATE {t} SET v = 'Y' WHERE id < 3",
-         ("ConcurrentDeleteReadError", "both changed 1 of the same rows"), changed((1, "X", 1))),
+         ("ConcurrentDeleteReadError", "changed 1 row that it changes too"), changed((1, "X", 1))),
     Case("whole-file", X1, "DELETE FROM {t}",
          ("ConcurrentDeleteReadError", "as a whole"), changed((1, "X", 1))),
     Case("moved-in", "UPDATE {t} SET p = 9 WHERE id = 1",
          "UPDATE {t} SET v = 'Y' WHERE p = 9 OR id = 2",
-         ("ConcurrentAppendError", "((p = 9) OR (id = 2)) selects rows"), changed((1, "a", 9))),
+         ("ConcurrentAppendError", "((p = 9) OR (id = 2)) selects"), changed((1, "a", 9))),
     Case("moved-out", "UPDATE {t} SET p = 9 WHERE id = 1", "UPDATE {t} SET v = 'Y' WHERE p = 1",
-         ("ConcurrentDeleteReadError", "both changed 1 of the same rows"), changed((1, "a", 9))),
+         ("ConcurrentDeleteReadError", "changed 1 row that it changes too"), changed((1, "a", 9))),
     Case("blind-insert", "INSERT INTO {t} VALUES (9, 'i', 1)",
          "UPDATE {t} SET v = 'Y' WHERE id > 1", BOTH,
          changed((2, "Y", 1), (3, "Y", 2), (4, "Y", 2), (9, "i", 1))),
     Case("insert-that-read", "INSERT INTO {t} SELECT 9, v, p FROM {t} WHERE id = 1",
-         "UPDATE {t} SET v = 'Y' WHERE id > 3", ("ConcurrentAppendError", "(id > 3) selects rows"),
+         "UPDATE {t} SET v = 'Y' WHERE id > 3", ("ConcurrentAppendError", "(id > 3) selects"),
          changed((9, "a", 1))),
     Case("insert-reads-others", X1, "INSERT INTO {t} SELECT 9, v, p FROM {t} WHERE id = 2", BOTH,
          changed((1, "X", 1), (9, "b", 1))),
     Case("insert-reads-changed", X1, "INSERT INTO {t} SELECT 9, v, p FROM {t} WHERE id = 1",
-         ("ConcurrentAppendError", "(id = 1) selects rows that the earlier job added"),
+         ("ConcurrentAppendError", "(id = 1) selects"),
          changed((1, "X", 1))),
     Case("insert-reads-deleted", "DELETE FROM {t} WHERE id = 1",
          "INSERT INTO {t} SELECT 9, v, p FROM {t} WHERE id = 1",
-         ("ConcurrentDeleteReadError", "(id = 1) selects rows that the earlier job removed"),
+         ("ConcurrentDeleteReadError", "(id = 1) selects"),
          changed(without=(1,))),
     Case("merge", X1, MERGE_2, BOTH, changed((1, "X", 1), (2, "M", 1))),
     Case("merge-reads-deleted", "DELETE FROM {t} WHERE id = 2", MERGE_THAT_ONLY_READS_2,
-         ("ConcurrentDeleteReadError", "(id = 2) selects rows that the earlier job removed"),
+         ("ConcurrentDeleteReadError", "(id = 2) selects"),
          changed(without=(2,))),
     Case("merge-reads-others", "DELETE FROM {t} WHERE id = 1", MERGE_THAT_ONLY_READS_2, BOTH,
          changed(without=(1,))),
@@ -100,7 +100,7 @@ CASES = [
              (8, "a", 1), without=(1,))),
     Case("raises-on-a-row", "UPDATE {t} SET p = 0 WHERE id = 1",
          "UPDATE {t} SET v = 'Y' WHERE 6 / p = 3",
-         ("ConcurrentAppendError", "cannot be evaluated on rows"), changed((1, "a", 0))),
+         ("ConcurrentAppendError", "cannot be evaluated on them"), changed((1, "a", 0))),
 ]  # fmt: skip
 
 
@@ -340,7 +340,7 @@ def test_an_append_that_was_read_since_is_not_passed_blindly(
         assert isinstance(error, ConflictError)
         assert type(error).__name__ == "ConcurrentAppendError"
         assert (error.winner_version, error.winner_class) == (2, "APPEND")
-        assert str(error.why).endswith(f"and that version {reader} has read")
+        assert str(error.why).endswith(f"and version {reader} has read that")
 
 
 @pytest.mark.variant_cases(but=["meets"])

@@ -242,12 +242,13 @@ def test_repair_of_a_storage_without_its_client(server: postgres.Server) -> None
     assert (done.returncode, done.stdout) == (1, "")
     assert done.stderr == (
         "interlock coordinator: [INTERLOCK_COORDINATOR_REPAIR] The repair of the table at "
-        "s3a://bucket/t did not end. The storage, or Hadoop's client for it, said: "
+        "s3a://bucket/t did not finish. The storage or its Hadoop client failed: "
         "java.lang.RuntimeException: java.lang.ClassNotFoundException: Class "
-        "org.apache.hadoop.fs.s3a.S3AFileSystem not found. What was repaired until then stays. "
-        "Give the command the settings with which the table's jobs reach the storage, by --conf or "
-        "spark-defaults.conf: the client in spark.jars.packages, address and credentials in "
-        "spark.hadoop.*. Then run it again.\n"
+        "org.apache.hadoop.fs.s3a.S3AFileSystem not found. "
+        "What was repaired before stays repaired. "
+        "Give the command the settings by which the table's jobs reach the storage, with --conf or "
+        "in spark-defaults.conf: spark.jars.packages for the client, spark.hadoop.* for address "
+        "and credentials. Then run it again.\n"
     )
 
 

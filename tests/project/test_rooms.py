@@ -15,6 +15,7 @@ ADAPTER = "org.apache.spark.sql.delta.interlock"
 RULING = {f"{ADAPTER}.judging", f"{ADAPTER}.rebase"}
 RULES_ELSEWHERE = {
     "Conflicts.scala": "the error of a job that Delta or the log has failed before the judge",
+    "RejectedCommit.scala": "the record of a conflict that a check of Delta's has found",
 }
 CONSTANT = r'(""".*?"""|"(?:\\.|[^"\\\n])*"|\'\\?.\')'
 COMMENT = r"/\*.*?\*/|//[^\n]*"

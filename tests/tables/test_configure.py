@@ -104,7 +104,7 @@ def test_another_version_is_refused_with_what_to_list(key: str, value: str) -> N
     name = value.rsplit("/", 1)[-1]
     with pytest.raises(interlock.VersionMismatchError, match=name) as caught:
         options({key: value})
-    assert "in its place" in str(caught.value)
+    assert "instead" in str(caught.value)
 
 
 def test_the_users_own_interlock_is_taken() -> None:

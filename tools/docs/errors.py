@@ -9,19 +9,19 @@ _CONFLICT = "2D521"
 
 _CONFLICTS = """\
 A job lost against one that committed before it. Nothing of it is visible: run it again. Each
-conflict is one of Delta's public exceptions (`io.delta.exceptions`), and in Python also an
-`interlock.ConflictError`, so code that retries on Delta's classes goes on working."""
+conflict is one of Delta's public exceptions (`io.delta.exceptions`), so code that retries on
+Delta's classes keeps working. In Python it is an `interlock.ConflictError` as well."""
 
 _ATTRIBUTES = """\
 The Python errors have the attributes `condition`, `sqlstate`, `policy`, `rule`, `winner_class`,
 `operation_class`, `winner_operation`, `operation`, `read_version`, `winner_version`, `scope`,
-`table`, `why`, `txn_id`, `files`, `rows`, `predicate` and `phase`; on the JVM `conflictJson()` of
-`io.interlock.spark.errors.InterlockConflict` has the same. `Table.explain(error)` tells all that is
-known: [conflicts.md](conflicts.md).
+`table`, `why`, `txn_id`, `files`, `rows`, `source_rows`, `predicate` and `phase`. On the JVM,
+`conflictJson()` of `io.interlock.spark.errors.InterlockConflict` has the same.
+`Table.explain(error)` tells all that is known: [conflicts.md](conflicts.md).
 
-Where Delta's own checks decide, the condition is Delta's (`DELTA_METADATA_CHANGED` and others); the
-errors are `interlock.ConflictError` too, with `None` for what Delta does not tell. So it is under
-every policy here:"""
+Checks of Delta's reject a job under every policy in these cases. The condition is Delta's
+(`DELTA_METADATA_CHANGED` and others). The errors are `interlock.ConflictError` too, with `None` for
+what Delta does not tell:"""
 
 _DELTA = (
     ("MetadataChanged", "the earlier job changed the schema, a property or the policy"),
@@ -30,12 +30,12 @@ _DELTA = (
 )
 
 _REFUSALS = """\
-No cell of a policy decides these. In Python they are `interlock.UsageError`, and
-INTERLOCK_VERSION_MISMATCH is its subclass `interlock.VersionMismatchError`. Four are others:
-INTERLOCK_COMMIT_STATE_UNKNOWN, after which the commit may be there, is
-`interlock.CommitStateUnknown`; INTERLOCK_FAILED_AFTER_COMMIT, after which it is there,
-`interlock.CommittedError`; INTERLOCK_STORAGE_FAILED and INTERLOCK_BINDING_INCOMPLETE
-`interlock.StorageError`."""
+These have nothing to do with a policy's cells. In Python they are `interlock.UsageError`, except:
+
+- INTERLOCK_VERSION_MISMATCH: `interlock.VersionMismatchError`, a subclass of it
+- INTERLOCK_COMMIT_STATE_UNKNOWN: `interlock.CommitStateUnknown`; the commit may be in the log
+- INTERLOCK_FAILED_AFTER_COMMIT: `interlock.CommittedError`; the commit is in the log
+- INTERLOCK_STORAGE_FAILED and INTERLOCK_BINDING_INCOMPLETE: `interlock.StorageError`"""
 
 
 def page(catalogue: dict[str, Condition]) -> str:
@@ -46,7 +46,8 @@ def page(catalogue: dict[str, Condition]) -> str:
     return page_of(
         "# Errors",
         "<!-- Written by `make docs` from error-conditions.json: edit that. -->",
-        "A message says what happened, why, and what to do. `<name>` stands for a parameter.",
+        "A message says what happened, why, and what to do; that of a conflict ends with details. "
+        "`<name>` stands for a parameter.",
         "## Conflicts",
         _CONFLICTS,
         table(

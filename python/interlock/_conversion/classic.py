@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections import deque
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -84,7 +85,7 @@ def _converted(throwable: Any, stock: Any) -> Any:
 def _facts(throwable: Any, names: tuple[str, ...]) -> dict[str, Any]:
     """Read the attributes of one of Interlock's conflicts, or those that any Spark error has."""
     if kinds.is_judged(names):
-        return errors.conflict_facts_of_json(throwable.conflictJson())
+        return errors.conflict_facts(json.loads(throwable.conflictJson()))
     return {"condition": throwable.getCondition(), "sqlstate": throwable.getSqlState()}
 
 

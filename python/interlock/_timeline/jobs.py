@@ -185,13 +185,9 @@ def _made(record: HistoryRecord, versions: Mapping[int, HistoryRecord]) -> Itera
 
 
 def _lost(record: ConflictRecord) -> Iterator[str]:
-    """Describe a rejected commit in the words of `Table.explain`, then of its error."""
-    read = "" if record.read_version is None else f" read version {record.read_version} and"
-    winner = next(
-        (_version(v, record.winner_operation, record.winner_class) for v in record.winners),
-        "another commit",
-    )
-    yield f"{_job(record.operation, record.operation_class)}{read} lost against {winner}."
+    """Describe a rejected commit in the words of its error."""
+    winner = next((f"version {version}" for version in record.winners), "another commit")
+    yield f"{record.operation or 'A job'} lost against {winner}."
     yield from (record.message or "").splitlines()
 
 

@@ -1,93 +1,79 @@
 package io.interlock.rules
 
-/** Why a commit was rejected.
+/** Why a commit was rejected. Its error, its record and its explanation are all made of this value;
+  * [[ConflictFacts]] names its facts for them.
   *
+  * @param winner
+  *   the commit that it lost against; none if Delta does not name one
+  * @param why
+  *   what the winner did, as a clause without names of classes and files
   * @param rule
-  *   the label of the policy's cell, or the rule that rejects such a commit under every policy
+  *   the label of the policy's cell, or the rule that rejects such a commit under every policy; none
+  *   if a check of Delta's rejected it
   * @param verdict
   *   the verdict of that cell
-  * @param winnerClass
-  *   the class of the winner; none if the commit was not judged against one
-  * @param winnerOperation
-  *   the winner's operation; none if the commit was not judged against one
-  * @param winnerVersion
-  *   the version that the winner made
+  * @param ruling
+  *   what the rule says of the two classes, as a clause
   * @param scope
-  *   the partitions in which the two overlap, as text, or "the whole table"
+  *   the partitions in which the two overlap, as text, or [[Conflict.WholeTable]]
   * @param txnId
   *   the id of the rejected commit's transaction
-  * @param why
-  *   why the later job fails, as a clause
-  * @param overlap
-  *   for verdicts that compare files or rows: where the two overlap
   * @param beforeWriting
   *   whether the job was stopped before it wrote its files
   */
 final case class Conflict(
-    kind: ConflictKind.Raised,
+    kind: ConflictKind,
     policy: String,
-    rule: String,
-    verdict: Verdict,
-    winnerClass: Option[OperationClass],
-    operationClass: OperationClass,
-    winnerOperation: Option[String],
     operation: String,
+    operationClass: OperationClass,
     readVersion: Long,
-    winnerVersion: Long,
-    scope: String,
     table: String,
     txnId: String,
+    winner: Option[WinningCommit],
     why: String,
-    overlap: Option[Overlap] = None,
+    rule: Option[String] = None,
+    verdict: Option[Verdict] = None,
+    ruling: Option[String] = None,
+    scope: Option[String] = None,
+    overlap: Overlap = Overlap(),
     beforeWriting: Boolean = false
 ) {
+  def winnerClass: Option[OperationClass] = winner.flatMap(_.operationClass)
 
-  /** Its condition in the error catalogue. */
-  def condition: String = kind.condition
+  /** Whom it lost against, to follow "lost against". */
+  def lostTo: String = winner.fold("another commit")(it => s"version ${it.version}")
 
   /** When the job lost, if not at its commit. */
   def phase: Option[String] = Option.when(beforeWriting)("before writing")
+
+  /** What happened, and what the policy lets happen, in two sentences. */
+  def summary: String = {
+    val always = kind match {
+      case _: ConflictKind.OfData if rule.nonEmpty => s"Policy $policy ${Policies.lets(policy)}."
+      case _ => "It is so under every policy."
+    }
+    s"$operation lost: $why. $always"
+  }
 }
 
 object Conflict {
 
-  /** The reason why a job fails after a winner, as a clause.
+  /** The scope of a conflict that is not confined to partitions. */
+  val WholeTable = "the whole table"
+
+  /** What a cell says of two classes, as a clause.
     *
     * @param unproved
     *   if the policy lets both succeed by a rebase: why the rebase could not be proved safe
     */
-  def why(
+  def ruling(
+      verdict: Verdict,
       earlier: OperationClass,
       later: OperationClass,
-      unproved: Option[String] = None,
-      overlap: Option[Overlap] = None
-  ): String = (unproved, overlap) match {
-    case (Some(reason), _) =>
-      s"$later succeeds after $earlier only if rows can be followed, but $reason"
-    case (_, Some(found)) => s"$later fails after $earlier if they overlap, and ${found.why}"
+      unproved: Option[String]
+  ): String = unproved match {
+    case Some(reason) => s"$later succeeds after $earlier only if rows can be followed, but $reason"
+    case _ if Verdict.ifTheyOverlap(verdict) => s"$later fails after $earlier if they overlap"
     case _ => s"$later fails after $earlier"
   }
-
-  /** The policies of `known` under which this pair of classes always succeeds. */
-  def policiesThatAllow(conflict: Conflict, known: Seq[Policy]): Seq[String] = for {
-    policy <- known.filter(_.name != conflict.policy)
-    earlier <- conflict.winnerClass
-    cell <- cellOf(policy, earlier, conflict.operationClass) if succeeds(cell.verdict)
-  } yield policy.name
-
-  /** The policy's cell for a pair of classes, which may be classes of another policy. */
-  private[rules] def cellOf(
-      policy: Policy,
-      earlier: OperationClass,
-      later: OperationClass
-  ): Option[Cell] = policy.cell(in(policy, earlier), in(policy, later))
-
-  /** Verdicts under which the later job always succeeds. */
-  private[rules] val succeeds = Verdict.all.toSet -- Verdict.ifTheyOverlap - Verdict.Fail
-
-  /** The class under `policy` of an operation that may have a class of another policy. */
-  private def in(policy: Policy, operation: OperationClass): OperationClass =
-    if (OperationClass.compactions(operation) && !policy.classes.contains(operation))
-      policy.compaction
-    else operation
 }

@@ -2,10 +2,6 @@ package io.interlock.rules
 
 /** Where two jobs overlap, for the verdicts that compare files or rows (BY_FILES, BY_ROWS).
   *
-  * @param kind
-  *   the kind of error that it is raised as
-  * @param why
-  *   why the later job fails, as a clause
   * @param files
   *   files in which they overlap, by their paths in the table's log
   * @param rows
@@ -18,8 +14,6 @@ package io.interlock.rules
   *   whether the predicate could not be decided
   */
 final case class Overlap(
-    kind: ConflictKind.OfData,
-    why: String,
     files: Seq[String] = Nil,
     rows: Seq[String] = Nil,
     sourceRows: Seq[String] = Nil,
@@ -32,4 +26,19 @@ object Overlap {
   /** At most so many files and rows are named. */
   val FilesShown = 5
   val RowsShown = 3
+
+  /** As many rows in words; just "rows" if none is named or there may be more. */
+  def counted(rows: Seq[String]): String =
+    if (rows.isEmpty || rows.size == RowsShown) "rows" else counted(rows.size.toLong)
+
+  def counted(rows: Long): String = if (rows == 1) "1 row" else s"$rows rows"
 }
+
+/** What a winner did that makes a later job fail.
+  *
+  * @param kind
+  *   the kind of error that it is raised as
+  * @param did
+  *   a clause to follow the winner's name
+  */
+final case class Clash(kind: ConflictKind.OfData, did: String, where: Overlap = Overlap())

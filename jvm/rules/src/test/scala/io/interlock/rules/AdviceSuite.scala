@@ -1,21 +1,24 @@
 package io.interlock.rules
 
 import io.interlock.rules.OperationClass._
-import io.interlock.rules.advice.{Advice, Rejection}
+import io.interlock.rules.advice.Advice
 
 class AdviceSuite extends munit.FunSuite {
 
-  private val update = Rejection(
+  private val update = Conflict(
     ConflictKind.ConcurrentAppend,
     policy = "maxcompute_delta",
-    winnerClass = Some(Append),
-    operationClass = Some(Mutate),
-    partitionColumns = Nil,
-    predicate = None,
-    undecided = false
+    operation = "UPDATE",
+    operationClass = Mutate,
+    readVersion = 2,
+    table = "t",
+    txnId = "a",
+    winner = Some(WinningCommit(3, operationClass = Some(Append))),
+    why = ""
   )
 
-  private def advise(rejection: Rejection) = Advice.of(rejection, Policies.all)
+  private def advise(conflict: Conflict, partitionColumns: String*) =
+    Advice.of(conflict, partitionColumns, Policies.all)
 
   private def all(advice: Advice) =
     advice.policies ++ advice.policiesByFiles ++ advice.policiesByRows
@@ -25,17 +28,14 @@ class AdviceSuite extends munit.FunSuite {
     assertEquals(advice.policies, Nil)
     assertEquals(advice.policiesByFiles, Seq("serializable", "write_serializable"))
     assertEquals(advice.policiesByRows, Seq("row_level", "row_serializable"))
-    val inserts = advise(update.copy(operationClass = Some(Append)))
-    assert(
-      inserts.policies.startsWith(Seq("maxcompute_transactional", "maxcompute_standard")),
-      inserts
-    )
+    val inserts = advise(update.copy(operationClass = Append))
+    assertEquals(inserts.policies, Seq("maxcompute_transactional", "maxcompute_standard"))
   }
 
   test("the loser's own policy is named only if the two could be apart under it") {
     val own = advise(update.copy(policy = "serializable"))
     assert(own.policiesByFiles.contains("serializable"))
-    val inserts = update.copy(operationClass = Some(Append), policy = "maxcompute_transactional")
+    val inserts = update.copy(operationClass = Append, policy = "maxcompute_transactional")
     assert(!advise(inserts).policies.contains("maxcompute_transactional"))
   }
 
@@ -43,10 +43,13 @@ class AdviceSuite extends munit.FunSuite {
     val compaction = update.copy(
       kind = ConflictKind.ConcurrentDeleteRead,
       policy = "maxcompute_transactional",
-      winnerClass = Some(Mutate),
-      operationClass = Some(MergeSmallFiles)
+      winner = Some(WinningCommit(3, operationClass = Some(Mutate))),
+      operationClass = MergeSmallFiles
     )
     assertEquals(advise(compaction).policies.headOption, Some("maxcompute_delta"))
+    val compacted = WinningCommit(3, operationClass = Some(MergeSmallFiles))
+    val later = compaction.copy(winner = Some(compacted), operationClass = Mutate)
+    assertEquals(advise(later).policies, Seq("maxcompute_delta", "row_level", "row_serializable"))
   }
 
   test("no policy helps where Delta decides") {
@@ -63,7 +66,7 @@ class AdviceSuite extends munit.FunSuite {
   }
 
   test("unknown classes give no policies") {
-    val advice = advise(update.copy(winnerClass = None))
+    val advice = advise(update.copy(winner = None))
     assertEquals(all(advice), Nil)
   }
 
@@ -79,14 +82,14 @@ class AdviceSuite extends munit.FunSuite {
       )
     )
       assert(helps(kind), kind.name)
-    val compaction = advise(update.copy(operationClass = Some(CompactMinor)))
+    val compaction = advise(update.copy(operationClass = CompactMinor))
     assert(compaction.retryHelps)
     assert(compaction.retry.contains("inputs are gone"), compaction.retry)
   }
 
   test("the layout: partitions where there are none, their columns where there are") {
     def layout(later: OperationClass, columns: String*) =
-      advise(update.copy(operationClass = Some(later), partitionColumns = columns)).layout
+      advise(update.copy(operationClass = later), columns: _*).layout
     assert(layout(Mutate).startsWith("Partition the table"), layout(Mutate))
     assert(layout(Mutate, "day", "country").startsWith("Compare day, country with constants"))
     assert(layout(Append, "day").startsWith("Write other values of day"))
@@ -94,9 +97,10 @@ class AdviceSuite extends munit.FunSuite {
   }
 
   test("the predicate: it selected rows, or could not be decided") {
-    val selected = advise(update.copy(predicate = Some("(v > 3)"))).layout
+    val selected = advise(update.copy(overlap = Overlap(predicate = Some("(v > 3)")))).layout
     assert(selected.startsWith("(v > 3) matched rows that the winner changed"), selected)
-    val open = update.copy(predicate = Some("(v > rand())"), undecided = true)
+    val open =
+      update.copy(overlap = Overlap(predicate = Some("(v > rand())"), undecided = true))
     val undecided = advise(open).layout
     assert(undecided.startsWith("(v > rand()) could not be decided"), undecided)
   }
@@ -105,8 +109,8 @@ class AdviceSuite extends munit.FunSuite {
     val kinds =
       Seq("ConcurrentWrite", "ConcurrentTransaction", "MetadataChanged", "ProtocolChanged")
     val layouts =
-      kinds.flatMap(ConflictKind.byName).map(kind => advise(update.copy(kind = kind)).layout)
+      kinds.map(ConflictKind.byName).map(kind => advise(update.copy(kind = kind)).layout)
     assertEquals(layouts.distinct.size, 4)
-    assertEquals(ConflictKind.byName("NoSuchError"), None)
+    assertEquals(ConflictKind.byName("NoSuchError"), ConflictKind.Other("NoSuchError"))
   }
 }

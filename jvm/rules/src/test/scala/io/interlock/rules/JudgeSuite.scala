@@ -146,48 +146,4 @@ class JudgeSuite extends munit.FunSuite {
       "ConcurrentDeleteDelete"
     )
   }
-
-  test("a conflict names the policies under which both jobs succeed") {
-    val conflict = Conflict(
-      ConflictKind.ConcurrentAppend,
-      policy = "maxcompute_delta",
-      rule = "D7",
-      verdict = Verdict.Fail,
-      winnerClass = Some(Append),
-      operationClass = Append,
-      winnerOperation = Some("WRITE"),
-      operation = "WRITE",
-      readVersion = 2,
-      winnerVersion = 3,
-      scope = "the whole table",
-      table = "t",
-      txnId = "a",
-      why = ""
-    )
-    val others = Seq("maxcompute_transactional", "maxcompute_standard")
-    assertEquals(Conflict.policiesThatAllow(conflict, Policies.all), others)
-    val update = conflict.copy(operationClass = Mutate)
-    assertEquals(Conflict.policiesThatAllow(update, Policies.all), Nil)
-    val compacted =
-      update.copy(policy = "maxcompute_transactional", winnerClass = Some(MergeSmallFiles))
-    assertEquals(
-      Conflict.policiesThatAllow(compacted, Policies.all),
-      Seq("maxcompute_delta", "row_level", "row_serializable")
-    )
-    val unjudged = conflict.copy(winnerClass = None)
-    assertEquals(Conflict.policiesThatAllow(unjudged, Policies.all), Nil)
-  }
-
-  test("a conflict says why the later job fails") {
-    assertEquals(Conflict.why(MergeSmallFiles, Mutate), "MUTATE fails after MERGE_SMALLFILES")
-    assertEquals(
-      Conflict.why(MergeSmallFiles, Mutate, unproved = Some("a file is unknown")),
-      "MUTATE succeeds after MERGE_SMALLFILES only if rows can be followed, but a file is unknown"
-    )
-    val found = Overlap(ConflictKind.ConcurrentDeleteRead, "both changed file a")
-    assertEquals(
-      Conflict.why(MergeSmallFiles, Mutate, overlap = Some(found)),
-      "MUTATE fails after MERGE_SMALLFILES if they overlap, and both changed file a"
-    )
-  }
 }

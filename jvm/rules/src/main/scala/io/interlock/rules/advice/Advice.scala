@@ -28,36 +28,47 @@ final case class Advice(
 
 object Advice {
 
-  /** @param known
+  /** @param partitionColumns
+    *   the partition columns of the table
+    * @param known
     *   the policies to choose from
     */
-  def of(rejection: Rejection, known: Seq[Policy]): Advice = {
-    val verdicts = rejection.kind match {
-      case _: ConflictKind.OfData => verdictsOf(rejection, known)
+  def of(conflict: Conflict, partitionColumns: Seq[String], known: Seq[Policy]): Advice = {
+    val verdicts = conflict.kind match {
+      case _: ConflictKind.OfData => verdictsOf(conflict, known)
       case _ => Nil
     }
     def under(suits: Verdict => Boolean) =
       verdicts.collect { case (policy, verdict) if suits(verdict) => policy.name }
-    val (retryHelps, retry) = retryOf(rejection)
+    val (retryHelps, retry) = retryOf(conflict)
     Advice(
-      policies = under(Conflict.succeeds).filter(_ != rejection.policy),
+      policies = under(succeeds).filter(_ != conflict.policy),
       policiesByFiles = under(Set(Verdict.ByFiles)),
       policiesByRows = under(_ == Verdict.ByRows),
-      layout = layoutOf(rejection),
+      layout = layoutOf(conflict, partitionColumns),
       retryHelps = retryHelps,
       retry = retry
     )
   }
 
-  private def verdictsOf(rejection: Rejection, known: Seq[Policy]): Seq[(Policy, Verdict)] =
+  private def verdictsOf(conflict: Conflict, known: Seq[Policy]): Seq[(Policy, Verdict)] =
     for {
       policy <- known
-      earlier <- rejection.winnerClass.toSeq
-      later <- rejection.operationClass.toSeq
-      cell <- Conflict.cellOf(policy, earlier, later).toSeq
+      earlier <- conflict.winnerClass.toSeq
+      later = in(policy, conflict.operationClass)
+      cell <- policy.cell(in(policy, earlier), later).toSeq
     } yield policy -> cell.verdict
 
-  private def layoutOf(rejection: Rejection): String = rejection.kind match {
+  /** Verdicts under which the later job always succeeds. */
+  private val succeeds = Verdict.all.toSet -- Verdict.ifTheyOverlap - Verdict.Fail
+
+  /** The class under `policy` of an operation that may have a class of another policy. */
+  private def in(policy: Policy, operation: OperationClass): OperationClass =
+    if (OperationClass.compactions(operation) && !policy.classes.contains(operation))
+      policy.compaction
+    else operation
+
+  private def layoutOf(conflict: Conflict, columns: Seq[String]): String = conflict.kind match {
     case ConflictKind.ConcurrentWrite =>
       "RESTORE, CLONE and CONVERT fail if any other job commits while they run: run them alone. For " +
         "other jobs, set delta.logRetentionDuration to more than the longest job takes."
@@ -66,11 +77,11 @@ object Advice {
       "Change a table's schema, properties or policy while no other job writes to it."
     case ConflictKind.ProtocolChanged =>
       "Create or upgrade a table before other jobs write to it."
-    case _ => Seq(ofPredicate(rejection), ofPartitions(rejection)).flatten.mkString(" ")
+    case _ => (ofPredicate(conflict.overlap) :+ ofPartitions(conflict, columns)).mkString(" ")
   }
 
-  private def ofPredicate(rejection: Rejection): Option[String] = rejection.predicate.map {
-    case selected if !rejection.undecided =>
+  private def ofPredicate(overlap: Overlap): Seq[String] = overlap.predicate.toSeq.map {
+    case selected if !overlap.undecided =>
       s"$selected matched rows that the winner changed; a predicate that matches none of them will " +
         "not conflict."
     case open =>
@@ -79,28 +90,29 @@ object Advice {
         "current time."
   }
 
-  private def ofPartitions(rejection: Rejection): Option[String] = {
+  private def ofPartitions(conflict: Conflict, columns: Seq[String]): String = {
     val apart = "jobs on different partitions never conflict."
-    val columns = rejection.partitionColumns.mkString(", ")
-    Some(
-      if (rejection.partitionColumns.isEmpty)
-        "Partition the table by a column whose values differ between the jobs, and compare it " +
-          s"with constants in their predicates: $apart"
-      else if (rejection.isCompaction)
-        s"Compact only partitions that no other job writes to, by PARTITION ($columns): $apart"
-      else if (rejection.operationClass.contains(OperationClass.Mutate))
-        s"Compare $columns with constants in the predicate (in ON, for MERGE): $apart"
-      else s"Write other values of $columns than the winner did: $apart"
-    )
+    val named = columns.mkString(", ")
+    if (columns.isEmpty)
+      "Partition the table by a column whose values differ between the jobs, and compare it " +
+        s"with constants in their predicates: $apart"
+    else if (isCompaction(conflict))
+      s"Compact only partitions that no other job writes to, by PARTITION ($named): $apart"
+    else if (conflict.operationClass == OperationClass.Mutate)
+      s"Compare $named with constants in the predicate (in ON, for MERGE): $apart"
+    else s"Write other values of $named than the winner did: $apart"
   }
 
-  private def retryOf(rejection: Rejection): (Boolean, String) = rejection.kind match {
+  private def retryOf(conflict: Conflict): (Boolean, String) = conflict.kind match {
     case ConflictKind.ConcurrentTransaction =>
       false -> "No: another query with the same checkpoint has already written this batch."
     case ConflictKind.ProtocolChanged =>
       false -> "No: first look at how the table was changed."
-    case _ if rejection.isCompaction =>
+    case _ if isCompaction(conflict) =>
       true -> "Yes: its inputs are gone; a new run compacts the files that the table has by then."
     case _ => true -> "Yes: a new run reads what the winner has written."
   }
+
+  private def isCompaction(conflict: Conflict) =
+    OperationClass.compactions(conflict.operationClass)
 }

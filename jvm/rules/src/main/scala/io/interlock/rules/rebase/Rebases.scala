@@ -2,6 +2,8 @@ package io.interlock.rules.rebase
 
 import scala.collection.mutable
 
+import io.interlock.rules.Overlap
+
 /** The rebases over deletion vectors, as functions on what jobs did to files (docs/how-it-works.md,
   * "Rows that a compaction moved").
   *
@@ -76,7 +78,7 @@ final class Rebases(vectors: String => RowSet) {
   /** BY_ROWS: all dead rows of each file that both jobs changed.
     *
     * Both must have started from the same deletion vector of the file, and must not have marked the
-    * same row.
+    * same row. A Left says what the winner did, as a clause to follow its name.
     */
   def uniteRows(
       attempt: Seq[FileChange],
@@ -84,19 +86,20 @@ final class Rebases(vectors: String => RowSet) {
   ): Either[String, Map[String, RowSet]] = proved {
     val theirs = winner.map(change => change.path -> change).toMap
     attempt.flatMap(mine => theirs.get(mine.path).map(mine -> _)).map { case (mine, their) =>
-      if (mine.before != their.before) throw Unproved.otherVector(mine.path)
+      if (mine.before != their.before) throw new Unproved("the file had another deletion vector")
       (mine.after, their.after) match {
         case (Some(marked), Some(current)) =>
-          val (my, other) = (grown(mine, marked), grown(their, current))
-          val both = my.size - my.minus(other).size
-          if (both > 0) throw new Unproved(s"both changed $both of the same rows of ${mine.path}")
-          mine.path -> my.union(rows(current))
+          (mine.path, grown(mine, marked), grown(their, current), rows(current))
         case _ => throw new Unproved(
-            s"both changed ${mine.path}, and one of them as a whole (rows of one file are told " +
-              "apart where UPDATE, DELETE and MERGE write deletion vectors)"
+            "one of them changed it as a whole (rows of one file are told apart where UPDATE, DELETE and MERGE " +
+              "write deletion vectors)"
           )
       }
-    }.toMap
+    }
+  }.left.map(Rebases.inOneFile).flatMap { grew =>
+    val both = grew.map { case (_, my, other, _) => my.size - my.minus(other).size }.sum
+    if (both > 0) Left(s"changed ${Overlap.counted(both)} that it changes too")
+    else Right(grew.map { case (path, my, _, current) => path -> my.union(current) }.toMap)
   }
 
   /** All dead rows of each output in which changes to the compaction's inputs mark rows dead. */
@@ -202,4 +205,10 @@ final class Rebases(vectors: String => RowSet) {
   private def proved[A](rebase: => A): Either[String, A] =
     try Right(rebase)
     catch { case unproved: Unproved => Left(unproved.reason) }
+}
+
+object Rebases {
+
+  /** Why changes of one file cannot be united: what the winner did, as a clause to follow its name. */
+  def inOneFile(reason: String): String = s"changed a file that it changes too, and $reason"
 }

@@ -45,14 +45,14 @@ class RebasesSuite extends munit.FunSuite {
   }
 
   test("BY_ROWS: a row that both changed is found, whatever was dead before") {
-    checkApart(marked("", "1-3"), marked("", "3-5"), "both changed 1 of the same rows of a")
-    checkApart(marked("0", "0,2-4"), marked("0", "0,3-9"), "both changed 2 of the same rows of a")
+    checkApart(marked("", "1-3"), marked("", "3-5"), "changed 1 row that it changes too")
+    checkApart(marked("0", "0,2-4"), marked("0", "0,3-9"), "changed 2 rows that it changes too")
   }
 
   test("BY_ROWS: a file that one of them changed as a whole") {
-    checkApart(gone(""), marked("", "3"), "one of them as a whole")
-    checkApart(marked("", "3"), gone(""), "one of them as a whole")
-    checkApart(gone(""), gone(""), "one of them as a whole")
+    checkApart(gone(""), marked("", "3"), "changed it as a whole")
+    checkApart(marked("", "3"), gone(""), "changed it as a whole")
+    checkApart(gone(""), gone(""), "changed it as a whole")
   }
 
   test("BY_ROWS: nothing is united over another vector, nor over rows that came back") {

@@ -18,7 +18,7 @@ object AuditTrail extends Logging {
   )
 
   /** Writes a record; if that fails, there is a warning and no error. */
-  def write(log: DeltaLog, metadata: Metadata, record: => Rejected): Unit =
+  def write(log: DeltaLog, metadata: Metadata, record: => ConflictRecord): Unit =
     try {
       folder(log).append(record)
       if (sweptOnce.add(log.logPath)) sweep(log, metadata)

@@ -1,44 +1,28 @@
 package io.interlock.spark.audit
 
-import io.interlock.rules.advice.{Advice, Rejection}
-import io.interlock.rules.{ConflictKind, OperationClass, Policy}
+import io.interlock.rules.advice.Advice
+import io.interlock.rules.{Conflict, Policies, Policy, WinningCommit}
 import org.apache.spark.sql.Row
 import org.apache.spark.sql.types._
 
-/** An audit record in words: which jobs overlapped, by which rule, and how both could have succeeded.
+/** An audit record in words: first what happened, in words that a stranger understands, then by which
+  * rule, where the jobs overlapped, and how both could have succeeded.
   *
   * @param partitionColumns
   *   the partition columns that the table has now
   * @param winners
-  *   the winners of the record that the log still has
+  *   the winners of the record, as far as the log still tells
   * @param policies
   *   the policies that advice chooses from
   */
 final case class Explanation(
     record: ConflictRecord,
     partitionColumns: Seq[String],
-    winners: Seq[WinningVersion],
+    winners: Seq[WinningCommit],
     policies: Seq[Policy]
 ) {
-  import record.commit
-
-  private val policy = policies.find(found => commit.policy.contains(found.name))
-
-  private val advice: Option[Advice] = record match {
-    case _: Rebased => None
-    case rejected: Rejected => rejected.kind.flatMap(ConflictKind.byName).map { kind =>
-        val rejection = Rejection(
-          kind,
-          policy = commit.policy.getOrElse(""),
-          winnerClass = rejected.winner.flatMap(_.operationClass).flatMap(OperationClass.byName),
-          operationClass = commit.operationClass.flatMap(OperationClass.byName),
-          partitionColumns,
-          rejected.predicate,
-          rejected.undecided
-        )
-        Advice.of(rejection, policies)
-      }
-  }
+  private val policy = policies.find(found => record.text("policy").contains(found.name))
+  private val advice = record.conflict.map(Advice.of(_, partitionColumns, policies))
 
   /** A row with the columns of [[Explanation.schema]]. */
   def toRow: Row = Row.fromSeq(record.toRow.toSeq ++ Seq(
@@ -53,51 +37,40 @@ final case class Explanation(
 
   /** The whole explanation as text. */
   def text: String = {
-    val lines = record match {
-      case rejected: Rejected => told(rejected)
-      case rebased: Rebased => told(rebased)
-    }
+    val lines = record.conflict.fold(passed)(lost)
     lines.filter(_.nonEmpty).mkString("\n")
   }
 
-  private def job: String = {
-    val operation = commit.operation.getOrElse("A job")
-    s"$operation${commit.operationClass.fold("")(name => s" ($name)")}"
-  }
+  private def fact(name: String): String = record.text(name).getOrElse("unknown")
 
-  private def told(rejected: Rejected): Seq[String] = {
-    val saved = rejected.millisSaved.fold("")(millis =>
-      s", which the last ${known(commit.operation)} of this table spent $millis ms on"
+  private def lost(conflict: Conflict): Seq[String] = {
+    val saved = record.text("millisSaved").fold("")(millis =>
+      s", which the last ${conflict.operation} of this table spent $millis ms on"
     )
-    val read = commit.readVersion.fold("")(version => s" read version $version and")
-    val lost = rejected.winner.fold("lost against another commit")(known =>
-      "lost against " + winners.find(_.version == known.version).getOrElse(known).text
-    )
+    val stopped = conflict.phase.fold("")(phase => s" It was stopped $phase$saved.")
+    val winner = conflict.winner.fold("another commit")(_.withClass)
     Seq(
-      s"$job$read $lost.",
-      byRule(rejected),
-      "Where they overlap: " + commit.scope.getOrElse("the whole table") + ".",
-      list("Files", rejected.files),
-      list("Rows", rejected.rows),
-      list("Rows of the source that match them", rejected.sourceRows),
-      rejected.predicate.fold("")(predicate => s"Predicate: $predicate"),
+      conflict.summary,
+      s"${conflict.operation} (${conflict.operationClass}) read version ${conflict.readVersion} and " +
+        s"lost against $winner.",
+      byRule(conflict),
+      s"Where they overlap: ${conflict.scope.getOrElse(Conflict.WholeTable)}.",
+      list("Files", conflict.overlap.files),
+      list("Rows", conflict.overlap.rows),
+      list("Rows of the source that match them", conflict.overlap.sourceRows),
+      list("Predicate", conflict.overlap.predicate.toSeq),
       advice.fold("")(underOthers),
       advice.fold("")(found => s"Layout: ${found.layout}"),
       advice.fold("")(found => s"Run it again? ${found.retry}"),
-      commit.millis.fold("")(millis =>
-        s"Work lost: $millis ms of running time, and ${commit.bytes.getOrElse(0L)} bytes of data files." +
-          rejected.phase.fold("")(phase => s" It was stopped $phase$saved.")
-      ),
-      s"By ${known(commit.user)}, application ${known(rejected.application)}, " +
-        s"session ${known(rejected.session)}."
+      s"Work lost: ${fact("millis")} ms of running time, and ${fact("bytes")} bytes of data files." +
+        stopped,
+      s"By ${fact("user")}, application ${fact("application")}, session ${fact("session")}."
     )
   }
 
-  private def byRule(rejected: Rejected): String = rejected.rule match {
-    case Some(rule) =>
-      s"Policy ${known(commit.policy)}, rule $rule${rejected.why.fold("")(": " + _)}.$source"
-    case None =>
-      s"Delta's own check under every policy, here ${known(commit.policy)}: ${known(rejected.kind)}."
+  private def byRule(conflict: Conflict): String = conflict.rule match {
+    case Some(rule) => s"Rule $rule${conflict.ruling.fold("")(": " + _)}.$source"
+    case None => s"Found by a check of Delta's: ${conflict.kind.name}."
   }
 
   private def source: String = policy.fold("")(found => s" Source: ${found.source}.")
@@ -115,29 +88,31 @@ final case class Explanation(
     if (under.isEmpty) "" else under.mkString("Both succeed under ", "; ", ".")
   }
 
-  private def told(rebased: Rebased): Seq[String] = {
-    val passed = rebased.winners.map { winner =>
-      val found = winners.find(_.version == winner.version)
-        .fold(s"version ${winner.version}")(_.text)
-      s"  over $found: ${known(winner.verdict)}, rule ${known(winner.rule)}"
+  private def passed: Seq[String] = {
+    val first = winners match {
+      case Seq(one) => one.toString
+      case several => s"${several.size} other commits"
     }
-    val read = commit.readVersion.fold("")(version => s" It had read version $version.")
+    val (operation, policy) = (fact("operation"), fact("policy"))
     Seq(
-      s"$job made version ${rebased.version}.$read There were other commits, and it passed them:"
-    ) ++ passed ++ Seq(
-      s"Policy ${known(commit.policy)}.$source",
-      commit.scope.fold("")(scope => s"Where they overlap: $scope."),
-      commit.millis.fold("")(millis =>
-        s"Judging and rebasing took $millis ms; ${commit.bytes.getOrElse(0L)} bytes of data files " +
-          "were kept and not written again."
-      )
+      s"$operation succeeded although $first came first. Policy $policy ${Policies.lets(policy)}.",
+      s"$operation (${fact("operationClass")}) made version ${fact("version")}. It had read version " +
+        s"${fact("readVersion")}. There were other commits, and it passed them:"
+    ) ++ record.winners.map { ruling =>
+      val winner =
+        winners.find(_.version == ruling.version).getOrElse(WinningCommit(ruling.version))
+      s"  over ${winner.withClass}: ${ruling.verdict.getOrElse("unknown")}, rule " +
+        ruling.rule.getOrElse("unknown")
+    } ++ Seq(
+      source.trim,
+      s"Where they overlap: ${fact("scope")}.",
+      s"Judging and rebasing took ${fact("millis")} ms; ${fact("bytes")} bytes of data files were " +
+        "kept and not written again."
     )
   }
 
-  private def known(fact: Option[String]): String = fact.getOrElse("unknown")
-
-  private def list(title: String, items: Option[Seq[String]]): String =
-    items.filter(_.nonEmpty).fold("")(_.mkString(s"$title: ", ", ", ""))
+  private def list(title: String, items: Seq[String]): String =
+    if (items.isEmpty) "" else items.mkString(s"$title: ", ", ", "")
 }
 
 object Explanation {

@@ -32,13 +32,13 @@ final class RecordFolder(log: Path, conf: Configuration) extends Logging {
   private val folder = new Path(log, Name)
   private lazy val fs: FileSystem = log.getFileSystem(conf)
 
-  def append(record: Rejected): Unit = {
-    val line = (RecordJson.write(record) + "\n").getBytes(UTF_8)
-    val day = record.commit.time.atOffset(ZoneOffset.UTC).toLocalDate
+  def append(record: ConflictRecord): Unit = {
+    val line = (record.toJson + "\n").getBytes(UTF_8)
+    val day = record.time.atOffset(ZoneOffset.UTC).toLocalDate
     if (QuickLocalFileSystem.isLocal(log)) appendLocally(day, line)
     else {
       if (!fs.exists(log)) throw new FileNotFoundException(log.toString)
-      val file = new Path(folder, fileName(day, record.commit.txnId))
+      val file = new Path(folder, fileName(day, record.txnId))
       Using.resource(fs.create(file, true))(_.write(line))
     }
   }
@@ -47,12 +47,12 @@ final class RecordFolder(log: Path, conf: Configuration) extends Logging {
     * were written last together, up to 16 MiB: the records of a day that has more are in order among
     * those.
     */
-  def newestFirst(): Iterator[Rejected] =
+  def newestFirst(): Iterator[ConflictRecord] =
     readable(folder)(files()).groupBy { case (_, day) => day }.toSeq
       .sortBy(-_._1.toEpochDay).iterator
       .flatMap { case (_, ofDay) => readTogether(ofDay.map(_._1)) }
       .flatMap(_.flatMap(file => readable(file.getPath)(read(file)))
-        .sortBy(-_.commit.time.toEpochMilli))
+        .sortBy(-_.time.toEpochMilli))
 
   private def readTogether(files: Seq[FileStatus]): Iterator[Seq[FileStatus]] =
     Iterator.unfold(files.sortBy(-_.getModificationTime)) { left =>
@@ -81,14 +81,14 @@ final class RecordFolder(log: Path, conf: Configuration) extends Logging {
   private def files(): Seq[(FileStatus, LocalDate)] =
     fs.listStatus(folder).toSeq.flatMap(file => dayOf(file.getPath.getName).map(file -> _))
 
-  private def read(file: FileStatus): Seq[Rejected] = {
+  private def read(file: FileStatus): Seq[ConflictRecord] = {
     val path = file.getPath
     val text = SmallFile.read(fs, file, MostBytes) {
       throw new IOException(s"$path has ${file.getLen} bytes")
     }
-    text.fold(Vector.empty[Rejected]) { found =>
+    text.fold(Vector.empty[ConflictRecord]) { found =>
       val lines = found.split('\n').toVector
-      val records = lines.flatMap(RecordJson.read)
+      val records = lines.flatMap(ConflictRecord.ofJson)
       if (records.size < lines.size)
         skipped(path, s"${lines.size - records.size} of ${lines.size} lines are no records", None)
       records

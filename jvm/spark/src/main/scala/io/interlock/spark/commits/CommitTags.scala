@@ -1,5 +1,6 @@
 package io.interlock.spark.commits
 
+import io.interlock.rules.{OperationClass, WinningCommit}
 import org.apache.spark.sql.delta.actions.CommitInfo
 
 /** Keys that Interlock writes into `commitInfo.tags`. */
@@ -39,6 +40,18 @@ object CommitTags {
       (text, index) <- list(Winners).zipWithIndex
       version <- text.toLongOption
     } yield WinnerRuling(version, rules.lift(index), verdicts.lift(index))
+  }
+
+  /** A commit as its commitInfo tells it. */
+  def winner(version: Long, info: Option[CommitInfo]): WinningCommit = {
+    val tags = info.flatMap(_.tags).getOrElse(Map.empty)
+    WinningCommit(
+      version,
+      info.flatMap(Operations.name),
+      tags.get(Class).flatMap(OperationClass.byName),
+      info.flatMap(_.txnId),
+      tags.get(User)
+    )
   }
 
   /** Whether Interlock wrote the commit with these tags: its coordinator puts a stamp on each. */

@@ -4,6 +4,7 @@ import scala.jdk.CollectionConverters._
 
 import io.delta.exceptions._
 import io.interlock.rules._
+import io.interlock.rules.advice.Advice
 import io.interlock.spark.text.Json
 import org.apache.spark.SparkThrowable
 
@@ -17,56 +18,36 @@ trait InterlockConflict extends Throwable with SparkThrowable {
   def conflict: Conflict = rendered.conflict
 
   /** The facts of the conflict as a JSON object. */
-  def conflictJson(): String =
-    Json.write(rendered.facts ++ Map("condition" -> getCondition, "sqlState" -> getSqlState))
+  def conflictJson(): String = Json.write(
+    ConflictFacts.of(conflict) ++ Map("condition" -> getCondition, "sqlState" -> getSqlState)
+  )
 
   override def getMessage: String = rendered.message
-  override def getErrorClass: String = conflict.condition
+  override def getErrorClass: String = rendered.condition
   override def getMessageParameters: java.util.Map[String, String] = rendered.parameters.asJava
   override def getSqlState: String = ErrorCatalogue.sqlState(getCondition)
 }
 
-/** The facts of a conflict for its message and its JSON.
+/** The texts of a conflict's error.
   *
   * @param others
   *   the policies that the message names as others under which both jobs would succeed
   */
-final private[errors] case class Rendered(conflict: Conflict, others: Seq[String]) {
-
-  /** The facts, as text, whole numbers and lists of text; unknown facts are left out. */
-  def facts: Map[String, Any] = Map[String, Any](
-    "policy" -> conflict.policy,
-    "rule" -> conflict.rule,
-    "verdict" -> conflict.verdict.name,
-    "operationClass" -> conflict.operationClass.name,
-    "operation" -> conflict.operation,
-    "readVersion" -> conflict.readVersion,
-    "winnerVersion" -> conflict.winnerVersion,
-    "scope" -> conflict.scope,
-    "table" -> conflict.table,
-    "txnId" -> conflict.txnId,
-    "why" -> conflict.why
-  ) ++ conflict.winnerClass.map("winnerClass" -> _.name) ++
-    conflict.winnerOperation.map("winnerOperation" -> _) ++
-    conflict.phase.map("phase" -> _) ++
-    conflict.overlap.toSeq.flatMap(found =>
-      Seq(
-        "files" -> found.files,
-        "rows" -> found.rows,
-        "sourceRows" -> found.sourceRows
-      ) ++ found.predicate.map("predicate" -> _) ++
-        Option.when(found.undecided)("undecided" -> true)
-    )
+final private[errors] case class Rendered(
+    conflict: Conflict,
+    condition: String,
+    others: Seq[String]
+) {
 
   /** The message parameters, with all facts, even those that the message does not show: Spark
     * Connect passes them to its clients.
     */
-  def parameters: Map[String, String] = (facts - "verdict").map {
+  def parameters: Map[String, String] = ConflictFacts.of(conflict).map {
     case (key, several: Seq[_]) => key -> Json.write(several)
     case (key, value) => key -> value.toString
-  } ++ conflict.winnerClass.map(_ => "otherPolicies" -> advice)
+  } ++ Map("lets" -> Policies.lets(conflict.policy), "otherPolicies" -> advice)
 
-  def message: String = ErrorCatalogue.message(conflict.condition, parameters)
+  def message: String = ErrorCatalogue.message(condition, parameters)
 
   private def advice: String =
     if (others.isEmpty) "" else s"; under ${others.mkString(" or ")} both jobs would succeed"
@@ -97,12 +78,16 @@ object Conflicts {
     *   the policies that the message may name as others under which both jobs would succeed
     */
   def raised(conflict: Conflict, known: Seq[Policy]): ConflictException = {
-    val rendered = Rendered(conflict, Conflict.policiesThatAllow(conflict, known))
+    val condition = conflict.kind match {
+      case raised: ConflictKind.Raised => raised.condition
+      case _ => ConflictKind.ConcurrentWrite.condition
+    }
+    val rendered = Rendered(conflict, condition, Advice.of(conflict, Nil, known).policies)
     conflict.kind match {
       case ConflictKind.ConcurrentAppend => new ConcurrentAppendConflict(rendered)
       case ConflictKind.ConcurrentDeleteRead => new ConcurrentDeleteReadConflict(rendered)
       case ConflictKind.ConcurrentDeleteDelete => new ConcurrentDeleteDeleteConflict(rendered)
-      case ConflictKind.ConcurrentWrite => new ConcurrentWriteConflict(rendered)
+      case _ => new ConcurrentWriteConflict(rendered)
     }
   }
 
@@ -124,18 +109,16 @@ object Conflicts {
     val conflict = Conflict(
       ConflictKind.ConcurrentWrite,
       policy.name,
-      reason.rule,
-      Verdict.Fail,
-      winnerClass = None,
-      operationClass,
-      winnerOperation = None,
       operation,
+      operationClass,
       readVersion,
-      winnerVersion = readVersion + 1,
-      scope = "the whole table",
       table,
       txnId,
-      s"$operation ${reason.why}"
+      winner = Some(WinningCommit(readVersion + 1)),
+      why = reason.why,
+      rule = Some(reason.rule),
+      verdict = Some(Verdict.Fail),
+      scope = Some(Conflict.WholeTable)
     )
     val exception = raised(conflict, Nil)
     cause.foreach(exception.initCause)
@@ -148,7 +131,7 @@ object Conflicts {
   * @param rule
   *   the rule in errors and records, in place of a policy's cell
   * @param why
-  *   the reason as a clause, to follow the job's operation
+  *   the reason as a clause
   */
 sealed abstract class Unjudged(val rule: String, val why: String)
 
@@ -156,13 +139,13 @@ object Unjudged {
 
   /** RESTORE, CLONE and CONVERT fail on any concurrent commit. */
   case object AnyCommit
-      extends Unjudged("any concurrent commit", "fails after any concurrent commit")
+      extends Unjudged("any concurrent commit", "another job committed while it ran")
 
   /** A job cannot be judged against commits that were removed from the log. */
   case object CommitsGone
       extends Unjudged(
         "commits that are gone",
-        "fails because the log no longer has the commits after that version: " +
-          "delta.logRetentionDuration is shorter than the job"
+        "the log no longer has the commits after the version that it read " +
+          "(delta.logRetentionDuration is shorter than the job)"
       )
 }

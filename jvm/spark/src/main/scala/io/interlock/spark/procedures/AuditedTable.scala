@@ -3,11 +3,11 @@ package io.interlock.spark.procedures
 import java.time.Instant
 
 import io.interlock.spark.audit._
+import io.interlock.spark.commits.CommitTags
 import io.interlock.spark.errors.InterlockException
 import io.interlock.spark.history.NamedTable
 import io.interlock.spark.properties.SessionPolicies
 import org.apache.spark.sql.delta.Snapshot
-import org.apache.spark.sql.delta.actions.CommitInfo
 import org.apache.spark.sql.delta.catalog.DeltaTableV2
 import org.apache.spark.sql.delta.interlock.log.CommitLog
 import org.apache.spark.sql.types.StructType
@@ -38,72 +38,47 @@ object AuditedTable {
     */
   def explain(session: SparkSession, name: String, txnId: String, statement: String): Row = {
     val now = NamedTable.snapshot(session, NamedTable.load(session, name, statement), statement)
-    val record = rejectedBy(now, txnId)
-      .orElse(committedBy(now, txnId).map { case (version, rebased) =>
-        rebased.getOrElse(throw InterlockException.unknownTransaction(
-          txnId,
-          name,
-          s"It committed version $version and passed no other commit"
-        ))
-      })
-      .getOrElse(throw InterlockException.unknownTransaction(txnId, name, whatThereIs(now)))
+    def unknown(found: String) = InterlockException.unknownTransaction(txnId, name, found)
+    val record = (rejected(now) ++ made(now)).find(_.txnId == txnId)
+      .getOrElse(throw unknown(whatThereIs(now)))
+    if (record.winners.isEmpty && record.conflict.isEmpty) {
+      val version = record.text("version").getOrElse("")
+      throw unknown(s"It committed version $version and passed no other commit")
+    }
     Explanation(
       record,
       now.metadata.partitionColumns,
-      record.winners.flatMap(winner => winnerAt(now, winner.version)),
+      record.winners.map(_.version).map(at => CommitTags.winner(at, new CommitLog(now).info(at))),
       SessionPolicies.readable
     ).toRow
   }
 
-  private def winnerAt(now: Snapshot, version: Long): Option[WinningVersion] =
-    new CommitLog(now).info(version).map(WinningVersion.of(version, _))
-
   private def whatThereIs(now: Snapshot): String = {
-    val newest = newestFirst(now).take(MostNamed).map(_.commit.txnId).toSeq
+    val newest = newestFirst(now).take(MostNamed).map(_.txnId).toSeq
     if (newest.isEmpty) "The table has no records"
     else s"The newest transactions with a record are ${newest.mkString(", ")}"
   }
 
   /** All records, newest first. Files and commits are read as the iterator advances. */
   private def newestFirst(snapshot: Snapshot): Iterator[ConflictRecord] = {
-    val rejected = AuditTrail.folder(snapshot.deltaLog).newestFirst().buffered
-    val committed = committedNewestFirst(snapshot).buffered
-    def isNewer(record: Rejected) =
-      committed.headOption.forall { case (_, _, millis) =>
-        record.commit.time.toEpochMilli >= millis
-      }
+    val lost = rejected(snapshot).buffered
+    val passed = made(snapshot).buffered
     Iterator.unfold(()) { _ =>
-      if (rejected.headOption.exists(isNewer)) Some(Some(rejected.next()) -> (()))
-      else
-        committed.nextOption().map { case (version, info, millis) =>
-          rebased(version, info, millis) -> (())
-        }
-    }.flatten
+      val isLost =
+        lost.headOption.exists(record => passed.headOption.forall(!_.time.isAfter(record.time)))
+      (if (isLost) lost.nextOption() else passed.nextOption()).map(_ -> (()))
+    }.filter(record => record.conflict.nonEmpty || record.winners.nonEmpty)
   }
 
-  /** The record of a transaction that was rejected. */
-  private def rejectedBy(snapshot: Snapshot, txnId: String): Option[Rejected] =
-    AuditTrail.folder(snapshot.deltaLog).newestFirst().find(_.commit.txnId == txnId)
+  private def rejected(snapshot: Snapshot): Iterator[ConflictRecord] =
+    AuditTrail.folder(snapshot.deltaLog).newestFirst()
 
-  /** The version that a transaction made, and its record where it passed others. */
-  private def committedBy(
-      snapshot: Snapshot,
-      txnId: String
-  ): Option[(Long, Option[Rebased])] = {
-    committedNewestFirst(snapshot).collectFirst {
-      case (version, info, millis) if info.txnId.contains(txnId) =>
-        version -> rebased(version, info, millis)
-    }
-  }
-
-  /** Versions, what each says of itself, and when it was committed. */
-  private def committedNewestFirst(snapshot: Snapshot): Iterator[(Long, CommitInfo, Long)] = {
+  /** The records of all commits, those included that passed nobody. */
+  private def made(snapshot: Snapshot): Iterator[ConflictRecord] = {
     val commits = new CommitLog(snapshot)
-    commits.infosNewestFirst().map { case (version, info) =>
-      (version, info, commits.timestamp(version, Some(info)).getOrElse(0L))
+    commits.infosNewestFirst().flatMap { case (version, info) =>
+      val millis = commits.timestamp(version, Some(info)).getOrElse(0L)
+      ConflictRecord.made(version, info, Instant.ofEpochMilli(millis))
     }
   }
-
-  private def rebased(version: Long, info: CommitInfo, millis: Long): Option[Rebased] =
-    Rebased.of(version, info, Instant.ofEpochMilli(millis)).filter(_.winners.nonEmpty)
 }

@@ -41,7 +41,7 @@ private[statements] object Rerun extends Logging {
         if (!runs.areAsPlanned()) throw told(failed.conflict, lost)
         logWarning(
           s"${failed.conflict.operation} on ${failed.conflict.table} lost against " +
-            s"version ${failed.conflict.winnerVersion} and runs again (run ${number + 1} of at most " +
+            s"${failed.conflict.lostTo} and runs again (run ${number + 1} of at most " +
             s"${runs.most})."
         )
         from(number + 1, lost :+ failed.conflict)
@@ -57,7 +57,7 @@ private[statements] object Rerun extends Logging {
 
   /** The last conflict, with those of the earlier runs. */
   private def told(last: Conflict, earlier: Seq[Conflict]): Throwable = {
-    val runs = earlier.map(lost => s"version ${lost.winnerVersion}").mkString(", ")
+    val runs = earlier.map(_.lostTo).mkString(", ")
     val why =
       if (earlier.isEmpty) last.why
       else s"${last.why}; this was run ${earlier.size + 1}, those before it lost against $runs"

@@ -16,18 +16,17 @@ class RerunSuite extends munit.FunSuite {
       Conflict(
         kind,
         policy = "row_level",
-        rule = "MUTATE -> MUTATE",
-        verdict = Verdict.ByRows,
-        winnerClass = Some(OperationClass.Mutate),
-        operationClass = OperationClass.Mutate,
-        winnerOperation = Some("UPDATE"),
         operation = "UPDATE",
+        operationClass = OperationClass.Mutate,
         readVersion = read.getOrElse(winner - 1),
-        winnerVersion = winner,
-        scope = "the whole table",
         table = "t",
         txnId = "",
-        why = "both changed a row"
+        winner = Some(WinningCommit(winner, Some("UPDATE"), Some(OperationClass.Mutate))),
+        why = "version 5 changed a row",
+        rule = Some("MUTATE -> MUTATE"),
+        verdict = Some(Verdict.ByRows),
+        ruling = Some("MUTATE fails after MUTATE"),
+        scope = Some(Conflict.WholeTable)
       ),
       Policies.all
     )
@@ -53,9 +52,9 @@ class RerunSuite extends munit.FunSuite {
     assertEquals(done, 3)
     result match {
       case Failure(last: InterlockConflict) =>
-        assertEquals(last.conflict.winnerVersion, 9L)
+        assertEquals(last.conflict.lostTo, "version 9")
         val runs = "this was run 3, those before it lost against version 5, version 7"
-        assert(last.getMessage.contains(s"both changed a row; $runs"), last.getMessage)
+        assert(last.getMessage.contains(s"changed a row; $runs"), last.getMessage)
       case other => fail(s"$other")
     }
   }

@@ -2,7 +2,7 @@ package org.apache.spark.interlock.ui
 
 import scala.util.control.NonFatal
 
-import io.interlock.spark.audit.{ConflictRecord, Rebased, Rejected}
+import io.interlock.spark.audit.ConflictRecord
 import org.apache.spark.SparkContext
 import org.apache.spark.interlock.ui.{SparkListenerInterlockCommit => Event}
 import org.apache.spark.internal.Logging
@@ -36,26 +36,26 @@ object CommitEvents extends Logging {
       }
 
   private def event(table: String, record: ConflictRecord, explain: ConflictRecord => String) = {
-    val (outcome, version, kind) = record match {
-      case lost: Rejected => (Event.Rejected, None, lost.kind.filter(_ => lost.rule.isEmpty))
-      case made: Rebased =>
-        (if (made.winners.isEmpty) Event.Committed else Event.Rebased, Some(made.version), None)
-    }
+    val outcome =
+      if (record.conflict.nonEmpty) Event.Rejected
+      else if (record.winners.isEmpty) Event.Committed
+      else Event.Rebased
+    val kind = record.conflict.filter(_.rule.isEmpty).map(_.kind.name)
     def known(fact: Option[String]): String = shown(fact.getOrElse(""))
     Event(
-      record.commit.time.toEpochMilli,
-      record.commit.txnId,
+      record.time.toEpochMilli,
+      record.txnId,
       shown(table),
-      known(record.commit.operation),
-      known(record.commit.operationClass),
-      known(record.commit.policy),
+      known(record.text("operation")),
+      known(record.text("operationClass")),
+      known(record.text("policy")),
       outcome,
-      version,
+      record.text("version").map(_.toLong),
       record.winners.map(_.version),
       record.winners.map(winner => known(winner.rule)),
       record.winners.map(winner => known(winner.verdict)),
       known(kind),
-      known(record.commit.scope),
+      known(record.text("scope")),
       if (outcome == Event.Committed) "" else shown(explain(record))
     )
   }

@@ -6,8 +6,9 @@ import java.util.concurrent.TimeUnit
 
 import scala.util.Try
 
-import io.interlock.rules.Policy
+import io.interlock.rules.{Policy, WinningCommit}
 import io.interlock.spark.audit._
+import io.interlock.spark.commits.CommitTags
 import io.interlock.spark.properties.{SessionPolicies, TraceSettings}
 import org.apache.spark.interlock.metrics.InterlockMetrics
 import org.apache.spark.interlock.ui.CommitEvents
@@ -31,13 +32,13 @@ final private[interlock] class CommitAudit(
   private var passedVerdicts: Seq[String] = Nil
 
   /** The last winners that it was judged against, where its explanation is shown. */
-  private var recent: Seq[WinningVersion] = Vector.empty
+  private var recent: Seq[WinningCommit] = Vector.empty
 
   /** To be called before the commit is judged against a winner. */
   def judging(winner: WinningCommitSummary): Unit = {
     judgedAgainst = Some(winner)
     if (CommitEvents.areShown(statement.session.sparkContext))
-      recent = (recent ++ winner.commitInfo.map(WinningVersion.of(winner.commitVersion, _)))
+      recent = (recent :+ CommitTags.winner(winner.commitVersion, winner.commitInfo))
         .takeRight(PassedWinner.MostNamed)
   }
 
@@ -72,7 +73,7 @@ final private[interlock] class CommitAudit(
         s"read version ${statement.table.snapshot.version}, passed ${passedVerdicts.size} commits, " +
         phases.map { case (phase, nanos) => s"$phase ${millis(nanos)} ms" }.mkString(", ")
     )
-    show(sentInfo.flatMap(Rebased.of(version, _, Instant.now)))
+    show(sentInfo.flatMap(ConflictRecord.made(version, _, Instant.now)))
   }
 
   /** To be called when it was rejected, before its files are deleted.

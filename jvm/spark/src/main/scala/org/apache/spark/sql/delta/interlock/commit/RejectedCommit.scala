@@ -4,8 +4,8 @@ import java.time.Instant
 
 import scala.util.Try
 
-import io.interlock.rules.{ConflictKind, Policy}
-import io.interlock.spark.audit.{RecordedCommit, Rejected, WinningVersion}
+import io.interlock.rules._
+import io.interlock.spark.audit.ConflictRecord
 import io.interlock.spark.commits.{CommitTags, Operations}
 import io.interlock.spark.errors.InterlockConflict
 import org.apache.spark.SparkThrowable
@@ -28,51 +28,59 @@ final private[interlock] class RejectedCommit(
     policy: Policy,
     governed: Option[GovernedCommit],
     winner: Option[WinningCommitSummary],
-    conflict: DeltaConcurrentModificationException,
+    error: DeltaConcurrentModificationException,
     millis: Long,
     marksRows: => Boolean
 ) {
   import RejectedCommit._
 
-  private val winnersInfo = winner.flatMap(_.commitInfo)
-  private val ours = Option(conflict).collect { case ours: InterlockConflict => ours }
-  private val byPolicy = ours.map(_.conflict)
-
-  def record: Rejected = {
-    val who = Committer.of(statement.session)
-    val overlap = byPolicy.flatMap(_.overlap)
-    Rejected(
-      RecordedCommit(
-        Instant.now,
+  private val conflict: Conflict = error match {
+    case ours: InterlockConflict if ours.conflict.winnerClass.nonEmpty => ours.conflict
+    case ours: InterlockConflict =>
+      ours.conflict.copy(winner = theWinner.orElse(ours.conflict.winner))
+    case _ =>
+      val kind = ConflictKind.byName(error.conflictType)
+      Conflict(
+        kind,
+        policy.name,
+        Operations.name(operation),
+        governed.fold[OperationClass](OperationClass.Metadata)(_.operationClass),
+        statement.table.snapshot.version,
+        statement.table.name,
         statement.txnId,
-        operation = byPolicy.map(_.operation).orElse(Some(Operations.name(operation))),
-        operationClass =
-          byPolicy.map(_.operationClass).orElse(governed.map(_.operationClass)).map(_.name),
-        policy = Some(policy.name),
-        readVersion = Some(byPolicy.fold(statement.table.snapshot.version)(_.readVersion)),
-        scope = byPolicy.map(_.scope),
-        user = Some(who.user),
-        millis = Some(millis),
-        bytes = Some(statement.staged.bytes)
-      ),
-      table = Some(statement.table.name),
-      winner = byPolicy.map(_.winnerVersion).orElse(winner.map(_.commitVersion)).map(lostTo),
-      rule = byPolicy.map(_.rule),
-      verdict = byPolicy.map(_.verdict.name),
-      why = byPolicy.map(_.why),
-      files = overlap.map(_.files),
-      rows = overlap.map(_.rows),
-      sourceRows = overlap.map(_.sourceRows),
-      predicate = overlap.flatMap(_.predicate),
-      undecided = overlap.exists(_.undecided),
-      kind = Some(kind),
-      condition = Option(conflict).collect { case told: SparkThrowable => told.getCondition },
-      sqlState = ours.map(_.getSqlState),
-      message = Some(conflict.getMessage),
-      phase = byPolicy.flatMap(_.phase),
-      millisSaved = byPolicy.filter(_.beforeWriting).flatMap(_ => lastWrite),
-      session = Some(who.session),
-      application = Some(who.application)
+        theWinner,
+        why = s"${theWinner.fold("another commit")(_.toString)} ${kind.did}"
+      )
+  }
+
+  def record: ConflictRecord = {
+    val who = Committer.of(statement.session)
+    val raised = Option[Throwable](error)
+    ConflictRecord.rejected(
+      Instant.now,
+      conflict,
+      Map(
+        "condition" -> raised.collect { case told: SparkThrowable => told.getCondition },
+        "sqlState" -> raised.collect { case ours: InterlockConflict => ours.getSqlState },
+        "message" -> Some(error.getMessage),
+        "user" -> Some(who.user),
+        "session" -> Some(who.session),
+        "application" -> Some(who.application),
+        "millis" -> Some(millis),
+        "millisSaved" -> Some(conflict).filter(_.beforeWriting).flatMap(_ => lastWrite),
+        "bytes" -> Some(statement.staged.bytes)
+      )
+    )
+  }
+
+  /** What rejected it: the policy's cell, or the kind of the conflict where no cell did. */
+  def rule: String = conflict.rule.filter(_ => conflict.kind != ConflictKind.ConcurrentWrite)
+    .getOrElse(conflict.kind.name)
+
+  private def theWinner: Option[WinningCommit] = winner.map { commit =>
+    val found = CommitTags.winner(commit.commitVersion, commit.commitInfo)
+    governed.fold(found)(job =>
+      found.copy(operationClass = Some(job.asWinner(commit).operationClass))
     )
   }
 
@@ -88,24 +96,6 @@ final private[interlock] class RejectedCommit(
       .map(metrics => metrics(Run).toLong - before.flatMap(metrics.get).map(_.toLong).sum)
       .filter(_ >= 0)
   }.toOption.flatten
-
-  /** Delta's name for the conflict, such as ConcurrentAppend. */
-  private def kind: String = conflict.conflictType.stripSuffix("Conflict")
-
-  /** What rejected it: the policy's cell, or the kind of the conflict where no cell did. */
-  def rule: String = byPolicy.filter(_.kind != ConflictKind.ConcurrentWrite).fold(kind)(_.rule)
-
-  private def lostTo(version: Long) = WinningVersion(
-    version,
-    byPolicy.flatMap(_.winnerOperation).orElse(winnersInfo.flatMap(Operations.name)),
-    byPolicy.flatMap(_.winnerClass)
-      .orElse(governed.zip(winner).map { case (job, commit) =>
-        job.asWinner(commit).operationClass
-      })
-      .map(_.name)
-      .orElse(winnersInfo.flatMap(_.tags).flatMap(_.get(CommitTags.Class))),
-    winnersInfo.flatMap(_.txnId)
-  )
 }
 
 private object RejectedCommit {

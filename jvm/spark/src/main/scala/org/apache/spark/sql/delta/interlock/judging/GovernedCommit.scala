@@ -141,13 +141,6 @@ final case class GovernedCommit(
     ClaimScope(Some(operationClass), if (isKnown) named else Nil)
   }
 
-  /** A few of the partitions of the commit's files, or the whole table. */
-  def scopeOf(files: Seq[FileAction], info: CurrentTransactionInfo): String = {
-    val partitions = files.map(values.of(_, info.commitInfo))
-    if (!isPartitioned || partitions.contains(None)) "the whole table"
-    else ChangedScope.few(partitions.flatten.toSet)
-  }
-
   /** The partition of a winner's file; None if the log does not tell it. */
   def partitionOf(file: FileAction, winner: WinningCommitSummary): Option[Partition] =
     values.of(file, winner.commitInfo)

@@ -1,7 +1,7 @@
 package org.apache.spark.sql.delta.interlock.judging
 
 import io.interlock.rules._
-import io.interlock.spark.commits.Operations
+import io.interlock.spark.commits.{CommitTags, Operations}
 import io.interlock.spark.errors.Conflicts
 import io.interlock.spark.properties.{OtherCoordinator, SessionPolicies}
 import org.apache.spark.sql.SparkSession
@@ -27,6 +27,8 @@ private[interlock] class InterlockConflictChecker(
     vectors: RowVectors,
     table: String
 ) extends ConflictChecker(spark, info, winner, level) {
+  import Conflict.WholeTable
+
   private val leftToDelta = Ruling(Verdict.ByFiles, None)
 
   private lazy val judgedWinner = attempt.asWinner(winner)
@@ -50,7 +52,7 @@ private[interlock] class InterlockConflictChecker(
   def failIfReadBy(version: Long): Unit =
     if (attempt.policy.judgesReads)
       parts.head.failIf(overlaps.inAddedRows.map(found =>
-        found.copy(why = s"${found.why} and that version $version has read")
+        found.copy(did = s"${found.did}, and version $version has read that")
       ))
 
   /** Also fails if something else orders the table's commits from the winner on. */
@@ -101,63 +103,71 @@ private[interlock] class InterlockConflictChecker(
   final private class Part(judged: Attempt, val ruling: Ruling) {
 
     def check(): Unit = ruling.verdict match {
-      case Verdict.Fail => fail(conflict())
+      case Verdict.Fail =>
+        val where = if (scopeText == WholeTable) "the table" else scopeText
+        fail(Clash(kind, s"${kind.did} in $where"))
       case Verdict.AsIs => ()
       case Verdict.ReplaceLive =>
-        rebase(reason => conflict(unproved = Some(reason)))(
-          ReplaceLive.rebase(
-            currentTransactionInfo,
-            winner,
-            attempt.replaced(currentTransactionInfo),
-            attempt.partitionOf(_, winner)
-          )
-        )
+        val info = currentTransactionInfo
+        val replaced = attempt.replaced(info)
+        rebase(ReplaceLive.rebase(info, winner, replaced, attempt.partitionOf(_, winner)))(unproved)
       case Verdict.ByFiles => failIf(overlaps.inFiles)
       case Verdict.ByRows =>
         val unrebased = overlaps
-        rebase(reason => conflict(overlap = Some(unrebased.sameRows(reason))))(rebasedRows)
+        rebase(rebasedRows)(did => fail(unrebased.sameRows(did)))
         failIf(unrebased.inReads)
-      case _ => rebase(reason => conflict(unproved = Some(reason)))(rebasedRows)
+      case _ => rebase(rebasedRows)(unproved)
     }
 
-    def failIf(found: Option[Overlap]): Unit =
-      found.foreach(overlap => fail(conflict(overlap = Some(overlap))))
+    def failIf(found: Option[Clash]): Unit = found.foreach(fail(_))
 
     private def rebasedRows =
       new RowRebase(vectors, currentTransactionInfo, winner)(ruling.verdict)
 
-    private def rebase(conflict: String => Conflict)(
-        rebased: Either[String, CurrentTransactionInfo]
-    ): Unit =
-      currentTransactionInfo = rebased.fold(reason => fail(conflict(reason)), identity)
+    private def rebase(rebased: Either[String, CurrentTransactionInfo])(
+        fail: String => Nothing
+    ): Unit = currentTransactionInfo = rebased.fold(fail, identity)
 
-    private def fail(conflict: Conflict): Nothing =
-      throw Conflicts.raised(conflict, SessionPolicies.readable)
-
-    /** @param unproved
+    /** @param reason
       *   why a rebase that the policy permits cannot be proved safe
       */
-    private def conflict(
-        unproved: Option[String] = None,
-        overlap: Option[Overlap] = None
-    ): Conflict = Conflict(
-      kind = overlap.fold(kind)(_.kind),
-      policy = attempt.policy.name,
-      rule = ruling.cell.fold("no cell")(_.label),
-      verdict = ruling.verdict,
-      winnerClass = Some(judgedWinner.operationClass),
-      operationClass = judged.operationClass,
-      winnerOperation =
-        winner.commitInfo.flatMap(Operations.name).orElse(Some("an unnamed operation")),
-      operation = Operations.name(attempt.operation),
-      readVersion = info.readSnapshot.version,
-      winnerVersion = winner.commitVersion,
-      scope = scopeText,
-      table = table,
-      txnId = info.txnId,
-      why = Conflict.why(judgedWinner.operationClass, judged.operationClass, unproved, overlap),
-      overlap = overlap
-    )
+    private def unproved(reason: String): Nothing =
+      fail(
+        Clash(kind, "changed or moved rows of the same files, and they cannot be followed"),
+        Some(reason)
+      )
+
+    private def fail(clash: Clash, unproved: Option[String] = None): Nothing = {
+      val told = CommitTags.winner(winner.commitVersion, winner.commitInfo)
+      val earlier = told.copy(
+        operation = told.operation.orElse(Some("an unnamed operation")),
+        operationClass = Some(judgedWinner.operationClass)
+      )
+      throw Conflicts.raised(
+        Conflict(
+          clash.kind,
+          attempt.policy.name,
+          Operations.name(attempt.operation),
+          judged.operationClass,
+          readVersion = info.readSnapshot.version,
+          table,
+          info.txnId,
+          winner = Some(earlier),
+          why = s"$earlier ${clash.did}",
+          rule = Some(ruling.cell.fold("no cell")(_.label)),
+          verdict = Some(ruling.verdict),
+          ruling = Some(Conflict.ruling(
+            ruling.verdict,
+            judgedWinner.operationClass,
+            judged.operationClass,
+            unproved
+          )),
+          scope = Some(scopeText),
+          overlap = clash.where
+        ),
+        SessionPolicies.readable
+      )
+    }
 
     private def kind = ConflictKind.of(
       judgedWinner.operationClass,
@@ -171,7 +181,7 @@ private[interlock] class InterlockConflictChecker(
     def scopeText: String = judgedWinner.changed match {
       case ChangedScope.Partitions(values) =>
         ChangedScope.few(values.filter(judged.scope.covers))
-      case _ => "the whole table"
+      case _ => WholeTable
     }
   }
 }

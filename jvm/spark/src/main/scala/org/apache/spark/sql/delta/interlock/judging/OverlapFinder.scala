@@ -30,16 +30,16 @@ final private[interlock] class OverlapFinder(
   /** BY_FILES: the winner added rows that the attempt's predicates select, or removed files that the
     * attempt has read or removes as well.
     */
-  def inFiles: Option[Overlap] =
+  def inFiles: Option[Clash] =
     inAdded
-      .orElse(removed(removedOf(readFiles), "the earlier job removed files that it has read"))
+      .orElse(removed(removedOf(readFiles), "replaced files that it has read"))
       .orElse(
         removed(
           if (info.readWholeTable) winner.removedFiles.map(_.path) else Nil,
-          "it has read the whole table"
+          "replaced files, and it has read the whole table"
         )
       )
-      .orElse(removed(removedOf(removes), "the earlier job removed files that it removes as well"))
+      .orElse(removed(removedOf(removes), "replaced files that it replaces too"))
 
   /** Whether both removed a file, and the attempt has read none that the winner removed. */
   def onlyRemove: Boolean =
@@ -48,35 +48,39 @@ final private[interlock] class OverlapFinder(
   /** BY_ROWS: the attempt has read rows that the winner added, marked dead or removed. Rows that
     * the attempt removes itself are left to [[sameRows]].
     */
-  def inReads: Option[Overlap] =
+  def inReads: Option[Clash] =
     inAdded.orElse {
       if (reads.removesAllItReads) None
-      else among(rows.dead, ConcurrentDeleteRead, "removed")
+      else among(rows.dead, ConcurrentDeleteRead, "changed or removed")
     }
 
-  /** BY_ROWS: both changed rows of one file, and their deletion vectors cannot be united. */
-  def sameRows(reason: String): Overlap =
-    overlap(reason, removedOf(removes))
+  /** BY_ROWS: both changed rows of one file, and their deletion vectors cannot be united.
+    *
+    * @param did
+    *   what the winner did
+    */
+  def sameRows(did: String): Clash = clash(did, removedOf(removes))
 
-  private def inAdded: Option[Overlap] = {
+  private def inAdded: Option[Clash] = {
     val isBlindAppend = winner.isBlindAppendOption.contains(true)
     if (Isolation.countsAdded(level.toString, isBlindAppend, info.metadataChanged)) inAddedRows
     else None
   }
 
   /** The attempt's predicates select rows that the winner added. */
-  def inAddedRows: Option[Overlap] = among(rows.added, ConcurrentAppend, "added")
+  def inAddedRows: Option[Clash] = among(rows.added, ConcurrentAppend, "wrote")
 
   private def among(
       files: => Seq[AddFile],
       kind: ConflictKind.OfData,
-      did: String
-  ): Option[Overlap] =
-    try reads.among(files, kind, did)
+      what: String
+  ): Option[Clash] =
+    try reads.among(files, kind, what)
     catch {
       case _: FileNotFoundException =>
         val removed = winner.removedFiles.map(_.path).take(Overlap.FilesShown)
-        Some(Overlap(ConcurrentDeleteRead, RowVectors.Gone, removed, undecided = true))
+        val did = s"$what rows, but which is not known: ${RowVectors.Gone}"
+        Some(Clash(ConcurrentDeleteRead, did, Overlap(removed, undecided = true)))
     }
 
   private def readFiles = info.readFiles.map(_.path)
@@ -84,10 +88,10 @@ final private[interlock] class OverlapFinder(
   private def removedOf(files: Set[String]): Seq[String] =
     winner.removedFiles.map(_.path).filter(files)
 
-  private def removed(files: Seq[String], why: String): Option[Overlap] =
-    Option.when(files.nonEmpty)(overlap(why, files))
+  private def removed(files: Seq[String], did: String): Option[Clash] =
+    Option.when(files.nonEmpty)(clash(did, files))
 
-  private def overlap(why: String, files: Seq[String]): Overlap = Overlap(
+  private def clash(did: String, files: Seq[String]): Clash = Clash(
     ConflictKind.of(
       attempt.asWinner(winner).operationClass,
       attempt.operationClass,
@@ -95,7 +99,7 @@ final private[interlock] class OverlapFinder(
       winnerRemoved = true,
       onlyRemove
     ),
-    why,
-    files.take(Overlap.FilesShown)
+    did,
+    Overlap(files.take(Overlap.FilesShown))
   )
 }

@@ -3,7 +3,7 @@ package org.apache.spark.sql.delta.interlock.judging
 import scala.util.control.NonFatal
 
 import com.google.common.base.Throwables
-import io.interlock.rules.{ConflictKind, Overlap}
+import io.interlock.rules.{Clash, ConflictKind, Overlap}
 import io.interlock.spark.commits.CommitTags
 import io.interlock.spark.predicates.Decidable
 import org.apache.hadoop.fs.Path
@@ -36,14 +36,15 @@ final private[interlock] class ReadRows(
     * @param files
     *   files whose live rows are the rows that the winner added or removed
     * @param did
-    *   the winner's change of these rows, such as "added"
+    *   the winner's change of these rows, such as "wrote"
     */
-  def among(files: Seq[AddFile], kind: ConflictKind.OfData, did: String): Option[Overlap] =
+  def among(files: Seq[AddFile], kind: ConflictKind.OfData, did: String): Option[Clash] =
     if (files.isEmpty) None
-    else if (info.readWholeTable) Some(Overlap(kind, "it read the whole table", shown(files)))
+    else if (info.readWholeTable)
+      Some(Clash(kind, s"$did rows, and it has read the whole table", Overlap(shown(files))))
     else
       distinct(info.readPredicates).iterator
-        .flatMap { case (read, reads) => new Selection(read, reads, files, kind, did).overlap }
+        .flatMap { case (read, reads) => new Selection(read, reads, files, kind, did).clash }
         .nextOption()
 
   /** Scans of which only matching rows count are kept apart from others with the same predicate. */
@@ -69,40 +70,38 @@ final private[interlock] class ReadRows(
     private val selects = attempt.selects(read, info)
     private val candidates = files.filter(partitionOf(_).forall(selects))
 
-    def overlap: Option[Overlap] =
+    def clash: Option[Clash] =
       if (candidates.isEmpty) None
       else if (candidates.exists(partitionOf(_).isEmpty)) Some(inAll(reason, isOpen))
       else matched.fold(byPredicates)(byMatch)
 
-    private def byPredicates: Option[Overlap] =
+    private def byPredicates: Option[Clash] =
       if (onData.isEmpty) Some(inAll(reason, isOpen)) else among(onData, predicate, reason)
 
-    private def byMatch(reads: MatchedReads): Option[Overlap] =
+    private def byMatch(reads: MatchedReads): Option[Clash] =
       if (reads.undecidable.nonEmpty) Some(inAll(reason, undecided = true))
       else
         reads.bySourceOnly.flatMap { selected =>
           val sql = Decidable.sql(Seq(selected))
-          val why = s"its WHEN NOT MATCHED BY SOURCE reads rows that the earlier job $did"
-          among(onData :+ selected, Some(sql), why)
+          among(onData :+ selected, Some(sql), "that its WHEN NOT MATCHED BY SOURCE reads")
         }.orElse {
-          val why = s"its condition ${reads.sql} matches rows that the earlier job $did"
-          among(onData, Some(reads.sql), why, Some(reads))
+          val matches = s"that its condition ${Decidable.short(reads.sql)} matches"
+          among(onData, Some(reads.sql), matches, Some(reads))
         }
 
     /** Whether a part of the predicate cannot be decided. */
     private def isOpen: Boolean =
       read.shouldRewriteFilter && (conditions.isEmpty || undecidable.nonEmpty)
 
+    /** Why the winner's rows count, as a clause to follow "rows". */
     private def reason: String =
       matched.flatMap(_.undecidable)
         .orElse(Option.when(undecidable.nonEmpty)(Decidable.sql(undecidable))) match {
-        case _ if !read.shouldRewriteFilter =>
-          s"it replaces partitions in which the earlier job $did rows"
-        case Some(open) => s"$open cannot be decided for rows that the earlier job $did"
-        case None if conditions.isEmpty =>
-          s"it reads every row, those included that the earlier job $did"
-        case None =>
-          s"its predicate ${Decidable.sql(conditions)} selects rows that the earlier job $did"
+        case _ if !read.shouldRewriteFilter => "in a partition that it overwrites"
+        case Some(open) =>
+          s"that it may have to read: ${Decidable.short(open)} cannot be decided for them"
+        case None if conditions.isEmpty => "and it reads every row"
+        case None => s"that its condition ${Decidable.short(Decidable.sql(conditions))} selects"
       }
 
     private def predicate: Option[String] =
@@ -110,34 +109,40 @@ final private[interlock] class ReadRows(
       else if (conditions.isEmpty) matched.map(_.sql)
       else Some(Decidable.sql(conditions))
 
-    private def inAll(why: String, undecided: Boolean) =
-      Overlap(kind, why, shown(candidates), predicate = predicate, undecided = undecided)
+    private def inAll(reason: String, undecided: Boolean) = Clash(
+      kind,
+      s"$did rows $reason",
+      Overlap(shown(candidates), predicate = predicate, undecided = undecided)
+    )
 
     /** The overlap in rows that match conditions, and a row of a source if there is one. */
     private def among(
         conditions: Seq[Expression],
         predicate: Option[String],
-        why: String,
+        reason: String,
         reads: Option[MatchedReads] = None
-    ): Option[Overlap] =
+    ): Option[Clash] =
       try {
         val rows = new RowsOfFiles(spark, info.readSnapshot, candidates).where(conditions, reads)
-        Option.when(rows.nonEmpty)(Overlap(
+        val shownRows = rows.map(_.json)
+        Option.when(rows.nonEmpty)(Clash(
           kind,
-          why,
-          shown(filesOf(rows)),
-          rows.map(_.json),
-          rows.flatMap(_.source),
-          predicate,
-          undecided = undecidable.nonEmpty
+          s"$did ${Overlap.counted(shownRows)} $reason",
+          Overlap(
+            shown(filesOf(rows)),
+            shownRows,
+            rows.flatMap(_.source),
+            predicate,
+            undecided = undecidable.nonEmpty
+          )
         ))
       } catch {
         case NonFatal(error) if !JudgingJob.isCancelled(error) =>
           val cause = Throwables.getRootCause(error).toString.linesIterator.nextOption()
-          val failed =
-            s"its predicate ${predicate.getOrElse("")} cannot be evaluated on rows that the " +
-              s"earlier job $did: ${cause.getOrElse("")}"
-          Some(inAll(failed, undecided = true).copy(predicate = predicate))
+          val failed = "that it may have to read: its condition " +
+            s"${predicate.fold("")(Decidable.short)} cannot be evaluated on them (${cause.getOrElse("")})"
+          val clash = inAll(failed, undecided = true)
+          Some(clash.copy(where = clash.where.copy(predicate = predicate)))
       }
 
     private def filesOf(rows: Seq[FoundRow]): Seq[AddFile] = {

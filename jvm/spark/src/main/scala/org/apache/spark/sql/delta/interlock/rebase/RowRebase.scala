@@ -16,7 +16,8 @@ import org.apache.spark.sql.delta.{
 /** Rebases one attempt over one winner by changing deletion vectors: translates Delta's actions for
   * [[Rebases]], and its result back. Reads and writes deletion vectors, never data files.
   *
-  * A Left is the reason why the rebase cannot be proved safe.
+  * A Left is the reason why the rebase cannot be proved safe; for BY_ROWS what the winner did, as a
+  * clause.
   */
 final private[interlock] class RowRebase(
     vectors: RowVectors,
@@ -39,6 +40,8 @@ final private[interlock] class RowRebase(
         case other => throw new IllegalArgumentException(s"$other maps no rows.")
       }
     catch {
+      case _: FileNotFoundException if verdict == Verdict.ByRows =>
+        Left(Rebases.inOneFile(RowVectors.Gone))
       case _: FileNotFoundException => Left(RowVectors.Gone)
     }
 
@@ -62,7 +65,7 @@ final private[interlock] class RowRebase(
     else
       for {
         dead <- rebases.uniteRows(changesOf(removes, adds), theirs)
-        marked <- mark(winner.addedFiles, dead)
+        marked <- mark(winner.addedFiles, dead).left.map(Rebases.inOneFile)
       } yield changing(dead.keySet, marked)
   }
 

@@ -61,7 +61,7 @@ final private[statement] class EarlyVerdict(
       None
     } catch {
       case lost: InterlockConflict =>
-        Some(lost.conflict).filterNot(_.overlap.exists(_.undecided))
+        Some(lost.conflict).filterNot(_.overlap.undecided)
     }
 
   /** The commits since the version that was read, as far as they are in the log. It is listed
