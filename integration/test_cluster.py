@@ -6,16 +6,9 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from interlock.demo.flights import Landing, Year
-from interlock.demo.jobs import DemoJob
-from interlock.demo.replay import Replay
-from interlock.demo.schedule import schedule
-from interlock.demo.warehouse import creation
 
 from integration.cluster import Cluster, standalone_cluster
 from tests.demo.demo_process import deltalake_totals, jobs_of, run_demo
-from tests.kit.driver_process import Answer, DriverProcess, driver_processes
-from tests.kit.support import Table, commit_info, latest_version
 
 pytestmark = pytest.mark.variant
 
@@ -32,66 +25,6 @@ SETTINGS = {
 def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
     with standalone_cluster(tmp_path_factory.mktemp("cluster"), workers=2) as running:
         yield running
-
-
-def test_two_drivers_write_one_table(cluster: Cluster, tmp_path: Path) -> None:
-    """Jobs of the demo in pairs: the later is held in one driver, the earlier runs in the other."""
-    year = Year.load(days=3)
-    landing = Landing(tmp_path / "landing")
-    loaded = landing.first_load(year.loaded)
-    jobs = {job.name: job for planned in schedule(year, landing) for job in planned.jobs}
-    table, replay = Table(tmp_path / "flights"), Replay(loaded.frame)
-
-    one_core_each = {**SETTINGS, "spark.master": cluster.master, "spark.cores.max": "1"}
-    with driver_processes(tmp_path, "interlock", "interlock", settings=one_core_each) as drivers:
-        created = drivers[0].run(creation(str(table), "maxcompute_delta", loaded))
-        assert created.error is None, created.message
-
-        def race(earlier: str, later: str) -> Answer:
-            return run_pair(drivers, table, replay, jobs[earlier], jobs[later])
-
-        assert race("MERGE into May", "DELETE in Feb").error is None
-        assert tags(table) == {"interlock.class": "MUTATE"}
-
-        assert race("INSERT INTO Nov (late)", "INSERT OVERWRITE of Nov").error is None
-        assert tags(table) == {
-            "interlock.class": "OVERWRITE",
-            "interlock.winners": "3",
-            "interlock.rules": "D6",
-        }
-        drivers.reverse()
-        lost = race("INSERT INTO Dec (EWR)", "INSERT INTO Dec (JFK)")
-        assert (lost.error, lost.rule, lost.winner_version) == ("ConcurrentAppendError", "D7", 5)
-
-        assert race("OPTIMIZE of Sep", "INSERT INTO Sep (late)").error is None
-        assert tags(table)["interlock.rules"] == "D17"
-
-    assert all(cluster.executors)
-    assert latest_version(table) == 7
-    assert list(deltalake_totals(table.path).differences(replay.totals)) == []
-
-
-def run_pair(
-    drivers: list[DriverProcess], table: Table, replay: Replay, earlier: DemoJob, later: DemoJob
-) -> Answer:
-    """Run two jobs from one version of the table; returns how the later ended."""
-    first, second = drivers
-    second.hold(later.sql(str(table)))
-    done = first.run(earlier.sql(str(table)))
-    assert done.error is None, done.message
-    ended = second.open()
-    replay.round([earlier, later] if ended.error is None else [earlier])
-    return ended
-
-
-def tags(table: Table) -> dict[str, str]:
-    """Return the tags of the latest commit that say what came of it."""
-    found: dict[str, str] = commit_info(table, latest_version(table))["tags"]
-    return {
-        key: value
-        for key, value in found.items()
-        if key in ("interlock.class", "interlock.winners", "interlock.rules")
-    }
 
 
 def test_the_demo_runs_on_it(cluster: Cluster, tmp_path: Path) -> None:

@@ -12,7 +12,6 @@ import pytest
 from interlock._sql_text import literal
 from pyspark.sql import SparkSession
 
-from tests.kit.entry_points import set_for_now
 from tests.kit.spark_version import SPARK
 from tests.kit.support import (
     Table,
@@ -76,24 +75,6 @@ def test_the_way_back(spark: SparkSession, example: Table) -> None:
         "deletionVectors": ("kept", "files and older versions may have some"),
     }
     assert (table.policy, len(removed.to_dicts())) == (None, 6)
-
-
-@pytest.mark.variant
-def test_a_policy_of_the_session(spark: SparkSession, example: Table) -> None:
-    table = interlock.table(spark, str(example.path))
-    policy = """source us\ncompaction COMPACT_MINOR
-        | x             | OVERWRITE    | APPEND | COMPACT_MINOR |
-        | OVERWRITE     | REPLACE_LIVE | AS_IS  | FAIL          |
-        | APPEND        | REPLACE_LIVE | AS_IS  | AS_IS         |
-        | COMPACT_MINOR | REPLACE_LIVE | AS_IS  | FAIL          |"""
-    with set_for_now(spark, {"spark.interlock.policies.ours": policy}):
-        table.set_policy("ours")
-        with pytest.raises(interlock.UsageError, match="INTERLOCK_OPERATION_NOT_SUPPORTED"):
-            spark.sql(f"DELETE FROM {example} WHERE id = 1")
-    with pytest.raises(interlock.UsageError) as caught:
-        spark.sql(f"INSERT INTO {example} VALUES (4, 'd')")
-    assert caught.value.condition == "INTERLOCK_POLICY_MISMATCH"
-    assert table.policy == "ours"
 
 
 @pytest.mark.variant

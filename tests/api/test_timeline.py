@@ -151,27 +151,6 @@ def test_arrows_lead_from_the_versions_that_a_job_passed_or_lost_against(
     }
 
 
-def test_each_class_is_drawn_in_its_own_way() -> None:
-    by_class = {
-        "APPEND": "append",
-        "OVERWRITE": "overwrite",
-        "MUTATE": "mutate",
-        "COMPACT_MINOR": "minor",
-        "COMPACT_MAJOR": "major",
-        "MERGE_SMALLFILES": "small-files",
-        "METADATA": "other",
-    }
-    assert {name: kind("any", name) for name in by_class} == by_class
-    signs = dict(
-        re.findall(r'"?([\w-]+)"?: {\s*title: "[^"]+", sign: "([^"]+)"', resource("drawing.js"))
-    )
-    assert sorted(signs) == sorted(by_class.values())
-    assert len(set(signs.values())) == len(signs)
-    colours = set(re.findall(r"^\.([\w-]+) { --c:", resource("page.css"), re.MULTILINE))
-    assert colours >= set(signs)
-    assert ":is(.overwrite, .major) > .hatch" in resource("page.css")
-
-
 @pytest.mark.parametrize(
     ("operation", "drawn"),
     [
@@ -201,26 +180,6 @@ def test_a_commit_is_told_in_the_words_of_explain(bars: dict[str, Job]) -> None:
         "First line.",
         "Second line.",
     )
-
-
-def test_fields_follow_with_arrays_as_lists(bars: dict[str, Job]) -> None:
-    said = dict(bars["v4"].fields)
-    assert (said["verdicts"], said["millis"]) == (("BY_ROWS", "AS_IS"), "7")
-    assert (said["winners"], said["rules"]) == (("2", "3"), ("R0", "R1"))
-    assert (said["txn id"], said["operation"]) == ("t4", "UPDATE")
-    lost = dict(bars["a-lost"].fields)
-    assert (lost["rules"], lost["winners"]) == (("D8",), ("3",))
-    assert "message" not in lost
-    parameters = version(1, operation_parameters={"mode": "Append", "partitionBy": "[]"})
-    (job,) = jobs(History((parameters,)), Conflicts(()))
-    assert dict(job.fields)["operation parameters"] == ("mode=Append", "partitionBy=[]")
-
-
-def test_partitions_are_those_in_which_jobs_met(bars: dict[str, Job]) -> None:
-    assert bars["a-lost"].partitions == ("p=1", "p=2")
-    assert bars["v4"].partitions == ("p=3", "p=4")
-    assert bars["v3"].partitions == ("p=1", "p=2")  # what lost against it says so
-    assert bars["v2"].partitions == ()  # its winners and partitions are two each
 
 
 def test_a_record_of_a_version_that_is_not_there_is_left_out() -> None:
@@ -277,12 +236,6 @@ def test_the_page_needs_no_network() -> None:
     assert "default-src 'none'" in text
     assert re.findall(r"\w+://[\w./]+", text) == ["http://www.w3.org/2000/svg"]  # a name
     assert not re.search(r"\b(src|href)=|\bimport\b|\bfetch\b|url\((?!#)", text)
-
-
-def test_thousands_of_versions() -> None:
-    many = [version(n, read=max(0, n - 1 - n % 4), winners=(n - 1,)) for n in range(3000, 0, -1)]
-    text = page("t", History(tuple(many)), Conflicts(()))
-    assert len(data(text)["jobs"]) == 3000
 
 
 def browse(folder: Path, text: str, *, at: str = "") -> str:

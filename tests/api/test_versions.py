@@ -78,14 +78,6 @@ def test_history(table: interlock.Table, lived: Lived) -> None:
     assert newest.txn_id == commit_info(lived.made, LATEST)["txnId"]
 
 
-@pytest.mark.variant
-def test_history_of_a_partition(table: interlock.Table) -> None:
-    found = table.history(partition={"p": 2})
-    assert [record.version for record in found] == [5, 4, 1]
-    assert [record.rows_in for record in found] == [0, 0, 1]
-    assert [record.version for record in table.history(partition={"p": 2}, limit=1)] == [5]
-
-
 @pytest.mark.variant_cases("connect")
 def test_results_are_tables(table: interlock.Table) -> None:
     frame = table.history().to_pandas()

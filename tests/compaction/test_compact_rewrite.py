@@ -208,19 +208,6 @@ def test_generated_identity_and_checked_columns(spark: SparkSession, table_path:
     assert rows(spark, table) == deltalake_rows(table) == expected
 
 
-@pytest.mark.variant
-def test_change_data_feed_shows_nothing(spark: SparkSession, table_path: Path) -> None:
-    properties = {"delta.enableChangeDataFeed": "true"}
-    table = make_table(spark, table_path, properties=properties)
-    spark.sql(f"UPDATE {table} SET v = 'z' WHERE id = 1")
-    for statement in ("ALTER TABLE {t} COMPACT MINOR", "ALTER TABLE {t} COMPACT MAJOR"):
-        spark.sql(statement.format(t=table))
-        assert actions(table, "cdc") == []
-    changes = f"SELECT count(*) FROM table_changes_by_path('{table.path}', {{version}})"
-    assert spark.sql(changes.format(version=4)).collect()[0][0] == 0
-    assert spark.sql(changes.format(version=3)).collect()[0][0] == 2
-
-
 def test_the_users_confs_do_not_matter(spark: SparkSession, table_path: Path) -> None:
     """Confs that split, sort, limit or skip change nothing in the result, and stay as they were."""
     columns = "(id INT, p INT) USING delta PARTITIONED BY (p)"
@@ -271,26 +258,6 @@ class TestOptimize:
             assert stored(table, file) == list(range(first, 48, 8))
 
     @pytest.mark.variant
-    @pytest.mark.parametrize(
-        ("columns", "statement"),
-        [
-            ("(id INT, v STRING) USING delta", "OPTIMIZE {t} ZORDER BY (id)"),
-            ("(id INT, v STRING) USING delta CLUSTER BY (id)", "OPTIMIZE {t}"),
-        ],
-        ids=["zorder", "clustering"],
-    )
-    def test_what_moves_rows_is_not_tagged(
-        self, spark: SparkSession, table_path: Path, columns: str, statement: str
-    ) -> None:
-        table = make_table(spark, table_path, columns=columns)
-        expected = rows(spark, table)
-        spark.sql(statement.format(t=table))
-        assert "interlock." not in str([*added(table), *actions(table, "remove")])
-        spark.sql(f"ALTER TABLE {table} COMPACT MAJOR")
-        assert len(inputs(table, added(table)[0])) == 1
-        assert rows(spark, table) == expected
-
-    @pytest.mark.variant
     def test_purge_and_auto_compaction_are_tagged(
         self, spark: SparkSession, table_path: Path
     ) -> None:
@@ -333,10 +300,3 @@ def test_files_without_counts_are_counted(spark: SparkSession, example: Table) -
     assert (row["files_in"], row["files_out"], row["rows"]) == (2, 1, 3)
     found = [numbers for _, _, *numbers in inputs(example, added(example)[0])]
     assert found == [[0, 2, 0], [0, 1, 2]]
-
-
-def test_other_readers_see_the_same_rows(spark: SparkSession, example: Table) -> None:
-    """Stock Delta and `deltalake` read the same rows from a compacted table."""
-    spark.sql(f"ALTER TABLE {example} COMPACT MAJOR")
-    assert deltalake_rows(example) == rows(spark, example)
-    assert deltalake_rows(example, version=2) == rows(spark, example)

@@ -87,15 +87,6 @@ def test_an_append_only_table_can_be_compacted(spark: SparkSession, table_path: 
     assert rows(spark, table) == deltalake_rows(table) == expected
 
 
-@pytest.mark.variant
-def test_types_of_the_result(spark: SparkSession, example: Table) -> None:
-    found = spark.sql(f"ALTER TABLE {example} COMPACT MINOR").schema.simpleString()
-    assert found == (
-        "struct<version:bigint,class:string,files_in:bigint,files_out:bigint,bytes_in:bigint,"
-        "bytes_out:bigint,rows:bigint,rows_purged:bigint,winners:array<bigint>>"
-    )
-
-
 @pytest.mark.parametrize("name", ["plain", "default.compact", "`minor`", "Merge"])
 def test_tables_by_name(spark: SparkSession, example: Table, name: str) -> None:
     spark.sql(f"CREATE TABLE {name} USING delta LOCATION '{example.path}'")
@@ -113,13 +104,6 @@ def test_nothing_to_compact_makes_no_version(spark: SparkSession, example: Table
         "winners": [],
     }
     assert versions(example) == [0, 1, 2, 3]
-
-
-@pytest.mark.variant
-def test_an_empty_table_has_nothing_to_compact(spark: SparkSession, table_path: Path) -> None:
-    table = make_table(spark, table_path, statements=())
-    assert run(spark, "ALTER TABLE {t} COMPACT MAJOR", table)["version"] is None
-    assert versions(table) == [0]
 
 
 def test_every_compaction_of_a_transactional_table_is_one_class(
@@ -270,13 +254,6 @@ class TestThresholds:
         assert (row["version"] is None) == (files_out is None)
         if properties.get("targetFileSize"):
             assert row["files_in"] == 2  # the third file did not fit
-
-    @pytest.mark.variant
-    def test_deltas_own_confs_are_the_defaults(self, spark: SparkSession, example: Table) -> None:
-        with confs(spark, {"spark.databricks.delta.optimize.minFileSize": "10"}):
-            assert run(spark, "ALTER TABLE {t} COMPACT MINOR", example)["version"] is None
-        with confs(spark, {"spark.databricks.delta.optimize.maxFileSize": "10"}):
-            assert run(spark, "ALTER TABLE {t} COMPACT MAJOR", example)["files_out"] == 2
 
     @pytest.mark.parametrize(
         ("word", "value"),

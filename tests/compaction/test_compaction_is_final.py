@@ -122,26 +122,6 @@ class TestAfterACompactionOfOtherFiles:
         assert len(live_files(table)) == 2
         assert rows(spark, table) == deltalake_rows(table) == expected
 
-    @pytest.mark.variant
-    @pytest.mark.soak
-    def test_without_a_policy_both_succeed(
-        self,
-        spark: SparkSession,
-        small_files: SparkSession,
-        large_files: SparkSession,
-        table_path: Path,
-    ) -> None:
-        table = make(spark, table_path, None)
-        expected = rows(spark, table)
-        ends = race(
-            spark,
-            sql_job(f"OPTIMIZE {table}", session=small_files),
-            sql_job(f"OPTIMIZE {table}", session=large_files),
-            latest_version=lambda: latest_version(table),
-        )
-        assert [end.version for end in ends] == [BEFORE + 1, BEFORE + 2]
-        assert rows(spark, table) == expected
-
 
 @pytest.mark.variant_cases("reorg*")
 @pytest.mark.parametrize(

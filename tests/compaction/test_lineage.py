@@ -52,18 +52,6 @@ def check_followed(spark: SparkSession, table: Table, inputs: int) -> None:
     assert rows(spark, table) == deltalake_rows(table) == expected[:-1]
 
 
-@pytest.mark.variant
-def test_a_later_commit_costs_the_same_whatever_the_number_of_inputs(
-    spark: SparkSession, table_path: Path
-) -> None:
-    table = of_tiny_files(spark, table_path, [f"part-{n}.parquet" for n in range(300)])
-    check_followed(spark, table, inputs=300)
-    compaction = commit_file(table, 5)
-    assert max(map(len, compaction.read_text(encoding="utf-8").splitlines())) < 2_000
-    assert len(file_tags(table, "remove", 5)) == 303
-    assert rows(spark, table, version=4) == ((0,),) * 301 + ((1,), (2,))
-
-
 @pytest.mark.soak
 def test_more_inputs_than_one_text_can_name(spark: SparkSession, table_path: Path) -> None:
     """The input paths together exceed the longest string that JSON readers accept."""
@@ -121,18 +109,6 @@ def test_a_compaction_that_was_rebased_is_followed_too(
     assert (first.error, held.error, held.held) == (None, None, True)
     assert len(check_log(table)) == 2
     assert rows(spark, table) == deltalake_rows(table) == ((2, "U"), (3, "c"))
-
-
-@pytest.mark.variant
-def test_what_a_file_was_made_of_is_listed_after_a_delete_too(
-    spark: SparkSession, table_path: Path
-) -> None:
-    table = make_table(spark, table_path, properties=VECTORS)
-    spark.sql(MAJOR.format(t=table))
-    files = f"CALL interlock.files(table => '{table.path}')"
-    assert len(spark.sql(files).collect()[0]["compacted_from"]) == 2
-    spark.sql(f"DELETE FROM {table} WHERE id = 1")
-    assert len(spark.sql(files).collect()[0]["compacted_from"]) == 2
 
 
 def test_a_text_that_readers_may_refuse_is_left_out(spark: SparkSession) -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import shutil
 from datetime import datetime, timedelta, timezone
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -20,7 +19,6 @@ from tests.kit.support import (
     await_checkpoints,
     commit,
     commit_info,
-    deltalake_rows,
     log_of,
     make_table,
     python_job,
@@ -295,31 +293,6 @@ def test_records_are_kept_as_long_as_the_log(spark: SparkSession, example: Table
     await_checkpoints(spark)
     assert not week.exists()
     assert len(records(example)) == 1
-
-
-@pytest.mark.variant
-def test_nothing_minds_the_folder(spark: SparkSession, table: Table, lost: dict[str, Lost]) -> None:
-    """VACUUM, log clean-up, RESTORE, SHOW HISTORY and `deltalake` ignore the folder of records."""
-    minded = Table(table.path.parent / "minded")
-    shutil.copytree(table.path, minded.path)
-    before, rows = records(minded), deltalake_rows(minded)
-    assert len(before) == len(lost)
-    version = len(spark.sql(f"SHOW HISTORY FOR TABLE {minded}").collect()) - 1
-    log = minded.path / "_delta_log"
-    for file in log.glob("0*"):
-        os.utime(file, (0, 0))
-    jvm: Any = spark._jvm
-    none = jvm.scala.Option.empty()
-    logs = jvm.org.apache.spark.sql.delta.DeltaLog
-    delta_log = logs.forTable(spark._jsparkSession, str(minded.path))
-    delta_log.checkpoint(delta_log.getSnapshotAt(version, none, none, False), none)
-    assert not (log / f"{0:020}.json").exists()
-    spark.sql(f"INSERT INTO {minded} VALUES (50, 'm', NULL)")
-    spark.sql(f"RESTORE TABLE {minded} TO VERSION AS OF {version}")
-    spark.conf.set("spark.databricks.delta.retentionDurationCheck.enabled", "false")
-    spark.sql(f"VACUUM {minded} RETAIN 0 HOURS")
-    assert deltalake_rows(minded) == rows
-    assert records(minded) == before
 
 
 def test_a_record_that_cannot_be_written_is_a_warning(spark: SparkSession, example: Table) -> None:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from interlock.errors import ConcurrentWriteError, ConflictError, MetadataChangedError
+from interlock.errors import ConflictError, MetadataChangedError
 from pyspark.sql import SparkSession
 
 from tests.kit.support import (
@@ -140,32 +140,6 @@ def test_nor_does_one_that_fails_by_deltas_own_checks(
     assert isinstance(error, MetadataChangedError)
     assert nobodys == set()
     check_all_versions(spark, table, (0, 3, 2, 3, 3))
-
-
-@pytest.mark.variant
-def test_a_restore_deletes_no_file(spark: SparkSession, table_path: Path) -> None:
-    table = make_table(spark, table_path, properties=VECTORS, statements=SETUP)
-    error, nobodys = race_that_fails(spark, table, INSERT, "RESTORE TABLE {t} TO VERSION AS OF 1")
-    assert isinstance(error, ConcurrentWriteError)
-    assert nobodys == set()
-    check_all_versions(spark, table, (0, 3, 2, 3, 4))
-
-
-@pytest.mark.variant
-def test_a_shallow_clone_deletes_no_file(spark: SparkSession, tmp_path: Path) -> None:
-    path = tmp_path / "source"
-    source = make_table(spark, path, policy=None, properties=VECTORS, statements=SETUP)
-    source_files = files_of(source)
-    emptied = (*SETUP[:2], "DELETE FROM {t}")  # CLONE takes no other target
-    table = make_table(spark, tmp_path / "table", properties=VECTORS, statements=emptied)
-    error, nobodys = race_that_fails(
-        spark, table, INSERT, f"CREATE OR REPLACE TABLE {{t}} SHALLOW CLONE {source}"
-    )
-    assert isinstance(error, ConflictError)
-    assert nobodys == set()
-    check_all_versions(spark, table, (0, 3, 2, 0, 1))
-    assert files_of(source) == source_files
-    assert rows(spark, source) == ((1, "a"), (2, "b"), (3, "c"))
 
 
 def test_dml_on_a_shallow_clone_keeps_the_files_of_its_source(

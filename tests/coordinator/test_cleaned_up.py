@@ -9,7 +9,6 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-import interlock
 import pytest
 from interlock.errors import ConcurrentDeleteReadError, ConcurrentWriteError
 from pyspark.sql import SparkSession
@@ -125,30 +124,6 @@ def test_commits_of_another_process_that_are_gone(
     assert (9, "l") not in rows(spark, table)
 
 
-@pytest.mark.variant
-def test_a_job_that_lost_so_is_run_again(spark: SparkSession, table_path: Path) -> None:
-    """A job that failed because commits were cleaned up passes in its second run."""
-    table = make_table(spark, table_path, properties=PROPERTIES)
-
-    def winners(session: SparkSession) -> None:
-        if latest_version(table) < 6:
-            insert(session, table, 3, 4, 5, 6)
-            clean_up(session, table, until=4)
-
-    update = f"UPDATE {table} SET v = 'l' WHERE id = 1"
-
-    def run() -> None:
-        if error := behind(spark, winners, update).error:
-            raise error
-
-    interlock.retry(run, backoff=0)
-    assert versions(table) == [4, 5, 6, 7]
-
-    expected = (1, 2, 3, 3, 4, 5, 6)
-    assert tuple(row[0] for row in rows(spark, table)) == expected
-    assert deltalake_rows(table) == rows(spark, table)
-
-
 @pytest.mark.variant_cases(but=["True"])
 @pytest.mark.parametrize("vacuum", [True, False])
 def test_a_rebase_behind_a_compaction_and_a_vacuum(
@@ -182,34 +157,3 @@ def test_a_rebase_behind_a_compaction_and_a_vacuum(
     expected = tuple((n, "a") for n in range(10) if n != 3 and (vacuum or n != 5))
     assert rows(spark, table) == deltalake_rows(table) == expected
     assert len(check_log(table)) == 1
-
-
-@pytest.mark.variant
-@pytest.mark.parametrize("policy", ["serializable", "row_level"])
-def test_a_reader_behind_a_vacuum(spark: SparkSession, table_path: Path, policy: str) -> None:
-    """VACUUM deletes the deletion vector that shows which rows the first DELETE removed."""
-    values = "INSERT INTO {t} SELECT /*+ COALESCE(1) */ CAST(id AS INT), 'a' FROM range(10)"
-    table = make_table(
-        spark, table_path, policy=policy, properties=PROPERTIES, statements=(values,)
-    )
-    spark.conf.set("spark.databricks.delta.retentionDurationCheck.enabled", "false")
-    before = set(table.path.glob("*.parquet"))
-
-    def winners(session: SparkSession) -> None:
-        on_its_way = set(table.path.glob("*.parquet")) - before
-        assert on_its_way
-        for n in (1, 3):
-            session.sql(f"DELETE FROM {table} WHERE id = {n}")
-        soon = time.time() + DAY
-        for file in on_its_way:
-            os.utime(file, (soon, soon))
-        vacuum_by_stock(session, table)
-        assert len(list(table.path.glob("*.bin"))) == 1
-
-    reader = f"INSERT INTO {table} SELECT id + 10, v FROM {table} WHERE id = 2"
-    error = behind(spark, winners, reader).error
-    assert isinstance(error, ConcurrentDeleteReadError)
-    assert "VACUUM must retain" in str(error)
-    assert set(table.path.glob("*.parquet")) == before
-    expected = tuple((n, "a") for n in range(10) if n not in (1, 3))
-    assert rows(spark, table) == deltalake_rows(table) == expected

@@ -9,10 +9,8 @@ import gc
 import json
 import os
 import shutil
-import statistics
 import threading
 import time
-import uuid
 from pathlib import Path
 from typing import Any
 
@@ -32,7 +30,6 @@ from tests.kit.support import (
     Table,
     await_checkpoints,
     check_row_ids,
-    commit_file,
     commit_info,
     confs,
     deltalake_rows,
@@ -64,32 +61,6 @@ def stamps(table: Table) -> list[str | None]:
 
 def ours(count: int) -> list[str]:
     return [f"filesystem/0/{version}" for version in range(count)]
-
-
-def add_files(table: Table, count: int) -> None:
-    """Commit files that nobody reads, as a writer of them would."""
-    version = len(versions(table))
-    info = commit_info(table, version - 1)
-    info |= {"txnId": str(uuid.uuid4()), "inCommitTimestamp": int(time.time() * 1000)}
-    mark = json.dumps({"rowIdHighWaterMark": 100 + count})
-    tracking = {"domain": "delta.rowTracking", "configuration": mark, "removed": False}
-    adds = (
-        {
-            "path": f"{number}.parquet",
-            "partitionValues": {},
-            "size": 1000,
-            "modificationTime": 0,
-            "dataChange": True,
-            "stats": json.dumps({"numRecords": 1}),
-            "baseRowId": 100 + number,
-            "defaultRowCommitVersion": version,
-        }
-        for number in range(count)
-    )
-    with commit_file(table, version).open("w") as file:
-        for action in ({"commitInfo": info}, *({"add": add} for add in adds)):
-            file.write(json.dumps(action) + "\n")
-        file.write(json.dumps({"domainMetadata": tracking}) + "\n")
 
 
 class TestWhichTables:
@@ -286,23 +257,6 @@ class TestLifeOfATable:
         assert "CALL interlock.repair" in str(stopped.value)
         assert rows(spark, table) == deltalake_rows(table) == ((1, "a"), (2, "b"), (3, "c"))
 
-    @pytest.mark.variant
-    def test_a_log_that_was_put_back_behind_all_that_is_known(
-        self, spark: SparkSession, table_path: Path, tmp_path: Path
-    ) -> None:
-        """The versions that this process knows are gone, and the one before them too."""
-        made = make_table(spark, table_path)
-        shutil.copytree(table_path, tmp_path / "backup")
-        for name in (f"{2:020}.json", f"{2:020}.crc"):
-            (tmp_path / "backup/_delta_log" / name).unlink()
-        table = Table(Path(shutil.copytree(made.path, tmp_path / "unknown until now")))
-        spark.sql(f"INSERT INTO {table} VALUES (4, 'd')")
-        put_back(table, tmp_path / "backup")
-        with pytest.raises(errors.InterlockError) as stopped:
-            spark.newSession().sql(f"INSERT INTO {table} VALUES (5, 'e')")
-        assert stopped.value.condition == "INTERLOCK_COMMIT_OVERWRITTEN"
-        assert versions(table) == [0, 1]
-
     @pytest.mark.parametrize("has_written", [True, False])
     def test_a_statement_whose_version_was_replaced(
         self, spark: SparkSession, table_path: Path, tmp_path: Path, *, has_written: bool
@@ -372,29 +326,6 @@ class TestLifeOfATable:
         assert second.error.winner_version == to + 1
         assert versions(table) == [0, 1, 2, 3, 4]
         assert rows(spark, table) == deltalake_rows(table) == ((101, 1), (2, 2), (8, 2), (9, 2))
-
-    @pytest.mark.variant
-    def test_renamed(self, spark: SparkSession) -> None:
-        spark.sql(
-            "CREATE TABLE before (id INT) USING delta"
-            " TBLPROPERTIES ('interlock.policy' = 'maxcompute_delta')"
-        )
-        spark.sql("INSERT INTO before VALUES (1)")
-        spark.sql("ALTER TABLE before RENAME TO after")
-        spark.sql("INSERT INTO after VALUES (2)")
-        assert rows(spark, "after") == ((1,), (2,))
-        spark.sql("DROP TABLE after")
-
-    @pytest.mark.variant
-    def test_a_shallow_clone_has_commits_of_its_own(
-        self, spark: SparkSession, table_path: Path, tmp_path: Path
-    ) -> None:
-        table = make_table(spark, table_path)
-        clone = Table(tmp_path / "clone")
-        spark.sql(f"CREATE TABLE {clone} SHALLOW CLONE {table}")
-        spark.sql(f"INSERT INTO {clone} VALUES (4, 'd')")
-        assert stamps(clone) == ours(2)
-        assert len(versions(table)) == 3
 
     def test_a_commit_overwritten_by_another_writer_stops_the_writes(
         self, spark: SparkSession, table_path: Path
@@ -534,15 +465,6 @@ def test_a_commit_judged_against_one_that_was_not_made_is_judged_by_what_was(
 
 
 class TestBehindTheCommits:
-    def test_checkpoints_are_written_behind(self, spark: SparkSession, table_path: Path) -> None:
-        table = make_table(spark, table_path, properties={"delta.checkpointInterval": "2"})
-        for number in range(4, 8):
-            spark.sql(f"INSERT INTO {table} VALUES ({number}, 'x')")
-        await_checkpoints(spark)
-        log = table_path / "_delta_log"
-        assert json.loads((log / "_last_checkpoint").read_text())["version"] == 6
-        assert rows(spark, table) == deltalake_rows(table)
-
     @pytest.mark.variant_cases("0")
     @pytest.mark.parametrize("age", [0, 60])
     def test_a_later_writer_makes_up_for_a_checkpoint_that_is_missing_for_a_minute(
@@ -596,25 +518,6 @@ class TestBehindTheCommits:
         assert str(written).count("Starting the deletion of log files") == (days > 30)
         assert versions(table)[0] == (4 if days > 30 else 0)
         assert rows(spark, table) == deltalake_rows(table)
-
-    @pytest.mark.soak
-    def test_a_due_checkpoint_costs_the_commit_nothing(
-        self, spark: SparkSession, table_path: Path
-    ) -> None:
-        table = make_table(spark, table_path, properties={"delta.checkpointInterval": "5"})
-        add_files(table, 200_000)
-        seconds = {}
-        for version in range(4, 22):
-            start = time.monotonic()
-            spark.sql(f"INSERT INTO {table} VALUES ({version}, 'x')")
-            seconds[version] = time.monotonic() - start
-            await_checkpoints(spark)
-        print(seconds)
-        due = statistics.median(seconds[version] for version in (10, 15, 20))
-        others = statistics.median(taken for version, taken in seconds.items() if version % 5)
-        assert due <= 1.2 * others, seconds
-        last = json.loads((table_path / "_delta_log" / "_last_checkpoint").read_text())
-        assert (last["version"], last["numOfAddFiles"]) == (20, 200_019)
 
     def test_a_checkpoint_that_fails_is_tried_when_the_next_is_due(
         self, spark: SparkSession, tmp_path: Path
@@ -693,27 +596,6 @@ def test_threads_of_one_process_lose_nothing(spark: SparkSession, table_path: Pa
     assert {row[0] for row in found} == {1, 2, 3, *acknowledged}
     assert len(found) == 21
     assert found == deltalake_rows(table)
-    check_log(table)
-
-
-@pytest.mark.variant
-def test_a_commit_that_missed_many_versions(spark: SparkSession, table_path: Path) -> None:
-    table = make_table(spark, table_path, policy="maxcompute_transactional")
-
-    def winners(session: SparkSession) -> None:
-        for number in range(10, 22):
-            session.sql(f"INSERT INTO {table} VALUES ({number}, 'w')")
-
-    first, late = race(
-        spark,
-        python_job("winners", winners),
-        sql_job(f"INSERT INTO {table} VALUES (30, 'late')"),
-        latest_version=lambda: versions(table)[-1],
-    )
-    assert (first.error, late.error) == (None, None)
-    assert versions(table) == list(range(16))
-    assert (30, "late") in rows(spark, table)
-    assert rows(spark, table) == deltalake_rows(table)
     check_log(table)
 
 

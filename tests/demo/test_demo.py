@@ -28,7 +28,7 @@ from interlock.demo.jobs import (
 )
 from interlock.demo.replay import Replay
 
-from tests.demo.demo_process import PATIENCE_SECONDS, deltalake_totals, demo, jobs_of, run_demo
+from tests.demo.demo_process import deltalake_totals, jobs_of, run_demo
 from tests.kit.spark_version import s3_without_database
 from tests.kit.tree import ROOT
 from tests.storage import s3
@@ -97,30 +97,6 @@ def test_a_store_that_the_demo_does_not_know_is_refused() -> None:
     assert "STORE=tape is none of disk s3." in done.stderr
 
 
-@pytest.mark.variant
-def test_ctrl_c_ends_it_with_the_table_of_what_was_run() -> None:
-    with demo(
-        "--days", "1", "--rounds", "2", "4", "--runs", "stock", "maxcompute_delta"
-    ) as running:
-        assert running.stdout is not None
-        said = ""
-        while "-- round 2 of 2, jobs 4 to 5 of 5:" not in said:
-            said += running.stdout.readline()
-        os.killpg(running.pid, signal.SIGINT)  # as a terminal does
-        rest, errors = running.communicate(timeout=PATIENCE_SECONDS)
-    assert running.returncode == 130
-    assert "10 jobs in 4 rounds: about 1 min on two free cores" in said
-    assert rest.split("twice  pandas replay")[1].splitlines()[2:] == [
-        "stock Delta                       3 of 5    0      -          -              not run",
-        "maxcompute_delta                  not run   -      -          -              not run",
-        "",
-        rest.splitlines()[-2],
-        "7 of 10 jobs were not run",
-    ]
-    assert rest.splitlines()[-2].endswith("jobs lost: 0 of 3 on stock Delta")
-    assert errors == "The demo was interrupted.\n"
-
-
 def test_a_second_ctrl_c_does_not_end_the_cancelling(monkeypatch: pytest.MonkeyPatch) -> None:
     cancels: list[int] = []
     main_thread = threading.main_thread()
@@ -149,23 +125,6 @@ def test_a_second_ctrl_c_does_not_end_the_cancelling(monkeypatch: pytest.MonkeyP
         _interruptible(work)
     assert len(cancels) >= 3
     assert signal.getsignal(signal.SIGINT) == interrupted
-
-
-@pytest.mark.variant
-def test_a_run_that_fails_leaves_the_table_of_the_others() -> None:
-    done = run_demo("--days", "1", "--rounds", "4", "--runs", "stock", "mine", "row_level")
-    assert done.returncode == 1
-    summary = done.stdout.split("twice  pandas replay")[1].splitlines()[2:5]
-    assert [line.split()[-2:] for line in summary] == [
-        ["the", "same"],
-        ["not", "run"],
-        ["not", "run"],
-    ]
-    assert done.stdout.splitlines()[-1] == "4 of 6 jobs were not run"
-    (told,) = done.stderr.splitlines()
-    assert told.startswith("The demo failed: ")
-    assert "[INTERLOCK_UNKNOWN_POLICY] There is no policy 'mine'." in told
-    assert told.endswith(" With --keep FOLDER its tables stay, and Spark's log.")
 
 
 def test_a_table_that_differs_from_its_replay_ends_the_demo_with_1(

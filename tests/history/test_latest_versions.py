@@ -134,11 +134,3 @@ def test_the_error_says_how_many_there_are(spark: SparkSession, t: Table) -> Non
         value(spark, "get_latest_timestamp('empty')")
     with pytest.raises(AnalysisException):
         value(spark, "get_latest_version(t)")
-
-
-@pytest.mark.variant
-def test_they_are_described(spark: SparkSession) -> None:
-    told = "\n".join(
-        row[0] for row in spark.sql("DESCRIBE FUNCTION get_latest_timestamp").collect()
-    )
-    assert "get_latest_timestamp(table[, n])" in told

@@ -9,7 +9,6 @@ import pytest
 from interlock.errors import InterlockError
 from pyspark.sql import SparkSession
 
-from tests.kit.entry_points import set_for_now
 from tests.kit.ranges import changed, committed, files_read, found, make_history
 from tests.kit.support import Table
 
@@ -127,29 +126,3 @@ class TestChangeDataFeed:
             )
             brought = Counter(found(feed))
             assert all(brought[row] for row in found(live)), (after, until)
-
-    @pytest.mark.variant
-    def test_the_reader_of_changes_goes_on_working(
-        self, spark: SparkSession, history: Table
-    ) -> None:
-        reader = spark.read.option("readChangeFeed", True).option("startingVersion", 3)
-        types = [row[0] for row in reader.table("by_name").select("_change_type").collect()]
-        assert set(types) == {"insert", "delete", "update_preimage", "update_postimage"}
-
-    @pytest.mark.variant
-    def test_changes_from_version_are_forwarded(self, spark: SparkSession) -> None:
-        """Spark's CHANGES clause works with these settings only."""
-        spark.sql(
-            "CREATE TABLE changes USING delta "
-            "TBLPROPERTIES ('interlock.policy' = 'maxcompute_delta') AS SELECT 1 AS id"
-        )
-        spark.sql("INSERT INTO changes VALUES (2)")
-        settings = {
-            "spark.databricks.delta.changelogV2.enabled": "true",
-            "spark.databricks.delta.v2.enableMode": "AUTO",
-        }
-        with set_for_now(spark, settings):
-            changes = spark.sql("SELECT id FROM changes CHANGES FROM VERSION 1 TO VERSION 1")
-            assert found(changes) == [(2,)]
-            since = spark.sql("SELECT id FROM changes VERSION BETWEEN 0 AND 1")
-            assert found(since) == [(2,)]

@@ -101,13 +101,6 @@ class TestOffAndOn:
         assert "It is on by now: ask for ranges that begin with version 4" in message
         assert "ALTER TABLE" not in message
 
-    @pytest.mark.variant
-    def test_in_a_long_range(self, spark: SparkSession, table_path: Path) -> None:
-        """The log is read in parallel then."""
-        inserts = (LATER,) * 10
-        table = make(spark, table_path, INSERT, OFF, UPDATE, ON, *inserts)
-        check_begins(spark, table, first=4, after=[1, 3])
-
 
 class TestOtherGaps:
     def test_before_a_backfill(self, spark: SparkSession, table_path: Path) -> None:
@@ -120,25 +113,6 @@ class TestOtherGaps:
         )
         assert "It is on by now: ask for ranges that begin with version 5" in message
         check_begins(spark, table, first=5, after=[1, 4])
-
-    @pytest.mark.variant
-    def test_a_feature_that_was_dropped(self, spark: SparkSession, table_path: Path) -> None:
-        drop = "ALTER TABLE {t} DROP FEATURE rowTracking"
-        table = make(spark, table_path, INSERT, drop, UPDATE, ON, LATER)
-        last = latest_version(table)
-        check_begins(spark, table, first=last - 1, after=[0, 1, 4])
-        rows = spark.sql(f"SELECT * FROM {table} VERSION BETWEEN {last - 1} AND {last}")
-        assert found(rows) == [(3, "c")]
-
-    @pytest.mark.variant
-    def test_a_replace_that_turns_it_off(self, spark: SparkSession, table_path: Path) -> None:
-        replace = (
-            "CREATE OR REPLACE TABLE {t} USING delta "
-            "TBLPROPERTIES ('delta.enableRowTracking' = 'false') AS SELECT 1 AS id, 'a' AS v"
-        )
-        table = make(spark, table_path, INSERT, replace, ON, UPDATE)
-        last = latest_version(table)
-        check_begins(spark, table, first=last - 1, after=[1, 2])
 
     @pytest.mark.variant
     def test_a_restore_to_a_version_without_it(self, spark: SparkSession, table_path: Path) -> None:

@@ -46,15 +46,6 @@ def plain(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Tabl
 
 
 class TestTimestampBetween:
-    @pytest.mark.variant
-    def test_each_end_is_the_last_version_at_or_before_it(
-        self, spark: SparkSession, history: Table
-    ) -> None:
-        for a, b in [(0, 2), (2, 4), (4, 6), (5, 7), (9, 9), (-1, 9)]:
-            begin = LONG_AGO if a < 0 else committed(history, a)
-            clause = f"TIMESTAMP BETWEEN {begin} AND {committed(history, b)}"
-            assert found(spark.sql(f"SELECT * FROM {history} {clause}")) == list(changed(a, b))
-
     def test_between_two_commits(self, spark: SparkSession, plain: Table) -> None:
         """Strings and dates are taken in the session's time zone; SYSTEM_TIME is the same."""
         for begin, end, rows in [

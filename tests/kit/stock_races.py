@@ -23,13 +23,10 @@ DELETE = "DELETE FROM {t} WHERE id = 2"
 OPTIMIZE = "OPTIMIZE {t}"
 TRUNCATE = "TRUNCATE TABLE {t}"
 TRUNCATE_PARTITION = "TRUNCATE TABLE {t} PARTITION (p = 1)"
-MERGE = (
-    "MERGE INTO {t} t USING (SELECT 1 AS id) s ON t.id = s.id WHEN MATCHED THEN UPDATE SET v = 'M'"
-)
 
 Race = tuple[Example, tuple[str, ...]]
 
-QUICK: tuple[Race, ...] = (
+RACES: tuple[Race, ...] = (
     (PLAIN, (INSERT, OVERWRITE)),
     (PLAIN, (INSERT, INSERT)),
     (PLAIN, (INSERT, UPDATE)),
@@ -42,43 +39,17 @@ QUICK: tuple[Race, ...] = (
     (PARTITIONED, (TRUNCATE_PARTITION,)),
     (PLAIN, ("CREATE OR REPLACE TABLE {t} USING delta AS SELECT 1 AS id",)),
 )
-RACES: tuple[Race, ...] = (
-    *QUICK,
-    (PLAIN, (INSERT, MERGE)),
-    (PLAIN, (INSERT, "INSERT INTO {t} SELECT * FROM {t}")),
-    (PLAIN, (INSERT, "RESTORE TABLE {t} TO VERSION AS OF 1")),
-    (PLAIN, (OVERWRITE, INSERT)),
-    (PLAIN, (UPDATE, OVERWRITE)),
-    (PLAIN, (UPDATE, "UPDATE {t} SET v = 'V' WHERE id = 77")),
-    (PLAIN, (OPTIMIZE, DELETE)),
-    (PLAIN, ("ALTER TABLE {t} SET TBLPROPERTIES ('a' = 'b')", INSERT)),
-    (PARTITIONED, ("DELETE FROM {t} WHERE p = 1", "UPDATE {t} SET v = 'U' WHERE p = 2")),
-    (EMPTY, ("INSERT OVERWRITE {t} SELECT 1, 'a' WHERE 1 = 0",)),
-    (PLAIN, ("DELETE FROM {t} WHERE id = 77",)),
-    (PLAIN, ("CREATE OR REPLACE TABLE {t} (id INT) USING delta",)),
-    (PLAIN, ("ALTER TABLE {t} SET TBLPROPERTIES ('delta.enableRowTracking' = 'true')",)),
-)
-
-WITH_VECTORS = tuple(
-    (PLAIN, race) for race in ((UPDATE, DELETE), (UPDATE, OVERWRITE), (OPTIMIZE, DELETE))
-)
 
 
-def name_of(example: Example, statements: tuple[str, ...]) -> str:
-    return f"{example.name}: {' -> '.join(statements)}"
-
-
-def observe(spark: SparkSession, folder: Path, *, which: str) -> dict[str, Any]:
-    """Run the "quick" ones or all; the result is data that two sessions can compare."""
+def observe(spark: SparkSession, folder: Path) -> dict[str, Any]:
+    """Run all; the result is data that two sessions can compare."""
     tables = Tables(spark, folder)
-    found = {}
-    quick, every = (("false", QUICK),), (("false", RACES), ("true", WITH_VECTORS))
-    for vectors, races in quick if which == "quick" else every:
-        for example, statements in races:
-            path = tables.fresh(example, {"delta.enableDeletionVectors": vectors})
-            name = f"{name_of(example, statements)}, deletion vectors {vectors}"
-            found[name] = _outcome(spark, Table(path), statements)
-    return found
+    return {
+        f"{example.name}: {' -> '.join(statements)}": _outcome(
+            spark, Table(tables.fresh(example, {})), statements
+        )
+        for example, statements in RACES
+    }
 
 
 def _outcome(spark: SparkSession, table: Table, statements: tuple[str, ...]) -> dict[str, Any]:
@@ -110,6 +81,6 @@ def _error(error: Exception | None) -> list[str] | None:
     return [names[0], condition.group(1) if condition else ""]
 
 
-def write(spark: SparkSession, folder: Path, which: str, result: Path) -> None:
+def write(spark: SparkSession, folder: Path, result: Path) -> None:
     """Write the result of `observe` to a file."""
-    result.write_text(json.dumps(observe(spark, folder, which=which)), encoding="utf-8")
+    result.write_text(json.dumps(observe(spark, folder)), encoding="utf-8")

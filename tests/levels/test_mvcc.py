@@ -10,9 +10,7 @@ from pathlib import Path
 import pytest
 from interlock.lab.model import Rows, in_order
 from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql.functions import udf
 
-from tests.kit.barrier import barrier
 from tests.kit.entry_points import set_for_now
 from tests.kit.support import Table, deltalake_rows, make_table, rows, versions
 
@@ -60,39 +58,3 @@ def test_a_batch_reads_to_its_end_what_was_there_when_it_began(
     assert in_order(tuple(read)) == BEFORE
     assert rows(spark, table) == ()
     assert rows(spark, table, version=3) == deltalake_rows(table, version=3) == BEFORE
-
-
-@pytest.mark.variant
-def test_a_stream_reads_to_its_end_the_snapshot_it_began_with(
-    spark: SparkSession, table: Table, tmp_path: Path
-) -> None:
-    """Three micro-batches of one snapshot; the first one waits."""
-    copies = tmp_path / "copies"
-    options = {"maxFilesPerTrigger": 1, "skipChangeCommits": True}
-    source = spark.readStream.format("delta").options(**options)
-    with barrier() as gate:
-        wait = udf(gate.passing(1), "int")
-        query = (
-            source.load(str(table.path))
-            .withColumn("id", wait("id"))
-            .writeStream.format("delta")
-            .option("checkpointLocation", str(tmp_path / "checkpoint"))
-            .trigger(availableNow=True)
-            .start(str(copies))
-        )
-        gate.await_arrival()
-        others_commit(spark, table)
-        gate.open()
-        query.awaitTermination()
-    assert versions(Table(copies)) == [0, 1, 2]
-    assert rows(spark, Table(copies)) == deltalake_rows(Table(copies)) == BEFORE
-
-
-@pytest.mark.variant
-def test_a_cached_dataframe_stays_as_it_was_read(spark: SparkSession, table: Table) -> None:
-    cached = spark.table(str(table)).cache()
-    assert found(cached) == BEFORE
-    others_commit(spark, table)
-    assert found(cached) == BEFORE
-    cached.unpersist()
-    assert found(spark.table(str(table))) == ()

@@ -227,5 +227,5 @@ def test_trap_11_a_change_of_metadata_fails_every_class(
 def test_trap_14_two_sessions_give_the_cell_that_one_session_gives(
     spark: SparkSession, tables: Tables, variant: str
 ) -> None:
-    """test_lab.py has one session, integration/test_processes.py two JVMs."""
+    """test_lab.py has one session, integration/test_compaction_processes.py two JVMs."""
     run(spark, tables, VARIANTS[variant])

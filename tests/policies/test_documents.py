@@ -19,113 +19,20 @@ from tests.kit.support import (
     Table,
     all_files,
     deltalake_rows,
-    latest_version,
     live_files,
     make_table,
     python_job,
     race,
     rows,
     sql_job,
-    sql_race,
-    tags,
     versions,
 )
 
 PARTITIONED = "(id INT, v STRING, p INT) USING delta PARTITIONED BY (p)"
-TWO_PARTITIONS = ("INSERT INTO {t} VALUES (1, 'a', 1), (2, 'b', 1), (3, 'c', 2)",)
-BOTH_MATRICES = pytest.mark.parametrize("policy", ["maxcompute_delta", "maxcompute_transactional"])
 
 
 def insert(table: Table, *values: str) -> Job:
     return sql_job(f"INSERT INTO {table} VALUES {', '.join(values)}")
-
-
-class TestTwoUpdatesOfOnePartition:
-    """S2, t0 to t3: exactly one of two UPDATEs of a partition succeeds, the one that ends first."""
-
-    @pytest.mark.variant_cases(but=["maxcompute_delta"])
-    @BOTH_MATRICES
-    def test_the_second_to_finish_fails(
-        self, spark: SparkSession, table_path: Path, policy: str
-    ) -> None:
-        table = make_table(
-            spark, table_path, policy=policy, columns=PARTITIONED, statements=TWO_PARTITIONS
-        )
-        update = f"UPDATE {table} SET v = '{{name}}' WHERE p = 1"
-        jobs = [sql_job(update.format(name=name), name=name) for name in ("job_A", "job_B")]
-        won, lost = race(spark, *jobs, latest_version=lambda: latest_version(table))
-        assert won.ok
-        assert lost.held
-        assert isinstance(lost.error, ConflictError)
-        assert (lost.error.read_version, lost.error.winner_version) == (1, 2)
-        assert lost.error.scope == "p=1"
-        expected = ((1, "job_A", 1), (2, "job_A", 1), (3, "c", 2))
-        assert rows(spark, table) == deltalake_rows(table) == expected
-        assert versions(table) == [0, 1, 2]
-
-    def test_updates_of_two_partitions_both_succeed(
-        self, spark: SparkSession, table_path: Path
-    ) -> None:
-        table = make_table(spark, table_path, columns=PARTITIONED, statements=TWO_PARTITIONS)
-        ends = sql_race(
-            spark,
-            table,
-            "UPDATE {t} SET v = 'A' WHERE p = 1",
-            "UPDATE {t} SET v = 'B' WHERE p = 2",
-        )
-        assert [end.error for end in ends] == [None, None]
-        assert [end.version for end in ends] == [2, 3]
-        expected = ((1, "A", 1), (2, "A", 1), (3, "B", 2))
-        assert rows(spark, table) == deltalake_rows(table) == expected
-
-
-class TestUsersOneAndTwo:
-    """S4: appends that meet are retried silently, without processing any data again."""
-
-    @pytest.fixture
-    def table(self, spark: SparkSession, table_path: Path) -> Table:
-        return make_table(spark, table_path, policy="maxcompute_transactional", statements=())
-
-    def test_both_append_after_version_0(self, spark: SparkSession, table: Table) -> None:
-        users = [insert(table, "(1, 'one')"), insert(table, "(2, 'two')")]
-        ends = race(spark, *users, latest_version=lambda: latest_version(table))
-        assert [end.version for end in ends] == [1, 2]
-        assert rows(spark, table) == deltalake_rows(table) == ((1, "one"), (2, "two"))
-        assert versions(table) == [0, 1, 2]
-
-    def test_user_1_read_version_0_and_is_attempted_again_as_version_3(
-        self, spark: SparkSession, table: Table
-    ) -> None:
-        def version_1_then_user_2(session: SparkSession) -> None:
-            session.sql(f"INSERT INTO {table} VALUES (0, 'zero')")
-            session.sql(f"INSERT INTO {table} VALUES (2, 'two')")
-
-        others = python_job("version 1, then user 2", version_1_then_user_2)
-        _, user_1 = race(
-            spark,
-            others,
-            insert(table, "(1, 'one')"),
-            latest_version=lambda: latest_version(table),
-        )
-        assert user_1.ok
-        assert user_1.version == 3
-        assert tags(table, 3)["interlock.winners"] == "1,2"
-        assert rows(spark, table) == ((0, "zero"), (1, "one"), (2, "two"))
-        assert deltalake_rows(table) == rows(spark, table)
-
-    def test_nothing_is_written_twice(self, spark: SparkSession, table: Table) -> None:
-        users = [insert(table, f"({n}, '{n}')") for n in range(3)]
-        ends = race(spark, *users, latest_version=lambda: latest_version(table))
-        assert [end.version for end in ends] == [1, 2, 3]
-        assert {file.name for file in table.path.glob("*.parquet")} == live_files(table)
-
-    def test_an_irreconcilable_problem_is_an_error(self, spark: SparkSession, table: Table) -> None:
-        spark.sql(f"INSERT INTO {table} VALUES (1, 'one'), (2, 'two')")
-        ends = sql_race(
-            spark, table, "DELETE FROM {t} WHERE id = 1", "DELETE FROM {t} WHERE id = 1"
-        )
-        assert isinstance(ends[1].error, ConflictError)
-        assert rows(spark, table) == ((2, "two"),)
 
 
 class TestMultiInsert:

@@ -21,14 +21,11 @@ from pyspark.sql import SparkSession
 from tests.kit.driver_process import DriverProcess
 from tests.kit.foreign import added, commit_by_hand
 from tests.kit.foreign import copy as copied
-from tests.kit.log_replay import check_log
 from tests.kit.support import (
     Table,
-    check_row_ids,
     commit,
     commit_file,
     deltalake_rows,
-    jobs_started,
     latest_version,
     live_files,
     log_of,
@@ -116,17 +113,6 @@ def test_the_partitions_of_a_stock_winner_are_those_of_its_files(
     assert isinstance(fails, ConflictError)
     assert (fails.rule, fails.scope) == ("T3", "p=1")
     assert rows(spark, table) == ((100, "x", 1), (3, "U", 2))
-
-
-@pytest.mark.variant
-def test_a_stock_vacuum_disturbs_nobody(
-    spark: SparkSession, stock: DriverProcess, table_path: Path
-) -> None:
-    table = make_table(spark, table_path, policy="maxcompute_transactional")
-    vacuum = python_job("vacuum", lambda _: assert_ok(stock, f"VACUUM {table}"))
-    later = race(spark, vacuum, sql_job(f"DELETE FROM {table} WHERE id = 2"))[1]
-    assert later.error is None
-    assert rows(spark, table) == deltalake_rows(table) == ((1, "a"), (3, "c"))
 
 
 def assert_ok(driver: DriverProcess, statement: str) -> None:
@@ -252,15 +238,3 @@ def test_each_run_of_foreign_commits_is_warned_of_once(
     assert warnings.toString().count("Version 11 of") == 1
     assert commits_warned_of("ours") == []
     assert rows(spark, table) == deltalake_rows(table)
-
-
-@pytest.mark.variant
-def test_the_checksum_of_a_stock_commit_is_as_good_as_ours(
-    spark: SparkSession, stock: DriverProcess, table_path: Path
-) -> None:
-    table = make_table(spark, table_path)
-    jobs = jobs_started(spark, f"INSERT INTO {table} VALUES (4, 'd')")
-    assert_ok(stock, f"INSERT INTO {table} VALUES (5, 'e'), (6, 'f')")
-    assert jobs_started(spark, f"INSERT INTO {table} VALUES (7, 'g')") == jobs
-    check_row_ids(spark, table)
-    check_log(table)

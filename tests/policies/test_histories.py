@@ -105,16 +105,6 @@ def test_history(laboratory: Laboratory, seed: int) -> None:
     laboratory.run_seed(seed, keep=QUICK.index(seed) % (len(QUICK) // KEPT) == 0)
 
 
-@pytest.mark.variant
-def test_stock_delta_reads_restores_and_vacuums_what_they_left(
-    laboratory: Laboratory, tmp_path: Path
-) -> None:
-    """Stock Delta reads, restores and vacuums a sample of the tables."""
-    if not laboratory.kept:
-        laboratory.run_seed(QUICK[0], keep=True)
-    check_in_stock_session(laboratory, tmp_path)
-
-
 def check_in_stock_session(laboratory: Laboratory, folder: Path) -> None:
     for number, (table, _, _) in enumerate(laboratory.kept):
         shutil.copytree(table.path, folder / str(number))

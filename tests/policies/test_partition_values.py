@@ -124,13 +124,6 @@ class TestTimestampsAsTheSessionSpellsThem:
         assert isinstance(error, ConflictError)
         assert error.rule == "D7"
 
-    @pytest.mark.variant
-    def test_an_overwrite_replaces_both(self, spark: SparkSession, table_path: Path) -> None:
-        overwrite = "INSERT OVERWRITE {t} VALUES (3, '2026-01-01 00:00:00')"
-        table, error = self.race_with_local_times(spark, table_path, overwrite)
-        assert error is None
-        assert ids(spark, table) == [3]
-
     def test_a_session_reads_them_in_its_own_time_zone(
         self, spark: SparkSession, table_path: Path
     ) -> None:
@@ -230,16 +223,6 @@ class TestFilesOfWhichNobodyTellsThePartition:
         assert isinstance(error, ConflictError)
         assert "does not tell which partition" in str(error)
         assert latest_version(table) == 2
-
-    @pytest.mark.variant
-    def test_history_shows_them_under_every_partition(
-        self, spark: SparkSession, table_path: Path
-    ) -> None:
-        table = make_table(spark, table_path, columns=PARTITIONED, statements=TWO)
-        gone = next(add for add in added(table, 1) if add["partitionValues"]["p"] == "1")
-        commit_by_hand(table, "DELETE", remove(gone))
-        shown = spark.sql(f"SHOW HISTORY FOR TABLE {table} PARTITION (p = 1)").collect()
-        assert [row["version"] for row in shown] == [2, 1]
 
     def test_a_table_without_partitions(self, spark: SparkSession, table_path: Path) -> None:
         """Removals of an unpartitioned table name no partition, so their rows are compared."""

@@ -14,7 +14,6 @@ import pytest
 from interlock.errors import ConflictError, MetadataChangedError
 from interlock.lab.model import Rows, in_order
 from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql.functions import col
 
 from tests.kit.support import (
     Table,
@@ -47,85 +46,8 @@ def make(spark: SparkSession, path: Path, policy: str, **properties: str) -> Tab
     )
 
 
-def by_name(spark: SparkSession, table: Table) -> str:
-    name = f"unlisted_{abs(hash(table.path))}"
-    spark.sql(f"CREATE TABLE {name} USING delta LOCATION '{table.path}'")
-    return name
-
-
 def check(spark: SparkSession, table: Table, expected: Rows) -> None:
     assert rows(spark, table) == deltalake_rows(table) == expected
-
-
-WRITERS: dict[str, Callable[[DataFrame, str], object]] = {
-    "insertInto": lambda df, t: df.write.insertInto(t),
-    "writeTo.append": lambda df, t: df.writeTo(t).append(),
-    "saveAsTable append": lambda df, t: (
-        df.write.format("delta").mode("append").partitionBy("p").saveAsTable(t)
-    ),
-    "insertInto overwrite": lambda df, t: df.write.insertInto(t, overwrite=True),
-    "saveAsTable overwrite": lambda df, t: (
-        df.write.format("delta").mode("overwrite").partitionBy("p").saveAsTable(t)
-    ),
-    "createOrReplace": lambda df, t: (
-        df.writeTo(t).using("delta").partitionedBy(col("p")).createOrReplace()
-    ),
-    "overwritePartitions": lambda df, t: df.writeTo(t).overwritePartitions(),
-    "overwrite(p = 1)": lambda df, t: df.writeTo(t).overwrite(col("p") == 1),
-    "overwrite(id > 2)": lambda df, t: df.writeTo(t).overwrite(col("id") > 2),
-}
-APPENDS = list(WRITERS)[:3]
-WHOLE = list(WRITERS)[3:6]
-OF_PARTITION_1 = list(WRITERS)[6:8]
-
-
-@pytest.mark.variant
-class TestDataFrameWriters:
-    def beside(
-        self, spark: SparkSession, path: Path, writer: str, row: tuple[object, ...], policy: str
-    ) -> tuple[Table, Exception | None]:
-        """Let a writer of the row 9z of partition 1 commit after an INSERT of `row`."""
-        table = make(spark, path, policy)
-        name = by_name(spark, table)
-        data = spark.createDataFrame([Z], "id INT, v STRING, p INT")
-        inserted, wrote = race(
-            spark,
-            sql_job(f"INSERT INTO {table} VALUES {row}"),
-            python_job(writer, lambda _: WRITERS[writer](data, name)),
-        )
-        assert inserted.error is None
-        assert wrote.held
-        assert unknown_files(table) == []
-        return table, wrote.error
-
-    @pytest.mark.parametrize("writer", APPENDS)
-    def test_appends(self, spark: SparkSession, tmp_path: Path, writer: str) -> None:
-        """D7 in one partition; in two they pass."""
-        table, error = self.beside(spark, tmp_path / "one", writer, IN_1, "maxcompute_delta")
-        assert isinstance(error, ConflictError)
-        assert (error.rule, error.operation_class) == ("D7", "APPEND")
-        check(spark, table, (A, B, C, IN_1))
-        table, error = self.beside(spark, tmp_path / "two", writer, IN_2, "maxcompute_delta")
-        assert error is None
-        check(spark, table, (A, B, C, IN_2, Z))
-
-    @pytest.mark.parametrize("writer", WHOLE)
-    def test_overwrites_of_all(self, spark: SparkSession, tmp_path: Path, writer: str) -> None:
-        """D6: what the INSERT added goes, in every partition."""
-        table, error = self.beside(spark, tmp_path / "t", writer, IN_2, "maxcompute_delta")
-        assert error is None
-        check(spark, table, (Z,))
-
-    @pytest.mark.parametrize("writer", OF_PARTITION_1)
-    def test_overwrites_of_a_partition(
-        self, spark: SparkSession, tmp_path: Path, writer: str
-    ) -> None:
-        table, error = self.beside(spark, tmp_path / "one", writer, IN_1, "maxcompute_delta")
-        assert error is None
-        check(spark, table, (C, Z))
-        table, error = self.beside(spark, tmp_path / "two", writer, IN_2, "maxcompute_delta")
-        assert error is None
-        check(spark, table, (C, IN_2, Z))
 
 
 REPLACERS: dict[str, Callable[[DataFrame, str], object]] = {
@@ -183,20 +105,6 @@ class TestReplace:
         table = make(spark, table_path, "maxcompute_delta")
         assert last_of(spark, table, (f"INSERT INTO {{t}} VALUES {IN_2}",), self.REPLACE) is None
         check(spark, table, (Z,))
-
-    @pytest.mark.variant
-    def test_before_an_insert(self, spark: SparkSession, table_path: Path) -> None:
-        """A job that was planned for the table's old definition fails."""
-        table = make(spark, table_path, "maxcompute_delta")
-        replaced, inserted = sql_race(
-            spark, table, self.REPLACE, f"INSERT INTO {{t}} VALUES {IN_2}"
-        )
-        assert replaced.ok
-        assert isinstance(inserted.error, MetadataChangedError)
-        check(spark, table, (Z,))
-        assert unknown_files(table) == []
-        spark.sql(f"INSERT INTO {table} VALUES {IN_2}")
-        check(spark, table, (IN_2, Z))
 
 
 class TestSchemaEvolution:

@@ -68,23 +68,6 @@ def test_after_an_insert_into_its_partition(
     assert ids_in(deltalake_rows(table)) == left
 
 
-@pytest.mark.variant
-@pytest.mark.parametrize(
-    ("way", "left"),
-    [
-        (dynamic, [2, 5, 10]),
-        (insert_into, [1, 2, 5, 10]),
-        pytest.param(merge_schema, [2, 5, 10], marks=pytest.mark.soak),
-    ],
-)
-def test_after_an_insert_into_another_partition(
-    spark: SparkSession, table_path: Path, way: Way, left: list[int]
-) -> None:
-    table, error = write_after_insert(spark, table_path, way, 2)
-    assert error is None
-    assert ids_in(rows(spark, table)) == left
-
-
 def write_after_insert(
     spark: SparkSession, path: Path, way: Way, partition: int
 ) -> tuple[Table, Exception | None]:

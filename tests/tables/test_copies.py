@@ -127,16 +127,6 @@ class TestRestore:
         assert rows(spark, table) == deltalake_rows(table) == EXAMPLE
         check_works(spark, table, POLICY)  # rows that come back have ids too
 
-    @pytest.mark.variant
-    def test_to_a_version_under_another_policy_keeps_the_one_in_force(
-        self, spark: SparkSession, table_path: Path
-    ) -> None:
-        table = make_table(spark, table_path, policy=OTHER)
-        spark.sql(f"ALTER TABLE {table} SET TBLPROPERTIES ('interlock.policy' = '{POLICY}')")
-        spark.sql(f"RESTORE TABLE {table} TO VERSION AS OF 1")
-        check_policy(table, POLICY)
-        assert rows(spark, table) == deltalake_rows(table) == EXAMPLE[:2]
-
     def test_to_a_version_under_a_policy_that_was_unset_since(
         self, spark: SparkSession, table_path: Path
     ) -> None:

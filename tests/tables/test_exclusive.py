@@ -306,19 +306,6 @@ def test_the_default_of_new_tables(spark: SparkSession, tmp_path: Path, example:
     assert [is_exclusive(table) for table in (*new, example)] == [True, False, False, False]
 
 
-@pytest.mark.parametrize("statement", ["UNSET TBLPROPERTIES", "UNSET TBLPROPERTIES IF EXISTS"])
-def test_an_unset_of_a_misspelt_property_is_refused(
-    spark: SparkSession, exclusive: Table, statement: str
-) -> None:
-    log = files_of_log(exclusive)
-    with pytest.raises(InterlockError) as caught:
-        spark.sql(f"ALTER TABLE {exclusive} {statement} ('Interlock.Exclusive')")
-    assert caught.value.getCondition() == "INTERLOCK_UNKNOWN_PROPERTY"
-    assert files_of_log(exclusive) == log
-    spark.sql(f"ALTER TABLE {exclusive} {statement} ('interlock.exclusive')")
-    assert not is_exclusive(exclusive)
-
-
 @pytest.mark.parametrize(
     "copy",
     [

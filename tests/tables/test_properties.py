@@ -57,12 +57,6 @@ class TestNewTables:
         assert any(table.path.glob("deletion_vector*")) == (chosen == "true")
         assert rows(spark, table) == deltalake_rows(table) == EXAMPLE[1:]
 
-    def test_required_properties_may_be_said_too(
-        self, spark: SparkSession, table_path: Path
-    ) -> None:
-        table = make_table(spark, table_path, properties=REQUIRED, statements=())
-        check_policy(table, "maxcompute_delta")
-
     @pytest.mark.parametrize("key", [*REQUIRED, "DELTA.ENABLEROWTRACKING"])
     def test_a_contrary_setting_is_refused(
         self, spark: SparkSession, table_path: Path, key: str
@@ -94,11 +88,6 @@ class TestAlterTable:
         assert [d.policy for d in definitions(table)] == [None] * 5 + [policy]
         check_policy(table, policy)
         assert rows(spark, table) == deltalake_rows(table) == EXAMPLE
-
-    def test_by_name(self, spark: SparkSession) -> None:
-        spark.sql("CREATE TABLE by_name USING delta AS SELECT 1 AS id")
-        spark.sql(f"ALTER TABLE by_name SET {under('maxcompute_delta')}")
-        check_policy(location(spark, "by_name"), "maxcompute_delta")
 
     @pytest.mark.parametrize(
         "statement",
@@ -135,17 +124,6 @@ class TestAlterTable:
         assert operations(table, since=3) == ["SET TBLPROPERTIES"]
         check_policy(table, "maxcompute_delta")
 
-    def test_other_properties_in_the_same_statement_are_set_too(
-        self, spark: SparkSession, table_path: Path
-    ) -> None:
-        table = make_table(spark, table_path, policy=None)
-        spark.sql(
-            f"ALTER TABLE {table} SET TBLPROPERTIES ("
-            "'interlock.policy' = 'maxcompute_delta', 'delta.enableDeletionVectors' = 'true')"
-        )
-        check_policy(table, "maxcompute_delta")
-        assert latest(table).properties["delta.enableDeletionVectors"] == "true"
-
     def test_another_policy_takes_its_place_in_one_commit(
         self, spark: SparkSession, table_path: Path
     ) -> None:
@@ -157,14 +135,6 @@ class TestAlterTable:
             "interlock.class": "METADATA",
             "interlock.policy": "maxcompute_delta",
         }
-
-    @pytest.mark.parametrize("key", REQUIRED)
-    def test_an_existing_contrary_setting_is_refused(
-        self, spark: SparkSession, table_path: Path, key: str
-    ) -> None:
-        table = make_table(spark, table_path, policy=None, properties={key: "false"})
-        statement = f"ALTER TABLE {table} SET {under('maxcompute_delta')}"
-        refused(spark, table, statement, "INTERLOCK_REQUIRED_PROPERTY", key)
 
     @pytest.mark.parametrize(
         "clause",
@@ -212,15 +182,6 @@ class TestAlterTable:
         spark.sql(f"ALTER TABLE {table} SET TBLPROPERTIES ('delta.enableRowTracking' = 'false')")
         assert versions(table) == [0, 1, 2, 3, 4, 5]
         assert rows(spark, table) == (*EXAMPLE, (4, "d"))
-
-    def test_policy_and_requirement_can_be_unset_together(
-        self, spark: SparkSession, table_path: Path
-    ) -> None:
-        table = make_table(spark, table_path)
-        keys = "'interlock.policy', 'delta.enableInCommitTimestamps'"
-        spark.sql(f"ALTER TABLE {table} UNSET TBLPROPERTIES ({keys})")
-        assert latest(table).policy is None
-        assert "delta.enableInCommitTimestamps" not in latest(table).properties
 
 
 class TestJobsInFlight:

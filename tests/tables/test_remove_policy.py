@@ -7,7 +7,6 @@ Afterwards two writers without Interlock write the table: stock Delta, in a proc
 from __future__ import annotations
 
 import shutil
-import threading
 from pathlib import Path
 
 import interlock
@@ -16,7 +15,6 @@ import pytest
 from deltalake import DeltaTable, write_deltalake
 from deltalake.exceptions import CommitFailedError
 from interlock.lab.model import Rows, in_order
-from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
 from tests.kit.driver_process import DriverProcess
@@ -103,21 +101,6 @@ def test_everybody_may_write_afterwards(
         assert deltalake_rows(table, version=version) == found
 
 
-@pytest.mark.variant
-def test_a_policy_can_come_back(spark: SparkSession, example: Table) -> None:
-    remove(spark, example)
-    removed_at = latest_version(example)
-    interlock.table(spark, str(example.path)).set_policy("row_level")
-    spark.sql(f"UPDATE {example} SET v = 'A' WHERE id = 1")
-    last = latest_version(example)
-    changed = interlock.table(spark, str(example.path)).between(versions=(last - 1, None))
-    assert [tuple(row) for row in changed.collect()] == [(1, "A")]
-    with pytest.raises(interlock.UsageError, match="INTERLOCK_ROW_TRACKING"):
-        spark.sql(f"SELECT * FROM {example} VERSION BETWEEN {removed_at} AND {last}").collect()
-    assert remove(spark, example) == [*ours(example), *DROPPED, DOMAINS, KEEPS_VECTORS]
-    assert deltalake_rows(example) == ((1, "A"), (2, "b"), (3, "c"))
-
-
 def test_a_second_call_does_nothing(spark: SparkSession, example: Table) -> None:
     remove(spark, example)
     last = latest_version(example)
@@ -159,21 +142,6 @@ def test_other_features_cannot_be_named(spark: SparkSession, example: Table, kee
         spark.sql(f"CALL interlock.remove_policy('{example.path}', {keep})")
     assert caught.value.condition == "INTERLOCK_INVALID_ARGUMENT"
     assert interlock.table(spark, str(example.path)).policy == "maxcompute_delta"
-
-
-@pytest.mark.variant
-def test_clustering_keeps_its_domains(
-    spark: SparkSession, stock: DriverProcess, table_path: Path
-) -> None:
-    table = make_table(spark, table_path, columns="(id INT, v STRING) USING delta CLUSTER BY (id)")
-    removed = interlock.table(spark, str(table.path)).remove_policy()
-    why = {record.what: record.why for record in removed}
-    assert why["domainMetadata"] == "needed by clustering"
-    assert why["clustering"] == "no policy brings it"
-    assert features(spark, table) == ["clustering", "deletionVectors", "domainMetadata"]
-    end = stock.run(f"INSERT INTO {table} VALUES (4, 'd')")
-    assert end.error is None, end.message
-    assert rows(spark, table) == (*EXAMPLE, (4, "d"))
 
 
 @pytest.mark.variant
@@ -254,37 +222,6 @@ def test_a_job_that_read_the_table_before(spark: SparkSession, example: Table) -
     assert isinstance(job.error, interlock.MetadataChangedError)
     spark.sql(insert)
     assert rows(spark, example) == deltalake_rows(example) == (*EXAMPLE, (4, "d"))
-
-
-@pytest.mark.variant
-def test_jobs_that_go_on_meanwhile(
-    spark: SparkSession, stock: DriverProcess, example: Table
-) -> None:
-    """Appends run meanwhile and are repeated if they fail, as is the call."""
-    stopped = threading.Event()
-    written: list[int] = []
-
-    def append() -> None:
-        session = spark.newSession()
-        while not stopped.is_set():
-            number = 100 + len(written)
-            try:
-                session.sql(f"INSERT INTO {example} VALUES ({number}, 'n')")
-            except PySparkException:
-                continue
-            written.append(number)
-
-    writer = threading.Thread(target=append)
-    writer.start()
-    try:
-        interlock.retry(lambda: remove(spark, example), attempts=10)
-    finally:
-        stopped.set()
-        writer.join()
-    assert features(spark, example) == ["deletionVectors"]
-    assert not any("baseRowId" in add for add in live(example))
-    expected = in_order((*EXAMPLE, *((number, "n") for number in written)))
-    check_all_write(spark, stock, example, expected)
 
 
 def live(table: Table) -> list[dict[str, object]]:

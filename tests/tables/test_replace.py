@@ -82,19 +82,6 @@ def test_the_policy_stays(spark: SparkSession, table_path: Path, code: str) -> N
     assert rows(spark, table) == deltalake_rows(table) == expected_rows(code)
 
 
-@pytest.mark.variant
-@pytest.mark.parametrize("code", [REPLACING[1], REPLACING[6], OVERWRITING[0]])
-def test_stock_drops_or_keeps_the_same_properties(
-    spark: SparkSession, table_path: Path, code: str
-) -> None:
-    stock = make_table(spark, table_path, policy=None, properties=MINE)
-    replace(spark, code, stock)
-    assert versions(stock) == [0, 1, 2, 3]
-    check_policy(stock, None)
-    assert ("mine" in latest(stock).properties) == (code in OVERWRITING)
-    assert rows(spark, stock) == expected_rows(code)
-
-
 def expected_rows(code: str) -> tuple[tuple[object, ...], ...]:
     creates_empty = "STRING) USING" in code or "addColumns" in code
     return () if creates_empty else ((9, "z"),)

@@ -14,21 +14,11 @@ from typing import Any
 
 import pytest
 from interlock.errors import ConcurrentAppendError
-from interlock.lab.example import EMPTY, PARTITIONED, PLAIN, Example
 from py4j.protocol import Py4JJavaError
 from pyspark.sql import SparkSession
 
 from tests.kit.driver_process import DriverProcess
-from tests.kit.stock_races import (
-    DELETE,
-    INSERT,
-    OVERWRITE,
-    TRUNCATE,
-    TRUNCATE_PARTITION,
-    UPDATE,
-    name_of,
-    observe,
-)
+from tests.kit.stock_races import observe
 from tests.kit.support import (
     Table,
     commit_file,
@@ -46,77 +36,24 @@ WAIT_SECONDS = 60
 EXAMPLE = ((1, "a"), (2, "b"), (3, "c"))
 
 
-@pytest.fixture(scope="module")
-def plain(
-    stock: DriverProcess, tmp_path_factory: pytest.TempPathFactory
-) -> Iterator[Future[dict[str, Any]]]:
-    """What plain Delta makes of the quick races, found out while ours run."""
-    with ThreadPoolExecutor(max_workers=1) as thread:
-        yield thread.submit(in_plain_delta, stock, tmp_path_factory.mktemp("plain"), "quick")
-
-
-@pytest.mark.variant
 def test_same_as_in_a_session_of_plain_delta(
-    spark: SparkSession, plain: Future[dict[str, Any]], tmp_path: Path
+    spark: SparkSession, stock: DriverProcess, tmp_path: Path
 ) -> None:
-    check_same(observe(spark, tmp_path, which="quick"), plain.result())
-
-
-@pytest.mark.variant
-@pytest.mark.soak
-def test_all_races_same_as_in_plain_delta(
-    spark: SparkSession,
-    stock: DriverProcess,
-    tmp_path_factory: pytest.TempPathFactory,
-    tmp_path: Path,
-) -> None:
-    plain = in_plain_delta(stock, tmp_path_factory.mktemp("plain"), "all")
-    check_same(observe(spark, tmp_path, which="all"), plain)
-
-
-def check_same(observed: dict[str, Any], stock: dict[str, Any]) -> None:
-    ours = json.loads(json.dumps(observed))
-    assert ours.keys() == stock.keys()
-    assert {name: found for name, found in ours.items() if found != stock[name]} == {
-        name: found for name, found in stock.items() if found != ours[name]
+    result = tmp_path / "result.json"
+    races = "spark.version; from tests.kit import stock_races; from pathlib import Path; "
+    folder = str(tmp_path / "plain")
+    with ThreadPoolExecutor(max_workers=1) as thread:
+        plain = thread.submit(
+            stock.run, f"{races}stock_races.write(spark, Path({folder!r}), Path({str(result)!r}))"
+        )
+        ours = json.loads(json.dumps(observe(spark, tmp_path / "ours")))
+    assert plain.result().error is None, plain.result().message
+    stocks = json.loads(result.read_text(encoding="utf-8"))
+    assert ours.keys() == stocks.keys()
+    assert {name: found for name, found in ours.items() if found != stocks[name]} == {
+        name: found for name, found in stocks.items() if found != ours[name]
     }
     assert "interlock" not in json.dumps([found["tags"] for found in ours.values()])
-
-
-def in_plain_delta(stock: DriverProcess, folder: Path, which: str) -> dict[str, Any]:
-    """What a session of plain Delta, in a process of its own, makes of the same races."""
-    races = "spark.version; from tests.kit import stock_races; from pathlib import Path; "
-    result = folder / "result.json"
-    end = stock.run(
-        f"{races}stock_races.write(spark, Path({str(folder)!r}), {which!r}, Path({str(result)!r}))"
-    )
-    assert end.error is None, end.message
-    found: dict[str, Any] = json.loads(result.read_text(encoding="utf-8"))
-    return found
-
-
-@pytest.mark.variant_cases(but=["example0*", "example4*"])
-@pytest.mark.parametrize(
-    ("example", "statements", "error", "made"),
-    [
-        (PLAIN, (INSERT, OVERWRITE), "ConcurrentAppendException", [3, None]),
-        (PLAIN, (INSERT, INSERT), None, [3, 4]),
-        (PLAIN, (UPDATE, DELETE), "ConcurrentAppendException", [3, None]),
-        (PLAIN, (TRUNCATE, TRUNCATE), "ConcurrentDeleteReadException", [3, None]),
-        (PARTITIONED, (TRUNCATE_PARTITION,), f"{DELTA}.DeltaAnalysisException", [None]),
-        (EMPTY, (TRUNCATE,), None, [None]),
-    ],
-)
-def test_what_plain_delta_does(
-    plain: Future[dict[str, Any]],
-    example: Example,
-    statements: tuple[str, ...],
-    error: str | None,
-    made: list[int | None],
-) -> None:
-    found = plain.result()[f"{name_of(example, statements)}, deletion vectors false"]
-    last = found["errors"][-1]
-    assert (last and last[0], found["versions"]) == (error, made)
 
 
 class TestObservers:

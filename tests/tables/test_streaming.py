@@ -31,10 +31,7 @@ from tests.kit.support import (
     commit,
     deltalake_rows,
     make_table,
-    python_job,
-    race,
     rows,
-    sql_job,
     tags,
     unknown_files,
     versions,
@@ -141,18 +138,6 @@ class TestAppend:
         assert tags(stream.table, 3)["interlock.winners"] == "2"
         assert batches_in_the_log(stream.table) == [0, 1]
 
-    def test_that_commits_first_makes_an_insert_lose(
-        self, spark: SparkSession, tmp_path: Path
-    ) -> None:
-        stream = stream_into(spark, tmp_path, "maxcompute_delta")
-        stream.arrive(20)
-        append = python_job("stream", lambda _: stream.append().awaitTermination())
-        won, lost = race(spark, append, sql_job(f"INSERT INTO {stream.table} VALUES (11, 'k')"))
-        assert won.error is None
-        assert isinstance(lost.error, ConflictError)
-        assert (lost.error.rule, lost.error.winner_operation) == ("D7", "STREAMING UPDATE")
-        assert rows(spark, stream.table) == ((20, "s"),)
-
 
 class TestMergeOfEachBatch:
     """`foreachBatch` with a MERGE is an UPDATE: it fails by cells D8 and T7."""
@@ -244,13 +229,6 @@ class TestTwoStreamsIntoOneTable:
         assert rows(spark, first.table) == ((20, "s"), (30, "s"))
         for stream in (second, first):
             assert end_of(stream.append()) is None
-        expected = ((20, "s"), (21, "s"), (30, "s"))
-        assert rows(spark, first.table) == deltalake_rows(first.table) == expected
-
-    @pytest.mark.variant
-    def test_both_pass_where_appends_do(self, spark: SparkSession, tmp_path: Path) -> None:
-        first, _, error = self.beside(spark, tmp_path, "maxcompute_transactional")
-        assert error is None
         expected = ((20, "s"), (21, "s"), (30, "s"))
         assert rows(spark, first.table) == deltalake_rows(first.table) == expected
 

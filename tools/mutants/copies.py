@@ -62,20 +62,13 @@ class Copy:
             ignore=shutil.ignore_patterns("jars", "__pycache__"),
         )
 
-    def built_jar(self, name: str) -> Path:
-        """Put the jar that was built last aside, under a name."""
-        (jar,) = self.folder.glob("python/interlock/jars/*.jar")
-        kept = self.folder / ".build" / "jars" / name / jar.name
-        kept.parent.mkdir(parents=True)
-        jar.rename(kept)
-        return kept
-
-    def install(self, jar: Path) -> None:
-        """Put a jar in the place of the one that is installed."""
+    def install_jar(self) -> None:
+        """Put the jar that was built last in the place of the one that is installed."""
         assert self._package is not None
+        (jar,) = self.folder.glob("python/interlock/jars/*.jar")
         shutil.rmtree(self._package / "jars", ignore_errors=True)
         (self._package / "jars").mkdir()
-        shutil.copy(jar, self._package / "jars")
+        jar.rename(self._package / "jars" / jar.name)
 
     @contextmanager
     def mutated(self, mutation: Mutation, file: Path) -> Iterator[None]:

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import re
 import subprocess
-import time
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from xml.etree import ElementTree
 
@@ -17,14 +15,6 @@ _PASSED, _FAILED = 0, 1
 _BEGUN = re.compile(r"^ {8}\S+::", re.MULTILINE)
 
 
-@dataclass(frozen=True)
-class Ran:
-    """The names of the tests that failed, and the seconds that all have taken."""
-
-    failed: list[str]
-    seconds: float
-
-
 class Pytests:
     """Runs tests in `folder`, one run at a time."""
 
@@ -32,8 +22,8 @@ class Pytests:
         self._python, self._folder = python, folder
         self._process: subprocess.Popen[str] | None = None
 
-    def run(self, tests: Sequence[str], limit: float, *, to_the_end: bool = False) -> Ran:
-        """Run tests up to the first that fails, or all of them.
+    def run(self, tests: Sequence[str], limit: float, *, to_the_end: bool = False) -> list[str]:
+        """Run tests up to the first that fails, or all of them; return those that failed.
 
         Raises:
             HungError: after `limit` seconds
@@ -42,7 +32,6 @@ class Pytests:
         """
         report = self._folder / ".build" / "report.xml"
         report.unlink(missing_ok=True)
-        started = time.monotonic()
         command = [str(self._python), "-m", "pytest", *tests, "-q", "-p", "no:cacheprovider"]
         options = ["--setup-show", f"--junitxml={report}", *([] if to_the_end else ["-x"])]
         log = self._folder / ".build" / "pytest.log"
@@ -69,7 +58,7 @@ class Pytests:
             told = log.read_text(encoding="utf-8", errors="replace").splitlines()
             why = [line for line in told if line.startswith(("E  ", "ERROR"))]
             raise BuildError("\n".join((why or told)[-5:]))
-        return Ran(failed, time.monotonic() - started)
+        return failed
 
     def close(self) -> None:
         """End the run that is under way, and what it has started."""
