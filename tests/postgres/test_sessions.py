@@ -209,16 +209,6 @@ def test_managed_tables_change_their_names_and_change_them_back(
     sound(two, 1, 4, 7)
 
 
-@pytest.mark.variant
-def test_one_table_by_two_ways(session: DriverProcess, tmp_path: Path) -> None:
-    table, link = Table(tmp_path / "table"), Table(tmp_path / "link")
-    create(session, table)
-    link.path.symlink_to(table.path)
-    run(session, insert(link, 1), insert(table, 2), insert(link, 3))
-    assert coordinators(table) == ["postgres"] * 4
-    sound(table, 1, 2, 3)
-
-
 def test_no_sql_sends_a_password_elsewhere(session: DriverProcess, tmp_path: Path) -> None:
     table = Table(tmp_path / "table")
     create(session, table)
@@ -350,29 +340,6 @@ def test_what_a_session_without_the_driver_says(
     assert coordinators(table) == ["postgres"] * 2
     run(session, insert(table, 3))
     sound(table, 1, 3)
-
-
-@pytest.mark.variant
-def test_a_table_whose_database_is_gone_goes_on_with_a_new_one(
-    session: DriverProcess, server: postgres.Server, tmp_path: Path
-) -> None:
-    """docs/coordinator.md: set up a new database under the coordinator name that the table has."""
-    table = Table(tmp_path / "table")
-    create(session, table)
-    run(session, insert(table, 1), insert(table, 2))
-    with server.superuser() as connection:
-        connection.execute(f"CREATE DATABASE another OWNER {postgres.ADMIN}")
-    with server.connect(postgres.ADMIN, database="another") as connection:
-        for migration in postgres.migrations():
-            connection.execute(migration)
-    anew = coordinator(server, tmp_path, NAME, database="another")
-    with driver_processes(tmp_path, "interlock", settings=anew) as (later,):
-        run(later, insert(table, 3))
-        run(later, f"ALTER TABLE {table} UNSET TBLPROPERTIES ('interlock.coordinator')")
-        run(later, insert(table, 4))
-    assert coordinators(table) == ["postgres"] * 5 + ["filesystem"]
-    run(session, insert(table, 5))
-    sound(table, 1, 2, 3, 4, 5)
 
 
 def test_who_was_judged_against_a_withdrawn_commit_is_judged_by_what_took_its_place(

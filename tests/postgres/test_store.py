@@ -12,8 +12,6 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 import pytest
-from py4j.protocol import Py4JJavaError
-from pyspark.sql import SparkSession
 
 from tests.kit.commit_phases import observed
 from tests.kit.eventually import eventually
@@ -255,25 +253,6 @@ def test_an_exception_after_the_answer_is_a_lost_reply(
     assert transactions(log) == ["a", "b"]
 
 
-def test_a_terminated_connection(open_store: Open, server: postgres.Server, log: Path) -> None:
-    store = open_store(lockTimeout="20s")
-    store.commit(log, 0, "a")
-    with server.superuser() as admin, server.superuser() as holder, ThreadPoolExecutor(1) as pool:
-        holder.execute("BEGIN")
-        holder.execute("SELECT FROM interlock.tables FOR UPDATE")
-        outcome = pool.submit(store.commit, log, 1, "b")
-        blocked = (
-            "SELECT count(*) = 1 FROM pg_stat_activity"
-            " WHERE usename = 'writer' AND wait_event_type = 'Lock'"
-        )
-        wait_for(admin, blocked)
-        server.terminate("interlock")
-        wait_for(admin, blocked)
-        holder.execute("COMMIT")
-        assert outcome.result() == committed(1)
-    assert transactions(log) == ["a", "b"]
-
-
 def test_connections_that_are_terminated_in_calls_and_since_calls(
     open_store: Open, server: postgres.Server, tmp_path: Path
 ) -> None:
@@ -444,21 +423,6 @@ def test_the_next_writer_publishes_a_new_table_id(
     assert transactions(log) == ["a", "new", "x", "b"]
 
 
-@pytest.mark.parametrize("foreign", [1, 2])
-def test_foreign_commits_in_the_place_of_a_new_table_id(
-    jvm: Any, open_store: Open, log: Path, foreign: int
-) -> None:
-    late, living = open_store(), open_store()
-    late.commit(log, 0, "a")
-    with observed(jvm, raise_at("publishing")):
-        assert late.commit(log, 1, "new", new_table_id=OTHER) == [UNKNOWN]
-    names = [f"foreign-{n}" for n in range(foreign)]
-    for version, name in enumerate(names, start=1):
-        write_foreign(log, version, name)
-    assert living.commit(log, 1 + foreign, "x") == committed(1 + foreign)
-    assert transactions(log) == ["a", *names, "x"]
-
-
 def test_a_staged_file_that_was_changed_is_not_published(
     jvm: Any, open_store: Open, log: Path
 ) -> None:
@@ -596,17 +560,6 @@ def test_a_log_that_was_put_back_stops_writes(open_store: Open, log: Path) -> No
     assert transactions(log) == ["a", "b"]
 
 
-def test_a_gap_is_seen_whatever_this_process_knew_before(open_store: Open, log: Path) -> None:
-    store, other = open_store(), open_store()
-    store.commit(log, 0, "a")
-    other.commit(log, 1, "b", "c")
-    other.close()
-    log_file(log, 2).unlink()
-    with pytest.raises(Refused, match="INTERLOCK_LOG_GAP"):
-        store.commit(log, 3, "d")
-    assert transactions(log) == ["a", "b"]
-
-
 def test_a_commit_of_this_process_that_was_cleaned_up_is_not_missed(
     open_store: Open, log: Path
 ) -> None:
@@ -731,31 +684,6 @@ def test_a_repair_beside_running_writers_begins_no_epoch(
     assert row(server, log)[:3] == (0, 0, 4)
 
 
-def test_a_repair_begins_no_epoch_for_what_has_come_right_meanwhile(
-    jvm: Any, open_store: Open, server: postgres.Server, proxy: Proxy, log: Path
-) -> None:
-    """A version that a writer fills while a repair runs is given to no other commit."""
-    store = open_store()
-    for version, txn in enumerate("abcd"):
-        store.commit(log, version, txn)
-    for version in (2, 3):
-        log_file(log, version).unlink()
-    questions: list[None] = []
-
-    def write() -> None:
-        questions.append(None)
-        if len(questions) == 3:
-            assert open_store().commit(log, 2, "e") == committed(2)
-
-    with proxy.before_each(b"interlock.attach(", write):
-        repaired = repair(jvm, server, log, port=proxy.port)
-    assert len(questions) > 3
-    assert (repaired["newEpoch"], repaired["epoch"]) == (False, 1)
-    assert row(server, log) == (1, 0, 2, 2)
-    assert open_store().commit(log, 3, "f") == committed(3)
-    assert transactions(log) == ["a", "b", "e", "f"]
-
-
 def repair(
     jvm: Any, server: postgres.Server, log: Path, *, port: int | None = None
 ) -> dict[str, Any]:
@@ -782,32 +710,6 @@ def test_a_table_that_is_moved_away_written_and_moved_back(
     moved.parent.rename(log.parent)
     assert store.commit(log, 5, "f") == committed(5)
     assert transactions(log) == ["a", "b", "c", "d", "e", "f"]
-
-
-def test_two_tables_that_swap_their_paths(open_store: Open, log: Path, tmp_path: Path) -> None:
-    """They may also swap after foreign commits, when the database is unsure of their ids."""
-    store = open_store()
-    other, third = (tmp_path / name / "_delta_log" for name in ("other", "third"))
-    other.mkdir(parents=True)
-    ids = ["00000000-0000-4000-8000-000000000001", OTHER]
-    expected = [["a"], ["b"]]
-    store.commit(log, 0, "a", table_id=ids[0])
-    store.commit(other, 0, "b", table_id=ids[1])
-    for turn in range(4):
-        for old, new in ((log, third), (other, log), (third, other)):
-            old.parent.rename(new.parent)
-        ids.reverse()
-        expected.reverse()
-        for path, table, txns in zip((log, other), ids, expected, strict=True):
-            for kind in range(1 + turn):
-                version, txn = len(txns), f"{table[-1]}-{turn}-{kind}"
-                txns.append(txn)
-                if kind == 1:
-                    write_foreign(path, version, txn)
-                else:
-                    found = store.commit(path, version, txn, table_id=table)
-                    assert found == committed(version), (turn, path)
-    assert [transactions(log), transactions(other)] == expected
 
 
 def test_a_commit_that_was_ratified_before_the_table_was_moved_is_revoked(
@@ -938,61 +840,6 @@ def test_a_paused_writer_whose_commits_the_database_has_lost(
 
     with observed(jvm, at):
         assert store.commit(log, 1, "b", "c") == outcomes
-    assert transactions(log) == ["a", *published]
-
-
-@pytest.mark.parametrize(
-    ("published", "outcomes"),
-    [
-        ((), committed(1, 2)),
-        (("b",), committed(1, 2)),
-        (("b", "c"), committed(1, 2)),
-        (("b", "x"), [*committed(1), taken("x")]),
-        (("x",), [taken("x"), TAKEN]),
-    ],
-)
-def test_a_lost_reply_to_commits_that_the_database_has_lost(
-    open_store: Open,
-    server: postgres.Server,
-    proxy: Proxy,
-    log: Path,
-    published: tuple[str, ...],
-    outcomes: list[Outcome],
-) -> None:
-    store = open_store(proxy.port)
-    store.commit(log, 0, "a")
-    proxy.lose_reply(COMMIT, then=lambda: fail_over(server, log, published))
-    assert store.commit(log, 1, "b", "c") == outcomes
-    kept = published if "x" in published else ("b", "c")
-    assert transactions(log) == ["a", *kept]
-    assert store.commit(log, 1 + len(kept), "d") == committed(1 + len(kept))
-
-
-@pytest.mark.parametrize(
-    ("published", "outcomes"),
-    [(("b",), [*committed(1), UNKNOWN, UNKNOWN]), (("b", "c", "d"), committed(1, 2, 3))],
-)
-def test_staged_commits_that_were_published_and_that_the_database_has_lost(
-    jvm: Any,
-    open_store: Open,
-    server: postgres.Server,
-    proxy: Proxy,
-    log: Path,
-    published: tuple[str, ...],
-    outcomes: list[Outcome],
-) -> None:
-    store = open_store(proxy.port)
-    store.commit(log, 0, "a")
-
-    def lose() -> None:
-        fail_over(server, log, published)
-        for staged in log.glob(".*.staged"):
-            staged.unlink()
-        assert repair(jvm, server, log)["newEpoch"]
-
-    proxy.lose_reply(COMMIT, then=lose)
-    large = ('{"add":"' + "x" * 2_000_000 + '"}',)
-    assert store.commit(log, 1, "b", "c", "d", lines=large) == outcomes
     assert transactions(log) == ["a", *published]
 
 
@@ -1161,23 +1008,6 @@ def test_a_call_that_waits_too_long_does_nothing(
     assert store.commit(log, 2, "c") == committed(2)
 
 
-@pytest.mark.parametrize(
-    "path",
-    [
-        "/a/%2e%2E/b/_delta_log",
-        "/a/%2e/_delta_log",
-        "/a\n/_delta_log",
-        "/a/other",
-        "/" + "a" * 2000 + "/_delta_log",
-    ],
-)
-def test_a_path_of_another_spelling_is_refused(open_store: Open, path: str) -> None:
-    with pytest.raises(Refused) as refused:
-        open_store().commit(path, 0, "a")
-    assert refused.value.condition == "INTERLOCK_COORDINATOR_PATH"
-    assert refused.value.parameters["path"].isprintable()
-
-
 def test_a_path_is_one_table_however_it_is_spelt(open_store: Open, log: Path) -> None:
     open_store().commit(log, 0, "a")
     other = f"{log.parent.parent}/x/../table/./_delta_log"
@@ -1306,19 +1136,3 @@ def ask(lock: Any) -> str:
     time.sleep(0.01)
     name: str = lock.ask().toString()
     return name.partition("(")[0]
-
-
-def test_an_error_of_this_jvm_is_not_looked_up_in_sparks(jvm: Any, spark: SparkSession) -> None:
-    """The ids of objects in Spark's JVM are not those of this JVM."""
-
-    def number(java: Any) -> int:
-        return int(java._target_id.removeprefix("o"))
-
-    sparks: Any = spark._jvm
-    lists, others = [sparks.java.util.ArrayList()], [jvm.java.util.ArrayList()]
-    while number(others[-1]) < number(lists[0]):
-        others.append(jvm.java.util.ArrayList())
-    while number(lists[-1]) < number(others[-1]) + 9:
-        lists.append(sparks.java.util.ArrayList())
-    with pytest.raises(Py4JJavaError, match="NumberFormatException"):
-        jvm.java.lang.Integer.parseInt("x")

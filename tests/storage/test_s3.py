@@ -230,22 +230,6 @@ def test_of_two_updates_of_a_row_the_later_one_fails(
     assert record.stat().st_size > 0
 
 
-@pytest.mark.variant
-def test_commits_of_two_processes_at_once_are_neither_lost_nor_doubled(
-    both: list[DriverProcess], table: Table
-) -> None:
-    def work(n: int) -> list[Answer]:
-        ids = range(100 * n, 100 * n + 20)
-        return [both[n].run(f"INSERT INTO {table} VALUES ({row}, 'x')") for row in ids]
-
-    with ThreadPoolExecutor(2) as pool:
-        answers = [answer for answers in pool.map(work, range(2)) for answer in answers]
-    assert answers == [DONE] * 40
-    written = [*range(1, 3), *range(20), *range(100, 120)]
-    assert [row[0] for row in rows_of(table)] == sorted(written)
-    assert latest_version(table) == 41
-
-
 def test_a_commit_that_has_missed_versions_does_not_ask_for_each(
     server: s3.Server, both: list[DriverProcess], table: Table
 ) -> None:
