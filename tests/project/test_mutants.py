@@ -180,7 +180,6 @@ def test_what_becomes_of_a_mutation(
 
 
 def test_what_pytest_tells(tmp_path: Path) -> None:
-    (tmp_path / ".build").mkdir()
     (tmp_path / "test_it.py").write_text(
         "import pytest, time\n"
         "@pytest.fixture\ndef broken(): raise OSError\n"

@@ -31,6 +31,7 @@ class Pytests:
 
         """
         report = self._folder / ".build" / "report.xml"
+        report.parent.mkdir(exist_ok=True)
         report.unlink(missing_ok=True)
         command = [str(self._python), "-m", "pytest", *tests, "-q", "-p", "no:cacheprovider"]
         options = ["--setup-show", f"--junitxml={report}", *([] if to_the_end else ["-x"])]
