@@ -7,7 +7,7 @@ from datetime import datetime
 from typing import TYPE_CHECKING
 
 from interlock import _arguments
-from interlock._sql_text import literal, reference, run
+from interlock._sql_text import literal, run
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -74,7 +74,7 @@ def diff(spark: SparkSession, table: str, from_version: int, to_version: int) ->
         run(
             spark,
             f"SELECT *, _metadata.row_id AS {_ID}, _metadata.row_commit_version AS {_WRITTEN}"
-            f" FROM {reference(table)} VERSION AS OF {version}",
+            f" FROM {table} VERSION AS OF {version}",
         )
         for version in ends
     )

@@ -21,7 +21,6 @@ PACKAGES = "spark.jars.packages"
 
 _SUBMIT_ARGS = "PYSPARK_SUBMIT_ARGS"
 # spark-submit's options without a value.
-_LOAD_DEFAULTS = "--load-spark-defaults"
 _FLAGS = (
     "-h",
     "--help",
@@ -30,15 +29,10 @@ _FLAGS = (
     "--version",
     "--supervise",
     "--usage-error",
-    _LOAD_DEFAULTS,
+    "--load-spark-defaults",
 )
-# A file of Java properties: `\` at the end continues a line, a key ends at `=`, `:` or a blank.
-_CONTINUED = r"\\\n[ \t\f]*"
-_BLANKS = rf"(?:[ \t\f]|{_CONTINUED})*"
-_KEY = rf"(?![#!])((?:{_CONTINUED}|\\.|[^\\:=\s])+)"
-_VALUE = rf"((?:{_CONTINUED}|\\.|[^\\\n])*)"
-_PROPERTY = re.compile(rf"^[ \t\f]*{_KEY}{_BLANKS}[:=]?{_BLANKS}{_VALUE}", re.MULTILINE)
-_ESCAPE = re.compile(r"\\(\n[ \t\f]*|u[0-9a-fA-F]{4}|.)")
+# A line of `spark-defaults.conf`: a key, which ends at a blank, `=` or `:`, and its value.
+_DEFAULT = re.compile(r"^[ \t]*([^\s#!=:][^\s=:]*)[ \t]*[=:]?[ \t]*(.*?)[ \t]*$", re.MULTILINE)
 
 
 class Settings:
@@ -168,11 +162,6 @@ class _Submit(NamedTuple):
                 n += 1
         return cls(options, words[:n], words[n:])
 
-    @classmethod
-    def given(cls) -> _Submit:
-        """Return what `PYSPARK_SUBMIT_ARGS` says."""
-        return cls.of(os.environ.get(_SUBMIT_ARGS, ""))
-
     def values(self, *names: str) -> list[str]:
         """Return the values of an option, which may have several names."""
         return [value for name, value in self.options if name in names and value is not None]
@@ -180,7 +169,7 @@ class _Submit(NamedTuple):
 
 def _submitted() -> dict[str, str]:
     """Return the settings that `PYSPARK_SUBMIT_ARGS` names."""
-    submit = _Submit.given()
+    submit = _Submit.of(os.environ.get(_SUBMIT_ARGS, ""))
     found = dict(pair.split("=", 1) for pair in submit.values("-c", "--conf") if "=" in pair)
     for key, option in ((JARS, "--jars"), (PACKAGES, "--packages")):
         for value in submit.values(option):
@@ -189,34 +178,9 @@ def _submitted() -> dict[str, str]:
 
 
 def _defaults() -> dict[str, str]:
-    """Return what Spark's launcher reads from files: `spark-defaults.conf` or others."""
+    """Return what `spark-defaults.conf` says."""
     from pyspark.find_spark_home import _find_spark_home
 
-    submit = _Submit.given()
-    named = submit.values("--properties-file")[-1:]
-    found: dict[str, str] = {}
-    if not named or any(name == _LOAD_DEFAULTS for name, _ in submit.options):
-        folder = os.environ.get("SPARK_CONF_DIR") or Path(_find_spark_home(), "conf")
-        found |= _properties(Path(folder, "spark-defaults.conf"))
-    for file in (*named, *submit.values("--extra-properties-file")):
-        found |= _properties(Path(file))
-    return found
-
-
-def _properties(path: Path) -> dict[str, str]:
-    text = path.read_text(encoding="utf-8") if path.is_file() else ""
-    return {_unescaped(key): _unescaped(value).strip() for key, value in _PROPERTY.findall(text)}
-
-
-def _unescaped(text: str) -> str:
-    """Return a key or value of Java properties without its escapes and line breaks."""
-    return _ESCAPE.sub(_character, text)
-
-
-def _character(found: re.Match[str]) -> str:
-    escape = found[1]
-    if escape.startswith("\n"):
-        return ""
-    if len(escape) > 1:
-        return chr(int(escape[1:], 16))
-    return {"t": "\t", "n": "\n", "r": "\r", "f": "\f"}.get(escape, escape)
+    folder = os.environ.get("SPARK_CONF_DIR") or Path(_find_spark_home(), "conf")
+    file = Path(folder, "spark-defaults.conf")
+    return dict(_DEFAULT.findall(file.read_text(encoding="utf-8"))) if file.is_file() else {}

@@ -28,11 +28,11 @@ def table_name(name: str) -> str:
     parts = re.findall(_PART, name)
     if any("/" in part and not part.startswith("`") for part in parts):
         raise ArgumentError(
-            f"{name!r} is no table's name, and a path must be absolute. "
-            "Put a name with a slash in backquotes."
+            f"not a table's name, and a path must be absolute: {name!r}. "
+            "A name that has a slash is given in backquotes."
         )
     if not _NAME.fullmatch(name):
-        raise ArgumentError(f"{name!r} is no table's name or path.")
+        raise ArgumentError(f"not a table's name or path: {name!r}")
     return ".".join(_quoted(_unquoted(part)) for part in parts)
 
 
@@ -45,15 +45,10 @@ def run(spark: SparkSession, statement: str) -> DataFrame:
     """
     if "\\" in statement and spark.conf.get(_NO_ESCAPES, "false") == "true":
         raise ConfigurationError(
-            f"A name or a value needs escapes, which this session does not read in SQL "
-            f"({_NO_ESCAPES} = true): SET it to false for the call."
+            f"This session reads no escapes in SQL ({_NO_ESCAPES} = true), and a name or a value "
+            f"needs them. SET {_NO_ESCAPES} = false for the call."
         )
     return spark.sql(statement)
-
-
-def reference(name: str) -> str:
-    """Write a quoted name for a statement, so that Spark does not replace a `${...}` in it."""
-    return f"IDENTIFIER({literal(name)})" if "${" in name else name
 
 
 def partition_clause(partition: Mapping[str, object] | None) -> str:
@@ -61,9 +56,6 @@ def partition_clause(partition: Mapping[str, object] | None) -> str:
     if partition is None:
         return ""
     _check(partition)
-    for column in partition:
-        if "${" in column:
-            raise ArgumentError(f"Spark would replace a part of the column's name {column!r}.")
     pairs = (f"{_quoted(column)} = {literal(value)}" for column, value in partition.items())
     return f" PARTITION ({', '.join(pairs)})"
 
@@ -99,12 +91,12 @@ def literal(value: object) -> str:
         return f"TIMESTAMP '{value.isoformat(sep=' ')}'"
     if isinstance(value, date):
         return f"DATE '{value.isoformat()}'"
-    raise ArgumentError(f"A partition value cannot be of type {type(value).__name__}: {value!r}.")
+    raise ArgumentError(f"a partition value must not be of type {type(value).__name__}: {value!r}")
 
 
 def _check(partition: Mapping[str, object]) -> None:
     if not _arguments.mapping("partition", partition):
-        raise ArgumentError("partition names no column: leave it out for the whole table.")
+        raise ArgumentError("partition names no column; leave it out for the whole table.")
 
 
 def _unquoted(part: str) -> str:
@@ -112,6 +104,8 @@ def _unquoted(part: str) -> str:
 
 
 def _quoted(identifier: str) -> str:
+    if "${" in identifier:
+        raise ArgumentError(f"Spark would replace a part of the name: {identifier!r}")
     return f"`{identifier.replace('`', '``')}`"
 
 

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
 from interlock._diagnosis import Check, kept_trial, told_by
-from interlock._sql_text import literal, reference, run
+from interlock._sql_text import literal, run
 from interlock._tables import table as named
 
 if TYPE_CHECKING:
@@ -30,7 +30,7 @@ _NEEDED = {
 def of_table(spark: SparkSession, name: str) -> Iterator[Check]:
     """Check a table by its name or path, as `interlock.table` takes it."""
     sql_name = named(spark, name).sql_name
-    detail = run(spark, f"DESCRIBE DETAIL {reference(sql_name)}").first()
+    detail = run(spark, f"DESCRIBE DETAIL {sql_name}").first()
     assert detail is not None
     properties: Mapping[str, str] = detail["properties"]
     policy = properties.get("interlock.policy")

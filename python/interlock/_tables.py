@@ -17,7 +17,6 @@ from interlock._sql_text import (
     literal,
     partition_clause,
     partition_map,
-    reference,
     run,
     table_name,
 )
@@ -91,15 +90,11 @@ class Table:
     spark: SparkSession
     sql_name: str
 
-    @property
-    def _reference(self) -> str:
-        return reference(self.sql_name)
-
     def _repr_html_(self) -> str:
         """Draw what one DESCRIBE DETAIL tells, which reads no data file."""
         name = self.sql_name.replace("`", "")
         try:
-            detail = run(self.spark, f"DESCRIBE DETAIL {self._reference}").collect()[0]
+            detail = run(self.spark, f"DESCRIBE DETAIL {self.sql_name}").collect()[0]
             facts = {
                 "table": name,
                 "policy": detail["properties"].get(_POLICY),
@@ -116,7 +111,7 @@ class Table:
     @property
     def policy(self) -> str | None:
         """Read the name of the table's conflict policy, None if it has none."""
-        found = run(self.spark, f"SHOW TBLPROPERTIES {self._reference}").collect()
+        found = run(self.spark, f"SHOW TBLPROPERTIES {self.sql_name}").collect()
         return next((str(row["value"]) for row in found if row["key"] == _POLICY), None)
 
     def set_policy(self, name: str | None) -> None:
@@ -132,7 +127,7 @@ class Table:
         else:
             value = literal(_arguments.text("name", name))
             change = f"SET TBLPROPERTIES ({literal(_POLICY)} = {value})"
-        run(self.spark, f"ALTER TABLE {self._reference} {change}")
+        run(self.spark, f"ALTER TABLE {self.sql_name} {change}")
 
     def remove_policy(self, *, keep: Collection[str] = ()) -> Removal:
         """Run `CALL interlock.remove_policy`: make a plain Delta table of it.
@@ -150,7 +145,7 @@ class Table:
         named = ", ".join(map(literal, _arguments.texts("keep", keep)))
         kept = f", keep => array({named})" if named else ""
         statement = f"CALL interlock.remove_policy(table => {literal(self.sql_name)}{kept})"
-        return _records.removal(run(self.spark, statement))
+        return _records.read(Removal, run(self.spark, statement))
 
     def history(
         self, *, partition: Mapping[str, object] | None = None, limit: int | None = None
@@ -163,10 +158,10 @@ class Table:
             limit: the newest so many
 
         """
-        statement = f"SHOW HISTORY FOR TABLE {self._reference}{partition_clause(partition)}"
+        statement = f"SHOW HISTORY FOR TABLE {self.sql_name}{partition_clause(partition)}"
         if limit is not None:
             statement += f" LIMIT {_arguments.integer('limit', limit)}"
-        return _records.history(run(self.spark, statement))
+        return _records.read(History, run(self.spark, statement))
 
     def versions(self, *, limit: int | None = None) -> Versions:
         """Run `CALL interlock.versions`: the versions and their times, newest first.
@@ -175,7 +170,7 @@ class Table:
             limit: the newest so many
 
         """
-        return _records.versions(self._call("versions", limit=limit))
+        return _records.read(Versions, self._call("versions", limit=limit))
 
     def files(self, *, partition: Mapping[str, object] | None = None) -> Files:
         """Run `CALL interlock.files`: the live files, with what they were compacted from.
@@ -184,7 +179,7 @@ class Table:
             partition: values of partition columns, as for `compact`; only files that have them
 
         """
-        return _records.files(self._call("files", partition=partition))
+        return _records.read(Files, self._call("files", partition=partition))
 
     def conflicts(self, *, limit: int | None = None) -> Conflicts:
         """Run `CALL interlock.conflicts`: rejected and rebased commits, newest first.
@@ -193,7 +188,7 @@ class Table:
             limit: the newest so many
 
         """
-        return _records.conflicts(self._call("conflicts", limit=limit))
+        return _records.read(Conflicts, self._call("conflicts", limit=limit))
 
     def claim(self, *, partition: Mapping[str, object] | None = None, minutes: float = 60) -> Claim:
         """Run `CALL interlock.claim`: let other sessions' commits wait for this one's jobs.
@@ -210,12 +205,12 @@ class Table:
                 session has a claim on it and this session has another one (INTERLOCK_CLAIMED)
 
         """
-        claim, until = _records.claimed(self._call("claim", partition=partition, minutes=minutes))
-        return Claim(self, claim, until)
+        (made,) = _records.rows(self._call("claim", partition=partition, minutes=minutes))
+        return Claim(self, made["claim"], made["until"])
 
     def claims(self) -> Claims:
         """Run `CALL interlock.claims`: the claims on the table, oldest first."""
-        return _records.claims(self._call("claims"))
+        return _records.read(Claims, self._call("claims"))
 
     def timeline(self, *, path: str | os.PathLike[str] = "timeline.html", limit: int = 200) -> Path:
         """Draw the table's jobs as a web page that needs no network, and return its path.
@@ -249,7 +244,8 @@ class Table:
             raise _arguments.refused("conflict", "a ConflictError or a transaction's id", conflict)
         txn_id = conflict if isinstance(conflict, str) else self._txn_id_of(conflict)
         given = f"table => {literal(self.sql_name)}, txn_id => {literal(txn_id)}"
-        return _records.explanation(run(self.spark, f"CALL interlock.explain_conflict({given})"))
+        (told,) = _records.rows(run(self.spark, f"CALL interlock.explain_conflict({given})"))
+        return Explanation(**told)
 
     def _txn_id_of(self, error: ConflictError) -> str:
         if error.txn_id is not None:
@@ -288,7 +284,7 @@ class Table:
             interlock.ArgumentError: none of the two, or both
 
         """
-        return run(self.spark, f"SELECT * FROM {self._reference} {_point(version, timestamp)}")
+        return run(self.spark, f"SELECT * FROM {self.sql_name} {_point(version, timestamp)}")
 
     def between(
         self,
@@ -334,10 +330,15 @@ class Table:
         `interlock.ConflictError`.
         """
         point = _point(version, timestamp, as_text=True)
-        if "${" in self.sql_name:
-            raise ArgumentError(f"Spark would replace a part of the table's name {self.sql_name}.")
         (row,) = run(self.spark, f"RESTORE TABLE {self.sql_name} TO {point}").collect()
-        return _records.restored(row)
+        return RestoreResult(
+            bytes=row["table_size_after_restore"],
+            files=row["num_of_files_after_restore"],
+            files_removed=row["num_removed_files"],
+            files_restored=row["num_restored_files"],
+            bytes_removed=row["removed_files_size"],
+            bytes_restored=row["restored_files_size"],
+        )
 
     def compact(
         self, kind: Literal["minor", "major"], *, partition: Mapping[str, object] | None = None
@@ -369,9 +370,9 @@ class Table:
         return self._alter("MERGE SMALLFILES", partition)
 
     def _alter(self, action: str, partition: Mapping[str, object] | None) -> CompactionResult:
-        statement = f"ALTER TABLE {self._reference}{partition_clause(partition)} {action}"
-        (row,) = run(self.spark, statement).collect()
-        return _records.compacted(row)
+        statement = f"ALTER TABLE {self.sql_name}{partition_clause(partition)} {action}"
+        (done,) = _records.rows(run(self.spark, statement))
+        return CompactionResult(**done)
 
     def _call(
         self,

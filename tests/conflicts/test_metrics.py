@@ -80,11 +80,11 @@ def memory(spark: SparkSession, size: str) -> Iterator[None]:
     started = conf.get(MEMORY)
     conf.set(MEMORY, size)
     try:
-        jvm.io.interlock.spark.properties.CommitMemorySettings.apply()
+        jvm.io.interlock.spark.InterlockExtension.limitMemory()
         yield
     finally:
         conf.set(MEMORY, started)
-        jvm.io.interlock.spark.properties.CommitMemorySettings.apply()
+        jvm.io.interlock.spark.InterlockExtension.limitMemory()
 
 
 def test_commits_rebases_and_conflicts_are_counted(spark: SparkSession, table_path: Path) -> None:

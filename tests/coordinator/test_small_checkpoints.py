@@ -26,7 +26,6 @@ from tests.kit.support import (
     latest_version,
     log_of,
     make_table,
-    put_back,
     rows,
 )
 
@@ -265,25 +264,6 @@ def test_what_delta_writes_itself(spark: SparkSession, table_path: Path, setting
     assert len(list((table_path / "_delta_log").glob("*.checkpoint.*"))) + len(
         list((table_path / "_delta_log" / "_sidecars").glob("*"))
     ) > 1  # fmt: skip
-
-
-def test_a_checkpoint_that_was_put_in_the_place_of_another(
-    spark: SparkSession, table_path: Path, tmp_path: Path
-) -> None:
-    table = make_table(spark, table_path, properties=INTERVAL)
-    run(spark, table, CHANGES[:1])
-    other = Table(Path(shutil.copytree(table_path, tmp_path / "other")))
-    for history, first in ((table, 40), (other, 60)):
-        run(spark, history, [f"INSERT INTO {{t}} VALUES ({first + n}, 'kept')" for n in range(3)])
-        assert checkpoint_file(history, 6).exists()
-    put_back(table, other.path)
-    spark.sql(f"CALL interlock.repair('{table_path}')")
-    run(spark, table, [f"INSERT INTO {{t}} VALUES ({n}, 'kept')" for n in (63, 64, 65)])
-    check_content(spark, table, 9)
-    for version in range(9):
-        (table.path / "_delta_log" / f"{version:020}.json").unlink()
-    assert {(n, "kept") for n in range(60, 66)} < set(deltalake_rows(table))
-    assert (40, "kept") not in deltalake_rows(table)
 
 
 def test_a_state_that_does_not_agree_with_the_checksum_is_not_used(

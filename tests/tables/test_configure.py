@@ -131,30 +131,12 @@ def test_another_catalog_stays_and_a_warning_says_so() -> None:
 
 def test_spark_defaults_count_as_set_by_the_user(tmp_path: Path) -> None:
     (tmp_path / "spark-defaults.conf").write_text(
-        "# ours\nspark.sql.extensions   z.Extension\nspark.jars=/z.jar\n", encoding="utf-8"
+        "# ours\n\nspark.sql.extensions   z.Extension\nspark.jars=/z.jar\nspark.x\n",
+        encoding="utf-8",
     )
     found = options()
     assert found["spark.sql.extensions"] == f"z.Extension,{DELTA_EXTENSION},{EXTENSION}"
     assert found["spark.jars"] == f"/z.jar,{interlock.jar_path()}"
-
-
-def test_spark_defaults_are_read_as_java_properties(tmp_path: Path) -> None:
-    text = r"""
-        ! ours \
-        spark.sql.extensions: z.Extension,\
-            # no comment,\
-            a.Exte\u006esion
-        spark.jars \
-            = /with\ blank\:s\\.jar
-        spark.jars.pack\
-            ages:org.z:z:1
-    """
-    (tmp_path / "spark-defaults.conf").write_text(text, encoding="utf-8")
-    found = options()
-    expected = f"z.Extension,# no comment,a.Extension,{DELTA_EXTENSION},{EXTENSION}"
-    assert found["spark.sql.extensions"] == expected
-    assert found["spark.jars"] == f"/with blank:s\\.jar,{interlock.jar_path()}"
-    assert found["spark.jars.packages"] == f"org.z:z:1,{DELTA}"
 
 
 def test_what_pyspark_submit_args_names_counts_as_set_by_the_user(
@@ -199,37 +181,6 @@ def test_the_application_in_pyspark_submit_args(
     flag = f"{option} pyspark-shell --jars /none.jar"
     monkeypatch.setenv("PYSPARK_SUBMIT_ARGS", flag)
     assert options()["spark.jars"] == str(interlock.jar_path())
-
-
-@pytest.mark.parametrize(
-    ("arguments", "jars", "extension"),
-    [
-        ("--properties-file {given}", "", "g.Extension"),
-        ("--load-spark-defaults --properties-file {given}", "/d.jar,", "g.Extension"),
-        ("--load-spark-defaults=yes --properties-file {given}", "/d.jar,", "g.Extension"),
-        ("--extra-properties-file {more}", "/m.jar,", "d.Extension"),
-        ("--extra-properties-file={more} --properties-file {given}", "/m.jar,", "g.Extension"),
-        (
-            "--extra-properties-file {more} --extra-properties-file {given}",
-            "/m.jar,",
-            "g.Extension",
-        ),
-    ],
-)
-def test_properties_files_beside_the_defaults_and_in_their_place(
-    arguments: str, jars: str, extension: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
-    for name, text in {
-        "spark-defaults": "spark.jars /d.jar\nspark.sql.extensions d.Extension",
-        "given": "spark.sql.extensions g.Extension",
-        "more": "spark.jars /m.jar",
-    }.items():
-        (tmp_path / f"{name}.conf").write_text(text, encoding="utf-8")
-    files = {name: tmp_path / f"{name}.conf" for name in ("given", "more")}
-    monkeypatch.setenv("PYSPARK_SUBMIT_ARGS", f"{arguments.format(**files)} pyspark-shell")
-    found = options()
-    assert found["spark.jars"] == f"{jars}{interlock.jar_path()}"
-    assert found["spark.sql.extensions"] == f"{extension},{DELTA_EXTENSION},{EXTENSION}"
 
 
 def test_the_client_of_spark_connect_alone() -> None:

@@ -51,7 +51,6 @@ def test_they_are_listed_and_described(spark: SparkSession) -> None:
         "policies",
         "release",
         "remove_policy",
-        "repair",
         "set_policy",
         "versions",
     }

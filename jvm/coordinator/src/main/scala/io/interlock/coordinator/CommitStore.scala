@@ -132,11 +132,6 @@ trait CommitStore extends AutoCloseable {
     */
   def check(log: TableLog): Unit = ()
 
-  /** Forgets what this process knows of a log, so that the next commits are made after the last
-    * version that is there now, even if earlier commits are gone.
-    */
-  def forget(log: TableLog): Unit
-
   /** The lock by which the processes that commit to a table take turns. */
   private[coordinator] def processLock(log: TableLog): ProcessLock = ProcessLock.None
 }

@@ -49,8 +49,6 @@ final class FileSystemStore(logStores: TableLog => LogStore) extends CommitStore
     if (!LogFolder.isLocal(log) || Files.isDirectory(new LocalFolder(log).path))
       publisher.requireExclusion(log)
 
-  override def forget(log: TableLog): Unit = lastCommits.forget(log)
-
   /** Only for a log on a local disk or a mounted network disk. */
   override private[coordinator] def processLock(log: TableLog): ProcessLock =
     if (LogFolder.isLocal(log)) new FileProcessLock(log) else ProcessLock.None

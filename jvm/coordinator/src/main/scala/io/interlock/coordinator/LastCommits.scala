@@ -32,12 +32,6 @@ final private[coordinator] class LastCommits {
     val _ = stops.put(log.path, ids.map(id => id -> replaced.copy(tableId = id)).toMap)
   }
 
-  def forget(log: TableLog): Unit = {
-    commits.remove(log.path)
-    stops.remove(log.path)
-    ()
-  }
-
   /** The last commit, or the one that stops the writes, if it was made to the table that the request
     * is for.
     */

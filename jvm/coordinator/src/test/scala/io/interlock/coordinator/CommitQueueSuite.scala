@@ -303,7 +303,6 @@ class CommitQueueSuite extends Tables {
   ): CommitStore = new CommitStore {
     override def commit(of: TableLog, requests: Seq[CommitRequest]): Seq[CommitOutcome] =
       made(requests)
-    override def forget(of: TableLog): Unit = ()
     override def processLock(of: TableLog): ProcessLock = lock
     override def close(): Unit = ()
   }

@@ -152,9 +152,8 @@ class FaultsSuite extends Tables {
         case other => fail(s"$other")
       }
       Seq("table", "other").foreach(assertStopped(table, _))
-      table.store.forget(table.log)
       val next = table.request(3, "t3").copy(tableId = "other")
-      assertCommitted(table.commit(table.store, next), 3)
+      assertCommitted(table.commit(table.newStore, next), 3)
       assertLog(table, "t0", "stock", "t2", "t3")
   }
 

@@ -25,21 +25,14 @@ class OverwrittenSuite extends Tables {
     table.commit(1, "t1"): Unit
   }
 
-  table.test("another commit in the place of ours stops the writes, until it is forgotten") {
+  table.test("another commit in the place of ours stops the writes of its store") {
     table =>
       twoCommits(table)
       table.overwrite(1, TestTable.info("stock"))
       assertRefused(table, 2, "stock")
       assertRefused(table, 3, "stock")
-      table.store.forget(table.log)
-      assertCommitted(table.commit(2, "t2"), 2)
+      assertCommitted(table.newStore.commit(table.log, Seq(table.request(2, "t2"))).head, 2)
       assertLog(table, "t0", "stock", "t2")
-  }
-
-  table.test("another store of the process is not concerned") { table =>
-    twoCommits(table)
-    table.overwrite(1, TestTable.info("stock"))
-    assertCommitted(table.newStore.commit(table.log, Seq(table.request(2, "t2"))).head, 2)
   }
 
   table.test("so does a commit without an id, and a batch is refused as one") { table =>

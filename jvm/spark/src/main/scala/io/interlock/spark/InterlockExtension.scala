@@ -1,13 +1,14 @@
 package io.interlock.spark
 
+import io.interlock.coordinator.CommitQueue
 import io.interlock.spark.history.LatestFunctions
 import io.interlock.spark.procedures.LogFunctions
 import io.interlock.spark.properties.{
-  CommitMemorySettings,
   DeltaOnly,
   Handshake,
   Misspelt,
   RequiredStatistics,
+  Setting,
   WriterOptions
 }
 import io.interlock.spark.ranges.{ReaderOptions, TableFunctions}
@@ -24,6 +25,7 @@ import io.interlock.spark.statements.{
   ResolveTruncate,
   VacuumRetention
 }
+import org.apache.spark.SparkEnv
 import org.apache.spark.interlock.metrics.InterlockMetrics
 import org.apache.spark.interlock.ui.InterlockTab
 import org.apache.spark.sql.SparkSessionExtensions
@@ -40,7 +42,7 @@ final class InterlockExtension extends (SparkSessionExtensions => Unit) {
     Handshake.check()
     DeltaHook.install()
     SessionEnd.install()
-    CommitMemorySettings.apply()
+    InterlockExtension.limitMemory()
     InterlockMetrics.register()
     InterlockTab.attach()
     Misspelt.warnOfStart()
@@ -66,6 +68,18 @@ final class InterlockExtension extends (SparkSessionExtensions => Unit) {
     TableFunctions.register(extensions)
     LogFunctions.register(extensions)
   }
+}
+
+object InterlockExtension {
+
+  /** Applies the memory for commits with which Spark was started.
+    *
+    * @throws InterlockException
+    *   INTERLOCK_INVALID_PROPERTY
+    */
+  def limitMemory(): Unit = CommitQueue.keepAtMost(
+    Setting.CommitMemory.in(key => Option(SparkEnv.get).flatMap(_.conf.getOption(key)))
+  )
 }
 
 /** Keeps Delta's classes out of [[InterlockExtension]], which must load even if Delta is missing.

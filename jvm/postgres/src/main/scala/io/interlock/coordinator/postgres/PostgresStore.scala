@@ -47,12 +47,6 @@ final class PostgresStore(settings: PostgresSettings, logStores: TableLog => Log
     val _ = context.refusing(context.database.tail(LogPaths.resolved(log)))
   }
 
-  override def forget(log: TableLog): Unit = {
-    val real = LogPaths.resolved(log)
-    context.states.remove(real.path)
-    context.replaced.forget(real)
-  }
-
   private val locks =
     Collections.synchronizedMap(new WeakHashMap[AdvisoryLock, java.lang.Boolean])
 

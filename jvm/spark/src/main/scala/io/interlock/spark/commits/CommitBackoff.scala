@@ -3,13 +3,12 @@ package io.interlock.spark.commits
 import java.util.concurrent.ThreadLocalRandom
 
 import io.interlock.spark.errors.InterlockException
-import io.interlock.spark.properties.CoordinatorSettings
+import io.interlock.spark.properties.Setting
 import org.apache.spark.sql.SparkSession
 
 /** How often a commit is retried after a commit of another process, and how long it waits before.
   */
 object CommitBackoff {
-  private val MostConf = CoordinatorSettings.MaxAttemptsConf
   private val DefaultMost = 1000
   private val LongestPauseMillis = 200
 
@@ -22,14 +21,12 @@ object CommitBackoff {
     *   INTERLOCK_TOO_MANY_ATTEMPTS, INTERLOCK_INVALID_PROPERTY
     */
   def pause(spark: SparkSession, table: String, number: Int, isRace: Boolean): Unit = {
-    val most = spark.conf.getOption(MostConf).fold(DefaultMost)(parsed)
-    if (number >= most) throw InterlockException.tooManyAttempts(table, most, MostConf)
+    val most = Setting.MaxAttempts.in(spark.conf.getOption(_)).getOrElse(DefaultMost)
+    if (number >= most)
+      throw InterlockException.tooManyAttempts(table, most, Setting.MaxAttempts.conf)
     if (isRace) {
       val longest = math.min(LongestPauseMillis.toLong, 1L << math.min(number, 16))
       Thread.sleep(ThreadLocalRandom.current().nextLong(longest + 1))
     }
   }
-
-  private def parsed(text: String): Int = text.toIntOption.filter(_ > 0)
-    .getOrElse(throw InterlockException.invalidProperty(MostConf, text, "a positive number"))
 }

@@ -65,7 +65,5 @@ object CommitTags {
   *
   * @param rule
   *   the policy's cell that decided, by its label
-  * @param verdict
-  *   the verdict of that cell
   */
 final case class WinnerRuling(version: Long, rule: Option[String], verdict: Option[String])

@@ -30,8 +30,6 @@ object Coordinators {
 
   /** The queue of a table; none if Delta commits to it by itself.
     *
-    * @param properties
-    *   the table's properties
     * @param tableId
     *   Delta's id of the table; empty if there is none yet
     */
@@ -52,8 +50,6 @@ object Coordinators {
 
   /** Checks that a table can be bound to a coordinator.
     *
-    * @param table
-    *   its name in messages
     * @throws InterlockException
     *   the error with which its commits would be refused
     */
@@ -92,21 +88,6 @@ object Coordinators {
   private def refusing[A](work: => A): A =
     try work
     catch { case refused: CoordinatorException => throw InterlockException.ofCoordinator(refused) }
-
-  /** How often [[forget]] was called for each table's log. */
-  private val forgotten = new ConcurrentHashMap[Path, Long]
-
-  /** Forgets what this process knows of a log, so that the next commits are made after its current
-    * last version. Transactions that have read the table before fail.
-    */
-  def forget(deltaLog: DeltaLog): Unit = {
-    val log = TableLog(deltaLog.logPath, deltaLog.newDeltaHadoopConf())
-    forgotten.merge(log.path, 1L, _ + _)
-    stores.values.forEach(_.forget(log))
-    queues.asMap.forEach((key, queue) => if (key.log == log.path) queue.startOver())
-  }
-
-  def timesForgotten(log: Path): Long = forgotten.getOrDefault(log, 0L)
 
   /** Closes all stores; they are opened again if a session still commits. */
   def close(): Unit = {

@@ -6,8 +6,6 @@ import io.interlock.spark.text.Json
   *
   * @param since
   *   when its transaction began, in milliseconds of its process's clock
-  * @param owner
-  *   its user and application
   */
 final case class RunningJob(since: Long, owner: String) {
   def toJson: String = Json.write(Map("since" -> since.toString, "owner" -> owner))

@@ -1,28 +1,23 @@
 package io.interlock.spark.compaction
 
-import io.interlock.spark.properties.CompactionSettings
 import org.apache.spark.sql.delta.actions.AddFile
 
 /** Chooses the files that a compaction packs into one. */
 object Bins {
 
-  /** Bins with files of one partition each, oldest rows first. COMPACT MAJOR takes every file.
+  /** Bins with files of one partition each, oldest rows first.
     *
-    * @param partitionOf
-    *   the partition of a file
+    * @param most
+    *   bytes in a bin; a larger file has its own
     */
   def of(
       files: Seq[AddFile],
-      kind: CompactionKind,
-      settings: CompactionSettings,
+      most: Long,
       partitionOf: AddFile => Any
   ): Seq[Seq[AddFile]] = {
-    val taken =
-      if (kind.packsSmallFilesOnly) files.filter(_.size < settings.smallFileSize) else files
-    val least = if (kind.packsSmallFilesOnly) settings.minFiles else 1L
     val partitions =
-      inOrder(taken).groupBy(partitionOf).values.toSeq.sortBy(files => age(files.head))
-    partitions.flatMap(packed(_, settings.targetFileSize)).filter(_.size >= least)
+      inOrder(files).groupBy(partitionOf).values.toSeq.sortBy(files => age(files.head))
+    partitions.flatMap(packed(_, most))
   }
 
   /** The files in the order of packing: by first row id, which grows with every insert. */

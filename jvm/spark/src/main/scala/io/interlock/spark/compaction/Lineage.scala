@@ -56,11 +56,7 @@ object Lineage {
     }
   }
 
-  /** Tags the RemoveFile of an input with the new places of its rows.
-    *
-    * @param outputs
-    *   paths of outputs and their segments
-    */
+  /** Tags the RemoveFile of an input with the new places of its rows. */
   def moving(outputs: Seq[(String, Seq[Segment])]): RemoveFile => RemoveFile = {
     val pieces = outputs
       .flatMap { case (output, segments) => segments.map(output -> _) }

@@ -21,11 +21,7 @@ object OneFileEach {
   }
 }
 
-/** Makes each bin one partition that reads the bin's files in their order.
-  *
-  * @param bins
-  *   the files of each bin, by name
-  */
+/** Makes each bin one partition that reads the bin's files in their order. */
 final class FilesInOrder(bins: Seq[Seq[String]])
     extends PartitionCoalescer
     with Serializable {
@@ -42,9 +38,6 @@ final class FilesInOrder(bins: Seq[Seq[String]])
 
 /** Counts the rows of each file after all of them were read. A repeated task adds the same count
   * again.
-  *
-  * @param places
-  *   the files by partition number
   */
 final class CountRows(
     places: Array[String],

@@ -25,7 +25,7 @@ object GoneTable {
       catalogTable: Option[CatalogTable]
   ): String =
     if (idOf(deltaLog).contains(read.metadata.id))
-      "Its log was put back to another state, as from a backup or by CALL interlock.repair,"
+      "Its log was put back to another state, as from a backup,"
     else
       catalogTable.flatMap(renamed(session, _, read.metadata.id)).fold(
         "The table was dropped, or dropped and created anew,"

@@ -355,30 +355,6 @@ object InterlockException {
     "expected" -> expected
   )
 
-  /** @param file
-    *   the file that could not be deleted
-    * @param reason
-    *   what the storage said, without a full stop
-    */
-  def repairIncomplete(table: String, file: String, reason: String): InterlockException = of(
-    "INTERLOCK_REPAIR_INCOMPLETE",
-    "table" -> table,
-    "file" -> file,
-    "reason" -> reason
-  )
-
-  /** @param version
-    *   the version of the commit that was replaced
-    * @param reason
-    *   why nothing could be deleted, without a full stop
-    */
-  def repairRefused(table: String, version: Long, reason: String): InterlockException = of(
-    "INTERLOCK_REPAIR_REFUSED",
-    "table" -> table,
-    "version" -> version.toString,
-    "reason" -> reason
-  )
-
   /** @param kind
     *   the kind of versions
     * @param count

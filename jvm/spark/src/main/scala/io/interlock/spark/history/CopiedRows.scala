@@ -13,11 +13,7 @@ private[spark] object CopiedRows {
   private val Replaces = Set("predicate", "replaceOnCond", "replaceUsingCols")
   private val Metrics = Seq("numCopiedRows", "numTargetRowsCopied")
 
-  /** How many a commit copied, by its metrics; None where they do not tell.
-    *
-    * @param actions
-    *   all files of the commit
-    */
+  /** How many a commit copied, by its metrics; None where they do not tell. */
   def of(info: Option[CommitInfo], actions: Seq[FileAction]): Option[Long] = {
     val metrics = info.flatMap(_.operationMetrics).getOrElse(Map.empty)
     def metric(name: String) = metrics.get(name).flatMap(text => Try(text.toLong).toOption)

@@ -18,8 +18,6 @@ import org.apache.spark.sql.delta.actions._
   *   rows in new files and rows that came back into old ones; None where the commit does not say
   * @param removed
   *   the same of rows that went, but for the files in `unknown`
-  * @param copied
-  *   rows in both
   * @param unknown
   *   removed files whose number of rows the commit does not give, and how many rows were dead in
   *   each
@@ -55,9 +53,6 @@ final private[spark] case class FileChanges(
 
 private[spark] object FileChanges {
 
-  /** @param inScope
-    *   whether a file of a commit is asked for
-    */
   def of(
       info: Option[CommitInfo],
       actions: Seq[FileAction],

@@ -20,9 +20,7 @@ object LatestFunctions {
     )
   }
 
-  /** @param what
-    *   what the function gives
-    * @param of
+  /** @param of
     *   of a session's table, counted from 1
     */
   private def inject(

@@ -28,11 +28,7 @@ object LiveFiles {
     .add("row_commit_version", LongType)
     .add("compacted_from", ArrayType(StringType, containsNull = false))
 
-  /** By [[schema]].
-    *
-    * @param partition
-    *   values of partition columns; empty for the whole table
-    */
+  /** By [[schema]]. */
   def of(
       session: SparkSession,
       table: DeltaTableV2,

@@ -17,8 +17,6 @@ object NamedTable {
 
   /** @param name
     *   as SQL has it, `db.t` or "delta.`/path`", or a path: `/path`, `s3://bucket/path`
-    * @param statement
-    *   what asks, for errors
     * @throws AnalysisException
     *   as Spark raises it for a name that is not there or is a view's
     * @throws InterlockException
@@ -54,13 +52,7 @@ object NamedTable {
   /** What [[history]] and SHOW HISTORY return. */
   val historySchema: StructType = VersionRecord.schema
 
-  /** The versions of a table, from its log.
-    *
-    * @param statement
-    *   what asks, for errors
-    * @param partition
-    *   values of partition columns; empty for the whole table
-    */
+  /** The versions of a table, from its log. */
   private[spark] def history(
       session: SparkSession,
       table: DeltaTableV2,

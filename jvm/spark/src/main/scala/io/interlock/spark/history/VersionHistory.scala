@@ -12,8 +12,6 @@ import org.apache.spark.sql.delta.{DeltaOperations, Snapshot}
 /** The versions of a table, newest first, from its log alone: no data file is opened. Commits are
   * read as the iterators advance; versions whose commit is gone from the log are left out.
   *
-  * @param snapshot
-  *   the table as it is now
   * @param inScope
   *   whether a file of a commit is asked for; a version that names none is left out
   */

@@ -16,8 +16,6 @@ import org.apache.spark.sql.types._
   *   say; None for commits that are not ours
   * @param foreign
   *   whether the commit is not Interlock's although the table had a policy
-  * @param readVersion
-  *   the version that the transaction had read
   */
 final private[spark] case class VersionRecord(
     version: Long,

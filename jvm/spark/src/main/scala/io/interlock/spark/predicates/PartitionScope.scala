@@ -12,9 +12,7 @@ import org.apache.spark.sql.types.{CharType, StructField, StructType}
 /** The predicate of a statement with `PARTITION (column = value, ...)`. */
 object PartitionScope {
 
-  /** @param columns
-    *   the table's partition columns
-    * @param values
+  /** @param values
     *   values of some of these columns, as the statement writes them; None for NULL
     * @param orElse
     *   the end of the error's advice for a column that is not a partition column: what else may be

@@ -88,27 +88,19 @@ final private[procedures] class Arguments(names: Seq[String], values: InternalRo
         .toMap
     }
 
-  /** None for NULL.
-    *
-    * @param what
-    *   what the number stands for, in errors
-    * @throws InterlockException
-    *   INTERLOCK_INVALID_ARGUMENT for numbers that are negative or not whole
+  /** @throws InterlockException
+    *   INTERLOCK_INVALID_ARGUMENT for limits that are negative or not whole
     */
-  def whole(name: String, what: String): Option[Long] = number(name).map { number =>
-    if (!number.isWhole || number < 0)
+  def limited[A](all: Iterator[A]): Iterator[A] = number(Parameters.Limit.name).fold(all) { limit =>
+    if (!limit.isWhole || limit < 0)
       throw InterlockException.invalidArgument(
-        what,
-        if (number.isNaN || number.isInfinite) number.toString
-        else BigDecimal(number).bigDecimal.stripTrailingZeros.toPlainString,
+        "the limit",
+        if (limit.isNaN || limit.isInfinite) limit.toString
+        else BigDecimal(limit).bigDecimal.stripTrailingZeros.toPlainString,
         "a whole number, 0 or more"
       )
-    number.toLong
+    all.take(limit.min(Int.MaxValue.toDouble).toInt)
   }
-
-  def limited[A](all: Iterator[A]): Iterator[A] =
-    whole(Parameters.Limit.name, "the limit")
-      .fold(all)(limit => all.take(limit.min(Int.MaxValue.toLong).toInt))
 
   private def ordinal(name: String): Option[Int] =
     Some(names.indexOf(name)).filterNot(values.isNullAt)

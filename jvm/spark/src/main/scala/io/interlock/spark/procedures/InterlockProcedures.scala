@@ -44,7 +44,6 @@ private object InterlockProcedures {
     PoliciesProcedure,
     ReleaseProcedure,
     RemovePolicyProcedure,
-    RepairProcedure,
     SetPolicyProcedure,
     VersionsProcedure
   )

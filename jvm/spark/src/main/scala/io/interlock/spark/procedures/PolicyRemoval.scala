@@ -17,11 +17,6 @@ import org.apache.spark.sql.{Row, SparkSession}
   * Each step leaves a valid table, and a call goes on where an earlier one ended. The first step is one
   * commit: it ends the policy and turns off what the policy required, so that whatever is on afterwards
   * is somebody else's. No feature is dropped that would cost the table its history.
-  *
-  * @param load
-  *   the table as it is now
-  * @param keep
-  *   names of features that stay
   */
 final private class PolicyRemoval(
     session: SparkSession,
@@ -105,9 +100,7 @@ object PolicyRemoval {
   private val dropped = switches.map { case (feature, _) => feature } ++
     Seq(DomainMetadataTableFeature, CheckpointProtectionTableFeature)
 
-  /** @param statement
-    *   what asks, for errors
-    * @return
+  /** @return
     *   what was removed and dropped, and the features that the table still has
     */
   def run(session: SparkSession, name: String, statement: String, keep: Set[String]): Seq[Row] =

@@ -21,9 +21,6 @@ object CoordinatorSettings {
   /** The coordinator of tables that name none: the file system of the log itself. */
   val FileSystem = "filesystem"
 
-  /** How often a commit is tried when other processes commit first. */
-  val MaxAttemptsConf = "spark.interlock.commit.maxAttempts"
-
   /** The prefix of the keys, which go on with a coordinator's name and one of its settings. */
   val Prefix = "spark.interlock.coordinator."
   private val Name = "[A-Za-z][A-Za-z0-9_-]*".r

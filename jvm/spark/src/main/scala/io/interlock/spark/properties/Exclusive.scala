@@ -28,11 +28,7 @@ object Exclusive {
     val _ = isSet(properties)
   }
 
-  /** The property that a new table with a policy gets.
-    *
-    * @param conf
-    *   the session's configuration by key
-    */
+  /** The property that a new table with a policy gets. */
   def default(conf: String => Option[String]): Option[(String, String)] =
     conf(Conf).filter(parse(Conf, _)).map(_ => Key -> "true")
 

@@ -40,9 +40,6 @@ object Handshake {
     }
   }
 
-  /** @param running
-    *   the version of Spark that runs
-    */
   private[properties] def checkSpark(running: String): Unit = {
     val spark = build.getProperty("spark")
     val minor = running.split('.').take(2).mkString(".")

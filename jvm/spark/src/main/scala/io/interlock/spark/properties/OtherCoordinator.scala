@@ -16,8 +16,6 @@ object OtherCoordinator {
     *
     * @param properties
     *   the table's properties, with those that a statement sets
-    * @param features
-    *   the names of the table's features
     */
   def of(properties: Map[String, String], features: Set[String]): Option[String] = {
     val isManaged = features.contains(CatalogManaged) ||
@@ -30,9 +28,7 @@ object OtherCoordinator {
   def besideOurs(properties: Map[String, String], features: Set[String]): Option[String] =
     TablePolicy.coordinatorOf(properties).flatMap(_ => of(properties, features))
 
-  /** @param table
-    *   its name, for errors
-    * @throws InterlockException
+  /** @throws InterlockException
     *   INTERLOCK_OTHER_COORDINATOR for a table with a coordinator of Interlock's
     */
   def refuse(table: String, properties: Map[String, String], features: Set[String]): Unit =

@@ -15,8 +15,6 @@ object PolicyDigest {
 
   /** The policy that a table's writers must keep.
     *
-    * @param table
-    *   its name, for errors
     * @throws InterlockException
     *   INTERLOCK_POLICY_MISMATCH if this session does not have the policy or has other rules under
     *   its name
@@ -34,20 +32,13 @@ object PolicyDigest {
       }
     }
 
-  /** Refuses a digest that a statement sets and that does not belong to its policy.
-    *
-    * @param table
-    *   the properties that the table has
-    */
+  /** Refuses a digest that a statement sets and that does not belong to its policy. */
   def check(table: Map[String, String], set: Map[String, String]): Unit =
     set.get(Key).foreach(refuseOther(_, TablePolicy.policyOf(table ++ set)))
 
   /** Refuses a change of a table's properties in a session whose rules differ from the table's. A
     * change is permitted if the statement also changes the policy or its digest; the analyzer adds
     * the digest to an ALTER TABLE that sets the policy.
-    *
-    * @param table
-    *   its name, for errors
     */
   def checkChange(
       table: String,

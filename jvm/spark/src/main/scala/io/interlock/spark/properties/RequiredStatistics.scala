@@ -23,9 +23,7 @@ object RequiredStatistics extends (LogicalPlan => Unit) {
   private def check(table: TahoeFileIndex): Unit =
     check(table.spark, s"delta.`${table.path}`", table.metadata)
 
-  /** @param session
-    *   the session that writes the files
-    * @throws InterlockException
+  /** @throws InterlockException
     *   INTERLOCK_STATISTICS_REQUIRED
     */
   def check(session: SparkSession, table: String, metadata: Metadata): Unit =

@@ -19,10 +19,8 @@ object TableProperties {
       TablePolicy.PolicyKey,
       PolicyDigest.Key,
       CoordinatorSettings.Key,
-      Exclusive.Key,
-      RerunSettings.MaxRunsProperty
-    ) ++
-      CompactionSettings.propertyKeys
+      Exclusive.Key
+    ) ++ Setting.ofTables.map(_.property)
 
   private val RowTracking = "delta.enableRowTracking"
   private val InCommitTimestamps = "delta.enableInCommitTimestamps"
@@ -53,12 +51,8 @@ object TableProperties {
 
   /** A table before a change of its metadata.
     *
-    * @param name
-    *   the table's name for errors
     * @param replaced
     *   whether the statement replaces the table's definition
-    * @param supports
-    *   names of the table features in its protocol
     */
   final case class Table(
       name: String,
@@ -73,8 +67,7 @@ object TableProperties {
     */
   def check(properties: Map[String, String]): Unit = {
     refuseUnknown(properties.keys)
-    CompactionSettings.check(properties)
-    RerunSettings.check(properties)
+    Setting.ofTables.foreach(_.check(properties))
     Exclusive.check(properties)
     properties.get(CoordinatorSettings.Key).foreach(CoordinatorSettings.checkName)
     TablePolicy.policyOf(properties)
@@ -109,9 +102,6 @@ object TableProperties {
     *
     * Interlock's properties and those that they require are kept from the table's current ones,
     * unless the statement sets them.
-    *
-    * @param conf
-    *   the session's configuration by key, for new tables
     */
   def complete(
       table: Table,
@@ -184,12 +174,8 @@ object TableProperties {
 
   /** The properties that an ALTER TABLE must set in addition to its own.
     *
-    * @param name
-    *   the table's name, for errors
     * @param table
     *   the properties that the table has, with its features as Delta shows them
-    * @param set
-    *   those that the statement sets
     * @throws InterlockException
     *   if the table cannot have what the statement sets
     */
@@ -207,11 +193,6 @@ object TableProperties {
 
   /** The properties that an ALTER TABLE that sets a policy must also set: the policy's digest and
     * required properties.
-    *
-    * @param table
-    *   the properties that the table has
-    * @param set
-    *   those that the statement sets
     */
   def requiredByAlter(table: Map[String, String], set: Map[String, String]): Map[String, String] =
     TablePolicy.policyOf(set).fold(Map.empty[String, String]) { policy =>

@@ -84,11 +84,7 @@ private[spark] object FunctionArguments {
     Cast(evaluable, wanted, zone, ansiEnabled = false).eval()
   }
 
-  /** Spark's error of a call with too few or too many arguments.
-    *
-    * @param expected
-    *   the number of arguments that it takes
-    */
+  /** Spark's error of a call with too few or too many arguments. */
   def wrongCount(function: String, expected: String, found: Int): AnalysisException =
     new AnalysisException(
       "WRONG_NUM_ARGS.WITHOUT_SUGGESTION",

@@ -7,9 +7,6 @@ import org.apache.spark.sql.catalyst.util.CaseInsensitiveMap
 /** The options of a DataFrame reader, or of SQL's `t WITH (...)`, that ask for a range:
   * `afterVersion` with `untilVersion`, or `afterTimestamp` with `untilTimestamp`. Without the
   * `until...` option a range ends with the latest version.
-  *
-  * @param others
-  *   the options that are not about ranges
   */
 final case class RangeOptions(
     after: Point,

@@ -21,9 +21,6 @@ object Point {
 
 /** The rows of a table that exist at `until` and last changed after `after`; the table is not
   * resolved yet.
-  *
-  * @param until
-  *   none for the latest version
   */
 final case class TableRange(child: LogicalPlan, after: Point, until: Option[Point])
     extends UnaryNode {

@@ -15,10 +15,6 @@ private[spark] object AsTruncate {
   /** @param truncate
     *   the statement's text with TRUNCATE TABLE in place of its own words; after EXPLAIN if the
     *   statement has it
-    * @param name
-    *   the statement's name, for errors about its table
-    * @param refused
-    *   the error if the text is not a TRUNCATE
     */
   def parse(
       parser: ParserInterface,

@@ -12,8 +12,6 @@ private[spark] object CompactText {
 
   /** The statement's plan; None for a text that does not begin like a compaction.
     *
-    * @param delegate
-    *   parses the table and the partition, as of a TRUNCATE
     * @throws InterlockException
     *   INTERLOCK_COMPACT_SYNTAX, if it does not end like one
     */

@@ -7,11 +7,7 @@ import org.apache.spark.sql.catalyst.{FunctionIdentifier, TableIdentifier}
 import org.apache.spark.sql.internal.VariableSubstitution
 import org.apache.spark.sql.types.{DataType, StructType}
 
-/** Adds Interlock's statements to a parser. Text that the parser accepts is never changed.
-  *
-  * @param delegate
-  *   Delta's parser
-  */
+/** Adds Interlock's statements to a parser. Text that the parser accepts is never changed. */
 final class InterlockParser(delegate: ParserInterface) extends BindingParser {
 
   override def parsePlan(sql: String): LogicalPlan =

@@ -3,7 +3,7 @@ package io.interlock.spark.statements
 import scala.util.Try
 
 import io.interlock.spark.claims.StreamThread
-import io.interlock.spark.properties.{RerunSettings, TablePolicy}
+import io.interlock.spark.properties.{Setting, TablePolicy}
 import org.apache.hadoop.fs.Path
 import org.apache.spark.sql.SparkSession
 import org.apache.spark.sql.catalyst.expressions.Expression
@@ -78,7 +78,7 @@ private[spark] class RerunStrategy(session: SparkSession) extends SparkStrategy 
     val planned = log.unsafeVolatileSnapshot.metadata
     Runs(
       if (TablePolicy.named(planned.configuration).isEmpty || isNumbered) 1
-      else RerunSettings.maxRuns(planned.configuration, session.conf.getOption),
+      else Setting.MaxRuns.in(planned.configuration, session.conf.getOption(_)).getOrElse(1),
       () => shape(log.update().metadata) == shape(planned)
     )
   }

@@ -27,8 +27,6 @@ private[spark] object ShowHistory {
 
   /** The statement's plan; None for a text that does not begin like this statement.
     *
-    * @param delegate
-    *   parses the table and the partition, as of a TRUNCATE
     * @throws InterlockException
     *   INTERLOCK_SHOW_HISTORY_SYNTAX, if the rest of the text is wrong
     */

@@ -7,13 +7,7 @@ import org.apache.spark.sql.delta.catalog.DeltaTableV2
 import org.apache.spark.sql.execution.command.LeafRunnableCommand
 import org.apache.spark.sql.{Row, SparkSession}
 
-/** SHOW HISTORY FOR TABLE.
-  *
-  * @param partition
-  *   values of partition columns, as the statement writes them; empty for the whole table
-  * @param limit
-  *   the maximum number of versions to show
-  */
+/** SHOW HISTORY FOR TABLE. */
 final case class ShowHistoryCommand(
     table: DeltaTableV2,
     partition: Map[String, Option[String]],

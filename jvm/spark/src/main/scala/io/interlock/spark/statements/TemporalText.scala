@@ -13,9 +13,6 @@ import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan
 /** A SQL text with `t VERSION | TIMESTAMP BETWEEN a AND b`, or `t VERSION AS OF <expression>`.
   *
   * Used only for texts that the parser has refused.
-  *
-  * @param parser
-  *   Delta's
   */
 final private[spark] class TemporalText(sql: String, parser: ParserInterface) {
   import TemporalText._
@@ -154,22 +151,10 @@ final private[spark] class TemporalText(sql: String, parser: ParserInterface) {
 
 private object TemporalText {
 
-  /** One clause with its relation; positions are in code points.
-    *
-    * @param from
-    *   the position at which the relation begins
-    * @param keyword
-    *   the position at which the clause begins
-    * @param until
-    *   the position after the clause
-    * @param call
-    *   the call that replaces it
-    */
+  /** One clause with its relation; positions are in code points. */
   final case class Clause(from: Int, keyword: Int, until: Int, call: String)
 
-  /** @param from
-    *   its first token
-    * @param argument
+  /** @param argument
     *   the name as an argument of a function
     */
   final case class Name(from: Int, argument: String)

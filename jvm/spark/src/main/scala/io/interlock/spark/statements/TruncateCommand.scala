@@ -12,9 +12,6 @@ import org.apache.spark.sql.{Row, SparkSession}
   *
   * Unlike Delta's own command it also commits if the snapshot that it reads is empty, so that rows
   * inserted meanwhile are removed and the version is recorded (conflict cells, trap 1).
-  *
-  * @param partition
-  *   values of partition columns, as the statement writes them; empty for the whole table
   */
 final case class TruncateCommand(table: DeltaTableV2, partition: Map[String, Option[String]])
     extends LeafRunnableCommand {

@@ -9,11 +9,7 @@ import org.apache.hadoop.fs.{FileStatus, FileSystem}
 /** Reads a small file in bounded time, even if somebody has put something else in its place. */
 private[spark] object SmallFile {
 
-  /** The text of a file of at most `most` bytes; none if it is empty or not a file.
-    *
-    * @param tooLarge
-    *   the error for a larger file
-    */
+  /** The text of a file of at most `most` bytes; none if it is empty or not a file. */
   def read(fs: FileSystem, file: FileStatus, most: Int)(tooLarge: => Nothing): Option[String] =
     // A pipe has length 0 too, and reading it could wait for ever.
     if (file.isDirectory || file.getLen == 0) None

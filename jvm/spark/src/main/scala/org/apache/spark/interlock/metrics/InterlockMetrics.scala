@@ -44,9 +44,7 @@ object InterlockMetrics extends Source {
     }
   }
 
-  /** @param verdicts
-    *   the verdicts by which the commit passed winners
-    * @param phases
+  /** @param phases
     *   the parts of its time, in nanoseconds
     */
   def committed(millis: Long, verdicts: Seq[String], phases: Seq[(String, Long)]): Unit = {
@@ -58,9 +56,6 @@ object InterlockMetrics extends Source {
     verdicts.foreach(verdict => metricRegistry.counter(s"rebases.$verdict").inc())
   }
 
-  /** @param rule
-    *   the policy's cell, or the kind of the error
-    */
   def rejected(rule: String): Unit =
     metricRegistry.counter(s"conflicts.${rule.replaceAll("[^A-Za-z0-9]+", "_")}").inc()
 }

@@ -23,8 +23,6 @@ object CommitEvents extends Logging {
     *
     * @param record
     *   a commit that was made may have passed nobody
-    * @param explain
-    *   gives the text of the record
     */
   def post(context: SparkContext, table: String, record: => Option[ConflictRecord])(
       explain: ConflictRecord => String

@@ -5,19 +5,15 @@ import org.apache.spark.scheduler.{SparkListener, SparkListenerEvent}
 import org.apache.spark.status.KVUtils.KVIndexParam
 import org.apache.spark.util.kvstore.{KVIndex, KVStore}
 
-/** Puts what the tab shows into the store of a UI.
-  *
-  * @param retained
-  *   how many verdicts stay there
-  */
-final private[ui] class CommitListener(store: KVStore, retained: Int) extends SparkListener {
+/** Puts what the tab shows into the store of a UI; of the verdicts the newest 1000. */
+final private[ui] class CommitListener(store: KVStore) extends SparkListener {
   private var counts = new CommitCounts(0, 0, 0)
 
   override def onOtherEvent(event: SparkListenerEvent): Unit = event match {
     case commit: SparkListenerInterlockCommit =>
       if (commit.outcome != Committed) {
         store.write(new StoredVerdict(counts.verdicts, commit))
-        store.delete(classOf[StoredVerdict], counts.verdicts - retained)
+        store.delete(classOf[StoredVerdict], counts.verdicts - 1000)
       }
       counts = counts.and(commit.outcome)
       store.write(counts)

@@ -1,6 +1,5 @@
 package org.apache.spark.interlock.ui
 
-import io.interlock.spark.properties.UiSettings
 import org.apache.spark.scheduler.SparkListener
 import org.apache.spark.status.{AppHistoryServerPlugin, ElementTrackingStore}
 import org.apache.spark.ui.{SparkUI, SparkUITab}
@@ -23,13 +22,10 @@ object InterlockTab {
       if !ui.getTabs.exists(_.isInstanceOf[InterlockTab])
     } {
       val store = context.statusStore.store
-      context.listenerBus.addToStatusQueue(listener(context.conf, store))
+      context.listenerBus.addToStatusQueue(new CommitListener(store))
       ui.attachTab(new InterlockTab(ui, store))
     }
   }
-
-  private[ui] def listener(conf: SparkConf, store: KVStore): SparkListener =
-    new CommitListener(store, UiSettings.retainedVerdicts(conf.getOption))
 }
 
 /** Attaches the tab in the History Server, to applications that committed under a policy. The server
@@ -37,7 +33,7 @@ object InterlockTab {
   */
 final class InterlockHistoryPlugin extends AppHistoryServerPlugin {
   override def createListeners(conf: SparkConf, store: ElementTrackingStore): Seq[SparkListener] =
-    Seq(InterlockTab.listener(conf, store))
+    Seq(new CommitListener(store))
 
   override def setupUI(ui: SparkUI): Unit = {
     val store = ui.store.store

@@ -10,8 +10,6 @@ import org.apache.spark.scheduler.SparkListenerEvent
   *   in milliseconds since 1970
   * @param outcome
   *   COMMITTED, REBASED where it passed other commits, or REJECTED
-  * @param version
-  *   the version that it made
   * @param winners
   *   the versions that it passed, or the one that it lost against
   * @param rules
@@ -20,8 +18,6 @@ import org.apache.spark.scheduler.SparkListenerEvent
   *   for each of the winners what that cell says
   * @param kind
   *   Delta's name for the conflict where its own check decided, such as MetadataChanged; else empty
-  * @param scope
-  *   where they overlap
   * @param explanation
   *   all of it, for people; empty for COMMITTED
   */

@@ -9,7 +9,7 @@ import scala.util.Try
 import io.interlock.rules.{Policy, WinningCommit}
 import io.interlock.spark.audit._
 import io.interlock.spark.commits.CommitTags
-import io.interlock.spark.properties.{SessionPolicies, TraceSettings}
+import io.interlock.spark.properties.{SessionPolicies, Setting}
 import org.apache.spark.interlock.metrics.InterlockMetrics
 import org.apache.spark.interlock.ui.CommitEvents
 import org.apache.spark.internal.Logging
@@ -68,7 +68,7 @@ final private[interlock] class CommitAudit(
   def committed(version: Long): Unit = {
     val phases = statement.times.all
     InterlockMetrics.committed(millisSince(statement.startNanos), passedVerdicts, phases)
-    if (TraceSettings.isOn(statement.session.conf.getOption(_))) logWarning(
+    if (Setting.Trace.in(statement.session.conf.getOption(_)).contains(true)) logWarning(
       s"Version $version of ${statement.table.name} by ${sentInfo.fold("")(_.operation)}: " +
         s"read version ${statement.table.snapshot.version}, passed ${passedVerdicts.size} commits, " +
         phases.map { case (phase, nanos) => s"$phase ${millis(nanos)} ms" }.mkString(", ")

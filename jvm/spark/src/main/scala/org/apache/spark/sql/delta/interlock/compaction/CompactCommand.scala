@@ -4,7 +4,7 @@ import io.interlock.rules.OperationClass
 import io.interlock.spark.compaction.{Bins, CompactOperation, CompactionKind}
 import io.interlock.spark.errors.InterlockException
 import io.interlock.spark.predicates.PartitionScope
-import io.interlock.spark.properties.{CompactionSettings, PolicyDigest}
+import io.interlock.spark.properties.{PolicyDigest, Setting}
 import org.apache.spark.sql.catalyst.expressions.{Attribute, AttributeReference, Expression}
 import org.apache.spark.sql.delta.actions._
 import org.apache.spark.sql.delta.catalog.DeltaTableV2
@@ -17,9 +17,6 @@ import org.apache.spark.sql.{Row, SparkSession}
 
 /** COMPACT MINOR, COMPACT MAJOR and MERGE SMALLFILES of a table with a policy: one transaction that
   * rewrites files and changes no row.
-  *
-  * @param partition
-  *   values of partition columns, as the statement writes them; empty for the whole table
   */
 final case class CompactCommand(
     table: DeltaTableV2,
@@ -64,17 +61,18 @@ final case class CompactCommand(
       scope: Option[Expression]
   ): Seq[Seq[AddFile]] = {
     val conf = session.sessionState.conf
-    val settings = CompactionSettings.of(
-      transaction.metadata.configuration,
-      session.conf.getOption,
-      (
-        conf.getConf(DeltaSQLConf.DELTA_OPTIMIZE_MIN_FILE_SIZE),
-        conf.getConf(DeltaSQLConf.DELTA_OPTIMIZE_MAX_FILE_SIZE)
-      )
-    )
+    def value[A](setting: Setting[A], default: A) =
+      setting.in(transaction.metadata.configuration, session.conf.getOption(_)).getOrElse(default)
+    val small =
+      value(Setting.SmallFileSize, conf.getConf(DeltaSQLConf.DELTA_OPTIMIZE_MIN_FILE_SIZE))
+    val target =
+      value(Setting.TargetFileSize, conf.getConf(DeltaSQLConf.DELTA_OPTIMIZE_MAX_FILE_SIZE))
+    val least = if (kind.packsSmallFilesOnly) value(Setting.MinFiles, CompactCommand.MinFiles) else 1
     val partitions = transaction.metadata.physicalPartitionSchema
     val files = transaction.snapshot.filesForScan(scope.toSeq, keepNumRecords = true).files
-    val bins = Bins.of(files, kind, settings, _.normalizedPartitionValues(session, partitions))
+    val taken = files.filter(file => !kind.packsSmallFilesOnly || file.size < small)
+    val bins = Bins.of(taken, target, _.normalizedPartitionValues(session, partitions))
+      .filter(_.size >= least)
     transaction.trackReadPredicates(scope.toSeq)
     transaction.trackFilesRead(bins.flatten)
     bins
@@ -113,6 +111,7 @@ final case class CompactCommand(
 }
 
 object CompactCommand {
+  private val MinFiles = 2
 
   /** The columns that a compaction returns. */
   val schema: StructType = CompactResult.schema

@@ -26,9 +26,6 @@ private[interlock] object CompactResult {
   def nothing(operationClass: OperationClass): Row =
     Row(null, operationClass.name, 0L, 0L, 0L, 0L, 0L, 0L, Seq.empty[Long])
 
-  /** @param planned
-    *   the bins that were rewritten
-    */
   def of(
       transaction: OptimisticTransaction,
       planned: Seq[Rewritten],

@@ -22,8 +22,6 @@ import org.apache.spark.util.CollectionAccumulator
   * @param output
   *   the file that was written, with a tag that says where its rows come from; none if all rows
   *   were dead
-  * @param rows
-  *   the number of live rows
   */
 final private[interlock] case class Rewritten(
     inputs: Seq[AddFile],
@@ -36,9 +34,6 @@ final private[interlock] case class Rewritten(
   *
   * All bins are rewritten by one Spark job, with one task per bin. Nothing is sorted or shuffled.
   * The rows read from each file and written to each are counted and compared with the log.
-  *
-  * @param table
-  *   the table's name in messages
   */
 final private[interlock] class OrderedRewrite(transaction: OptimisticTransaction, table: String) {
   private val session = OrderedRewrite.session(SparkSession.active)

@@ -4,7 +4,7 @@ import java.util.UUID
 import java.util.concurrent.{TimeUnit, TimeoutException}
 
 import io.interlock.coordinator.Causes
-import io.interlock.spark.properties.JudgingSettings
+import io.interlock.spark.properties.Setting
 import org.apache.spark.sql.classic
 import org.apache.spark.util.ThreadUtils
 import org.apache.spark.{SparkException, TaskContext, TaskKilledException}
@@ -13,6 +13,9 @@ import org.apache.spark.{SparkException, TaskContext, TaskKilledException}
   * longer than the session allows.
   */
 private[interlock] object JudgingJob {
+
+  /** Unless the session has [[Setting.JudgingSeconds]]. */
+  private val DefaultSeconds = 60L
   private lazy val clock = ThreadUtils.newDaemonSingleThreadScheduledExecutor("interlock-judging")
 
   /** Runs Spark jobs from this thread. */
@@ -36,7 +39,7 @@ private[interlock] object JudgingJob {
   def isCancelled(failure: Throwable): Boolean = Causes.of(failure).exists {
     case job: SparkException =>
       job.getCondition == "SPARK_JOB_CANCELLED" &&
-      !job.getMessage.contains(JudgingSettings.TimeoutConf)
+      !job.getMessage.contains(Setting.JudgingSeconds.conf)
     case _ => false
   }
 
@@ -44,8 +47,8 @@ private[interlock] object JudgingJob {
     *   called again and again, since another job may start after the first call
     */
   private def limited[A](session: classic.SparkSession)(cancel: String => Unit)(rows: => A): A = {
-    val seconds = JudgingSettings.of(session.conf.getOption).timeoutSeconds
-    val why = s"the rows were not compared within $seconds s (${JudgingSettings.TimeoutConf})"
+    val seconds = Setting.JudgingSeconds.in(session.conf.getOption(_)).getOrElse(DefaultSeconds)
+    val why = s"the rows were not compared within $seconds s (${Setting.JudgingSeconds.conf})"
     val late: Runnable = () => cancel(why)
     val due = clock.scheduleWithFixedDelay(late, seconds, 1, TimeUnit.SECONDS)
     try rows

@@ -1,7 +1,7 @@
 package org.apache.spark.sql.delta.interlock.judging
 
 import io.interlock.spark.predicates.Decidable
-import io.interlock.spark.properties.JudgingSettings
+import io.interlock.spark.properties.Setting
 import org.apache.spark.sql.catalyst.expressions._
 import org.apache.spark.sql.catalyst.plans.Inner
 import org.apache.spark.sql.catalyst.plans.logical._
@@ -98,7 +98,8 @@ final class MatchedReads(
     */
   private lazy val inMemory: Option[SourceRows] = {
     val own = StrictSession.of(session)
-    val most = JudgingSettings.of(own.conf.getOption).maxSourceRows.min(Int.MaxValue - 1)
+    val most = Setting.MaxSourceRows.in(own.conf.getOption(_))
+      .getOrElse(MatchedReads.MaxSourceRows).min(Int.MaxValue - 1)
     val columns = Limit(Literal(most + 1), Project(sourceColumns, source))
     val query = DataFrameUtils.ofRows(own, columns).queryExecution
     val rows = JudgingJob.run(own)(query.executedPlan.executeCollect())
@@ -112,6 +113,9 @@ private[interlock] object MatchedReads {
 
   /** The maximum number of source rows that each row of the target is compared with. */
   private val MostCompared = 1000
+
+  /** Unless the session has [[Setting.MaxSourceRows]]. */
+  private val MaxSourceRows = 100000
 
   /** What a MERGE reads: the rows that ON matches with a row of the source, and those that its WHEN
     * NOT MATCHED BY SOURCE clauses select. Conditions in WHEN [NOT] MATCHED are left out: a row that

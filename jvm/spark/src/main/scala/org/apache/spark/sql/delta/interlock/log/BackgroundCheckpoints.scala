@@ -32,9 +32,9 @@ import org.apache.spark.util.ThreadUtils
   * In a process, a table has at most one checkpoint that is being written and one that waits, of
   * the newest version that is due. The next one does not wait for the cleaning after the last.
   *
-  * A checkpoint is due at each multiple of the interval, as in Delta. If none is there a minute
-  * after it was due, its writer may have been killed: then every version is due until a checkpoint
-  * is begun. A checkpoint that failed is tried again when the next is due.
+  * A checkpoint is due at each multiple of the interval, as in Delta; it is of the newest version
+  * that is known then. If none is there a minute after it was due, its writer may have been killed:
+  * then every version is due until a checkpoint is begun. A checkpoint that failed is tried again when the next is due.
   */
 object BackgroundCheckpoints extends PostCommitHook with Logging {
   private val MissingAfterMillis = 60000L
@@ -43,11 +43,8 @@ object BackgroundCheckpoints extends PostCommitHook with Logging {
   /** The checkpoint that waits; a newer one replaces it. */
   final private case class Due(
       session: SparkSession,
-      log: DeltaLog,
-      tableId: String,
-      version: Long,
-      write: () => Unit,
-      clean: () => Unit
+      snapshot: Snapshot,
+      table: Option[CatalogTable]
   )
 
   /** The last version whose checkpoint this process began. */
@@ -75,20 +72,8 @@ object BackgroundCheckpoints extends PostCommitHook with Logging {
       .max(synchronized(running.getOrElse(log.logPath, 0L)))
       .max(after.checkpointProvider.version)
     val next = last - last % interval + interval
-    def exact =
-      if (after.version == version) after
-      else
-        FreshSnapshot.at(version, after).getOrElse(LogListing.complete(
-          log.getSnapshotAt(
-            version,
-            lastCheckpointProvider = Some(after.checkpointProvider),
-            lastCheckpointHint = None,
-            catalogTableOpt = committed.catalogTable,
-            enforceTimeTravelWithinDeletedFileRetention = false
-          )
-        ))
     if (version >= next && (version % interval == 0 || isMissing(after, next)))
-      add(session, after, version, exact, committed.catalogTable)
+      write(session, after, committed.catalogTable)
   }
 
   /** Whether a checkpoint of an earlier version was due, and it seems that no process writes it. */
@@ -101,30 +86,12 @@ object BackgroundCheckpoints extends PostCommitHook with Logging {
 
   /** A checkpoint of a snapshot, whatever the interval. */
   def write(session: SparkSession, snapshot: Snapshot, table: Option[CatalogTable]): Unit =
-    add(session, snapshot, snapshot.version, snapshot, table)
-
-  /** @param after
-    *   the version, or a later one
-    */
-  private def add(
-      session: SparkSession,
-      after: Snapshot,
-      version: Long,
-      exact: => Snapshot,
-      table: Option[CatalogTable]
-  ): Unit = {
-    val log = after.deltaLog
-    def write(): Unit = checkpoint(session, exact, table)
-    def clean(): Unit = {
-      if (mayHaveExpired(log)) log.doLogCleanup(after, table)
-      AuditTrail.sweep(log, after.metadata)
-    }
     synchronized {
-      if (waiting.get(log.logPath).forall(_.version < version))
-        waiting += log.logPath -> Due(session, log, after.metadata.id, version, write _, clean _)
-      if (!running.contains(log.logPath)) start(log.logPath)
+      val log = snapshot.deltaLog.logPath
+      if (waiting.get(log).forall(_.snapshot.version < snapshot.version))
+        waiting += log -> Due(session, snapshot, table)
+      if (!running.contains(log)) start(log)
     }
-  }
 
   /** Whether Delta may find versions to delete; to see that, it asks for the status of each file of
     * the log. On a remote storage that costs no more than the names.
@@ -140,16 +107,13 @@ object BackgroundCheckpoints extends PostCommitHook with Logging {
     log.enableExpiredLogCleanup(metadata) && (!QuickLocalFileSystem.isLocal(log.logPath) || isOld)
   }
 
-  private def checkpoint(
-      session: SparkSession,
-      snapshot: Snapshot,
-      table: Option[CatalogTable]
-  ): Unit = {
+  private def write(due: Due): Unit = {
+    import due.{session, snapshot}
     val log = snapshot.deltaLog
     SameLog.require(snapshot)
     val written = Try(
       SmallCheckpoints.write(session, snapshot)
-        .getOrElse(Checkpoints.writeCheckpoint(session, log, snapshot, table))
+        .getOrElse(Checkpoints.writeCheckpoint(session, log, snapshot, due.table))
     )
     if (!SameLog.isOf(snapshot)) SameLog.clear(snapshot, hasCheckpoint = written.isSuccess)
     SameLog.require(snapshot)
@@ -157,7 +121,7 @@ object BackgroundCheckpoints extends PostCommitHook with Logging {
   }
 
   private def start(log: Path): Unit = waiting.remove(log).foreach { due =>
-    running += log -> due.version
+    running += log -> due.snapshot.version
     busyThreads += 1
     threads.execute { () =>
       var cleans = false
@@ -165,15 +129,15 @@ object BackgroundCheckpoints extends PostCommitHook with Logging {
         SparkSession.setActiveSession(due.session)
         // The thread inherited the statement's local properties.
         due.session.sparkContext.setLocalProperties(new Properties)
-        val isWritten =
-          try !due.session.sparkContext.isStopped && write(log, due)
+        val isThere =
+          try !due.session.sparkContext.isStopped && isWritten(due)
           finally synchronized {
               running -= log
               // In the same step, so that the log is not idle in between.
               cleans = cleaning.add(log)
               start(log)
             }
-        if (cleans) clean(log, due, isWritten)
+        if (cleans) clean(due, isThere)
       } finally {
         SparkSession.clearActiveSession()
         synchronized {
@@ -186,67 +150,46 @@ object BackgroundCheckpoints extends PostCommitHook with Logging {
   }
 
   /** Returns whether the checkpoint is written. */
-  private def write(log: Path, due: Due): Boolean = {
-    val table = log -> due.tableId
-    val before = Option(begun.put(table, Begun(due.version, hasFailed = false)))
+  private def isWritten(due: Due): Boolean = {
+    import due.snapshot.{deltaLog, version}
+    val table = deltaLog.logPath -> due.snapshot.metadata.id
+    val before = Option(begun.put(table, Begun(version, hasFailed = false)))
     try {
-      due.write()
+      write(due)
       true
     } catch {
       case NonFatal(error) =>
-        begun.put(table, Begun(due.version, hasFailed = true))
+        begun.put(table, Begun(version, hasFailed = true))
         val what =
-          s"No checkpoint of version ${due.version} of $log; the next is tried when it is due."
+          s"No checkpoint of version $version of ${deltaLog.logPath}; the next is tried when it is due."
         if (before.exists(_.hasFailed)) logInfo(what, error) else logWarning(what, error)
         false
     }
   }
 
   /** Cleans up after a checkpoint; while it does so, no other thread cleans up this log. */
-  private def clean(log: Path, due: Due, isWritten: Boolean): Unit =
+  private def clean(due: Due, isWritten: Boolean): Unit = {
+    import due.snapshot
+    val log = snapshot.deltaLog
     try {
-      if (isWritten) due.clean()
-      val table = TableLog(log, due.log.newDeltaHadoopConf())
+      if (isWritten) {
+        if (mayHaveExpired(log)) log.doLogCleanup(snapshot, due.table)
+        AuditTrail.sweep(log, snapshot.metadata)
+      }
+      val table = TableLog(log.logPath, log.newDeltaHadoopConf())
       val _ = OrphanFiles.sweep(table, OrphanFiles.LongestTransaction)
     } catch {
-      case NonFatal(error) => logWarning(s"The log at $log was not swept.", error)
+      case NonFatal(error) => logWarning(s"The log at ${log.logPath} was not swept.", error)
     }
+  }
 
   /** Waits until no checkpoint is running or waiting and all is cleaned up, at most `millis`
     * milliseconds; returns whether that is so.
     */
-  def awaitIdle(millis: Long): Boolean = await(millis)(busyThreads == 0)
-
-  /** Deletes checkpoints of a log while this process writes none of it and cleans up nothing there. A
-    * checkpoint that becomes due meanwhile may hold what is deleted, so it is dropped; the next is due
-    * after the last one that is left.
-    *
-    * @return
-    *   what `delete` returns; none, and nothing is deleted, if one is written or something is cleaned
-    *   up for longer than `millis` milliseconds
-    */
-  def suspended[A](log: Path, millis: Long)(delete: => A): Option[A] = {
-    val isReserved = synchronized {
-      val isIdle =
-        await(millis)(!running.contains(log) && !waiting.contains(log) && !cleaning(log))
-      if (isIdle) running += log -> 0L
-      isIdle
-    }
-    Option.when(isReserved) {
-      try delete
-      finally synchronized {
-          waiting -= log
-          running -= log
-          begun.keySet.removeIf(_._1 == log)
-          notifyAll()
-        }
-    }
-  }
-
-  private def await(millis: Long)(isIdle: => Boolean): Boolean = synchronized {
+  def awaitIdle(millis: Long): Boolean = synchronized {
     val end = System.nanoTime() + TimeUnit.MILLISECONDS.toNanos(millis)
     def left = TimeUnit.NANOSECONDS.toMillis(end - System.nanoTime())
-    while (!isIdle && left > 0) wait(left.max(1))
-    isIdle
+    while (busyThreads > 0 && left > 0) wait(left.max(1))
+    busyThreads == 0
   }
 }

@@ -9,7 +9,7 @@ import scala.util.control.NonFatal
 
 import com.google.common.cache.CacheBuilder
 import io.interlock.coordinator.{CommitBody, CommitQueue, QuickLocalFileSystem}
-import io.interlock.spark.commits.{CommitTags, Coordinators, NewestVersion}
+import io.interlock.spark.commits.{CommitTags, NewestVersion}
 import org.apache.hadoop.fs.{EtagSource, FileStatus, FileSystem, Path}
 import org.apache.spark.internal.Logging
 import org.apache.spark.sql.SparkSession
@@ -33,11 +33,10 @@ private[interlock] object Checksums extends Logging {
 
   private val last = Collections.synchronizedMap(new WeakHashMap[CommitQueue, Last])
 
-  private type Key = (String, Long, Long, Option[String], Long)
+  private type Key = (String, Long, Long, Option[String])
 
-  /** The checksums of the last commits that this process made or proved, by the commits' files and
-    * how often their log was forgotten: behind a commit that was replaced they are wrong. One may
-    * have megabytes: the schema, and up to 50 files with their statistics.
+  /** The checksums of the last commits that this process made or proved, by the commits' files.
+    * One may have megabytes: the schema, and up to 50 files with their statistics.
     */
   private val proved =
     CacheBuilder.newBuilder().softValues().maximumSize(500).build[Key, VersionChecksum]()
@@ -50,8 +49,7 @@ private[interlock] object Checksums extends Logging {
     file.getPath.toString,
     file.getLen,
     file.getModificationTime,
-    etag(file),
-    Coordinators.timesForgotten(file.getPath.getParent)
+    etag(file)
   )
 
   private def etag(file: FileStatus) = file match {

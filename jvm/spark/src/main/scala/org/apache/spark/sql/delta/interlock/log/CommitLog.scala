@@ -12,27 +12,12 @@ import org.apache.spark.sql.delta.{
   Snapshot
 }
 
-/** A version's commit.
-  *
-  * @param metadata
-  *   the table's metadata, if the commit sets it
-  */
+/** A version's commit. */
 final case class Commit(
     version: Long,
     info: Option[CommitInfo],
     metadata: Option[Metadata],
     files: Seq[FileAction]
-)
-
-/** The commitInfo, protocol and metadata of a version's commit, without its files.
-  *
-  * @param protocol
-  *   the table's protocol, if the commit sets it; `metadata` likewise
-  */
-final private[interlock] case class Definition(
-    info: Option[CommitInfo],
-    protocol: Option[Protocol],
-    metadata: Option[Metadata]
 )
 
 /** The commits of a table up to a snapshot. Each is read when it is asked for. */
@@ -43,13 +28,12 @@ final class CommitLog(snapshot: Snapshot) {
 
   /** None where the log has it no more. */
   def read(version: Long): Option[Commit] =
-    if (version < 0) None else ofLines(version)(commit(version, _))
+    ofLines(version)(commit(version, _))
 
-  /** The number of actions of a version's commit, which are all parsed; none where the log has it no
-    * more.
-    */
-  def countActions(version: Long): Option[Int] =
-    ofLines(version)(_.map(Action.fromJson).count(_ != null))
+  /** The same, with none of its files. */
+  def readWithoutFiles(version: Long): Option[Commit] = ofLines(version)(lines =>
+    commit(version, lines.filterNot(line => FileActions.exists(line.startsWith)))
+  )
 
   /** The commitInfo of a version; none if the log no longer has the version, or it has no
     * commitInfo.
@@ -60,18 +44,6 @@ final class CommitLog(snapshot: Snapshot) {
         case info: CommitInfo => info
       }
     }.flatten
-
-  /** None where the log has it no more. */
-  def definition(version: Long): Option[Definition] =
-    ofLines(version) { lines =>
-      lines.filterNot(line => FileActions.exists(line.startsWith)).map(Action.fromJson)
-        .foldLeft(Definition(None, None, None)) {
-          case (found, info: CommitInfo) => found.copy(info = Some(info))
-          case (found, protocol: Protocol) => found.copy(protocol = Some(protocol))
-          case (found, metadata: Metadata) => found.copy(metadata = Some(metadata))
-          case (found, _) => found
-        }
-    }
 
   private val FileActions = Seq("{\"add\"", "{\"remove\"", "{\"cdc\"")
 

@@ -99,22 +99,6 @@ object FreshSnapshot extends Logging {
     }
   }: Unit
 
-  /** The snapshot of an earlier version, made from a later one; none if that begins with a later
-    * checkpoint, or no checksum of the version is proved.
-    */
-  def at(version: Long, later: Snapshot): Option[Snapshot] = {
-    val log = later.deltaLog
-    val segment = later.logSegment
-    val deltas = segment.deltas.takeWhile(FileNames.getFileVersion(_) <= version)
-    for {
-      commit <- deltas.lastOption if commit.getPath == commitFile(log, version)
-      time = commit.getModificationTime
-      earlier = segment
-        .copy(version = version, deltas = deltas, lastCommitFileModificationTimestamp = time)
-      checksum <- Checksums.read(log, earlier) if isWhole(checksum)
-    } yield new Snapshot(log.logPath, version, earlier, log, Some(checksum))
-  }
-
   /** None if it fails, unless the thread was interrupted. */
   private def tried[A](log: DeltaLog)(find: => A): Option[A] =
     try Some(find)

@@ -8,12 +8,8 @@ import org.apache.spark.sql.delta.util.FileNames
 /** The commits that an attempt has not read, in the order of their versions. The queue knows some
   * of them; the others are read in groups when they are asked for, and are not kept.
   *
-  * @param known
-  *   by the queue
   * @param files
   *   the commit files of all of them, in the log
-  * @param whenRead
-  *   called with the commits that were read
   */
 final private[interlock] class MissedCommits(
     deltaLog: DeltaLog,

@@ -13,8 +13,6 @@ import org.apache.spark.sql.delta.{DeltaLog, Snapshot}
   *
   * @param after
   *   the last version outside of it, or -1
-  * @param snapshot
-  *   the last version of the range
   * @param isNewest
   *   whether that is the table's newest version
   */
@@ -28,9 +26,7 @@ final class RangeReader(log: DeltaLog, catalogTable: Option[CatalogTable]) {
   private lazy val earliest = log.history.getEarliestRecreatableCommit
   private val hasPolicy = TablePolicy.named(latest.metadata.configuration).nonEmpty
 
-  /** @param until
-    *   none for the latest version
-    * @throws InterlockException
+  /** @throws InterlockException
     *   INTERLOCK_VERSION_NOT_THERE, INTERLOCK_RANGE_BACKWARDS, INTERLOCK_ROW_TRACKING_REQUIRED or
     *   INTERLOCK_ROW_TRACKING_TOO_LATE
     */

@@ -22,8 +22,6 @@ import org.apache.spark.sql.delta.{
   * default row commit version is at or below `after`, since no row of a file is above it. Delta's
   * optimizer rules do not touch an index that is not their own, so the skipping stays in effect.
   *
-  * @param snapshot
-  *   the version that is read
   * @param after
   *   the earlier version, or -1
   * @param endsNewest

@@ -5,7 +5,6 @@ import java.io.FileNotFoundException
 import scala.util.Try
 
 import io.interlock.coordinator.{CommitLines, Interrupt, QuickLocalFileSystem, SameFile}
-import io.interlock.spark.commits.Coordinators
 import io.interlock.spark.errors.GoneTable
 import org.apache.hadoop.conf.Configuration
 import org.apache.hadoop.fs.{FileStatus, FileSystem, Path}
@@ -24,7 +23,6 @@ final private[interlock] class ReadTable(
     val catalogTable: Option[CatalogTable],
     val snapshot: Snapshot
 ) {
-  private val timesForgotten = Coordinators.timesForgotten(log.logPath)
 
   /** Made once for a transaction, since it is a copy of some thousand settings. */
   lazy val conf: Configuration = log.newDeltaHadoopConf()
@@ -47,9 +45,8 @@ final private[interlock] class ReadTable(
     * which the log is listed.
     */
   def isThere: Boolean = isNew ||
-    timesForgotten == Coordinators.timesForgotten(log.logPath) &&
-    (snapshot.logSegment.deltas.lastOption.exists(has) ||
-      Try(SameLog.isVersionSame(snapshot)).toOption.flatten.getOrElse(isIdSame))
+    snapshot.logSegment.deltas.lastOption.exists(has) ||
+    Try(SameLog.isVersionSame(snapshot)).toOption.flatten.getOrElse(isIdSame)
 
   /** @throws FileNotFoundException
     *   if the log belongs to another table now
