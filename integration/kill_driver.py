@@ -54,5 +54,5 @@ def shift_clock(spark: SparkSession, table: str, hours: int) -> None:
 def repair(spark: SparkSession, options: dict[str, str]) -> None:
     """Make the database agree with a table's log, as `interlock coordinator repair` does."""
     jvm: Any = spark._jvm
-    said = jvm.io.interlock.spark.Inspect.repairCoordinator(spark._jsparkSession, options)
+    said = jvm.io.interlock.spark.Maintenance.repairCoordinator(spark._jsparkSession, options)
     assert "condition" not in said, said

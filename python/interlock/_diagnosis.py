@@ -125,7 +125,9 @@ def store(session: SparkSession, url: str) -> Check:
         return Check(name, False, found, "run it without spark.remote", mark="LOOK")
     classic: Any = session
     try:
-        passed, found, lost = jvm.io.interlock.spark.Inspect.storeTrial(classic._jsparkSession, url)
+        passed, found, lost = jvm.io.interlock.spark.Maintenance.storeTrial(
+            classic._jsparkSession, url
+        )
     except Exception as error:  # of the file system, as without credentials
         fix = "set up Spark for this storage, and name a folder where tables may be written"
         return Check(name, False, told_by(error), fix)
@@ -144,10 +146,10 @@ def kept_trial(session: SparkSession, location: str) -> Check | None:
     if jvm is None:
         return None
     classic: Any = session
-    inspect = jvm.io.interlock.spark.Inspect
-    if not inspect.needsTrial(classic._jsparkSession, location):
+    maintenance = jvm.io.interlock.spark.Maintenance
+    if not maintenance.needsTrial(classic._jsparkSession, location):
         return None
-    kept = inspect.keptTrial(classic._jsparkSession, location)
+    kept = maintenance.keptTrial(classic._jsparkSession, location)
     if kept is None:
         return Check("Races", False, "never run", f"interlock doctor {location}", mark="LOOK")
     passed, found = kept
@@ -180,7 +182,7 @@ def _links(jvm: Any, folder: Path) -> Check:
     if not folder.is_dir():
         return Check(name, False, "there is no such folder", "name the folder of the tables")
     try:
-        fault = jvm.io.interlock.spark.Inspect.linkFault(str(folder))
+        fault = jvm.io.interlock.spark.Maintenance.linkFault(str(folder))
     except Exception as error:  # the disk's, as where nothing may be written
         fault = str(error).strip()
     fix = "keep tables on a file system with hard links, such as ext4 or XFS"

@@ -127,7 +127,7 @@ def _coordinator(
     if jvm is None:
         return _look("Coordinator", True, f"{found}, not asked over Spark Connect", "")
     session: Any = spark
-    fault = jvm.io.interlock.spark.Inspect.coordinatorFault(session._jsparkSession, name)
+    fault = jvm.io.interlock.spark.Maintenance.coordinatorFault(session._jsparkSession, name)
     fix = "see docs/coordinator.md; `interlock coordinator status` shows a database's state"
     return _look("Coordinator", fault is None, f"{found}: {fault or 'answers'}", fix)
 

@@ -147,7 +147,7 @@ def test_what_only_a_session_on_this_machine_tells(
     tmp_path: Path, fault: str | None, delta: str, folder: str, wrong: list[str]
 ) -> None:
     session: Any = Session(**GOOD)
-    ours = Names(spark=Names(Inspect=Names(linkFault=lambda _: fault)))
+    ours = Names(spark=Names(Maintenance=Names(linkFault=lambda _: fault)))
     deltas = Names(package=Names(VERSION=lambda: delta))
     session._jvm = Names(io=Names(interlock=ours, delta=deltas))
     checks = list(_diagnosis.of_session(session, tmp_path / folder))

@@ -102,8 +102,8 @@ def repair_text(conf: Sequence[tuple[str, str]], options: dict[str, str]) -> str
         if jvm is None:
             raise UsageError("repair does not run over Spark Connect: run it without spark.remote")
         classic: Any = spark
-        inspect = jvm.io.interlock.spark.Inspect
-        text: str = inspect.repairCoordinator(classic._jsparkSession, options)
+        maintenance = jvm.io.interlock.spark.Maintenance
+        text: str = maintenance.repairCoordinator(classic._jsparkSession, options)
     return text
 
 

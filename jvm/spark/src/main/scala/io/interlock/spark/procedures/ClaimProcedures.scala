@@ -15,7 +15,7 @@ import io.interlock.spark.properties.{OtherCoordinator, PolicyDigest}
 import org.apache.spark.sql.connector.catalog.procedures.ProcedureParameter
 import org.apache.spark.sql.delta.Snapshot
 import org.apache.spark.sql.delta.interlock.judging.PartitionValues
-import org.apache.spark.sql.delta.interlock.log.Committer
+import org.apache.spark.sql.delta.interlock.log.Author
 import org.apache.spark.sql.types._
 import org.apache.spark.sql.{Row, SparkSession}
 
@@ -51,7 +51,7 @@ private[procedures] object ClaimProcedure extends InterlockProcedure {
     val policy = PolicyDigest.enforced(table.name(), properties)
       .getOrElse(throw InterlockException.policyRequired("A claim", table.name()))
     val partition = values(session, table.name(), now, arguments.partition)
-    val by = Committer.of(session).asClaimant(session)
+    val by = Author.of(session).asClaimant(session)
     session.conf.set(Claims.SessionConf, by.session)
     val queue = Coordinators.queue(session, now.deltaLog, properties, now.metadata.id)
     val claim = TableClaims.of(now, table.name()).take(

@@ -10,7 +10,7 @@ import io.interlock.spark.commits.Operations
 import io.interlock.spark.errors.InterlockException
 import org.apache.spark.internal.Logging
 import org.apache.spark.sql.delta.interlock.judging.GovernedCommit
-import org.apache.spark.sql.delta.interlock.log.Committer
+import org.apache.spark.sql.delta.interlock.log.Author
 import org.apache.spark.sql.delta.{DeltaOperations, Serializable}
 
 /** Where a commit waits for the claims of others, and where a statement that has lost claims what it
@@ -29,7 +29,7 @@ final private[interlock] class ClaimGate(
   private val table = statement.table
   private val tableLog = TableLog(table.log.logPath, table.conf)
   private val claims = new Claims(tableLog, table.snapshot.metadata.id, table.name)
-  private lazy val by = Committer.of(statement.session).asClaimant(statement.session)
+  private lazy val by = Author.of(statement.session).asClaimant(statement.session)
   private lazy val asCommit = commit.asCommit(info)
   private lazy val isBlindAppend = commit.operationClass == OperationClass.Append &&
     level != Serializable && info.readPredicates.isEmpty && info.readFiles.isEmpty &&

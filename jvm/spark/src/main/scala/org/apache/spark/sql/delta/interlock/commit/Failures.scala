@@ -15,7 +15,7 @@ import io.interlock.spark.errors._
 import org.apache.spark.sql.delta.DeltaOperations.{Operation, OptimizeOrReorg}
 import org.apache.spark.sql.delta.actions.{Action, Metadata, RemoveFile}
 import org.apache.spark.sql.delta.interlock.judging.{GovernedCommit, JudgingJob}
-import org.apache.spark.sql.delta.interlock.table.TableRules
+import org.apache.spark.sql.delta.interlock.table.PropertyRules
 import org.apache.spark.sql.delta.{ConcurrentWriteException, DeltaConcurrentModificationException}
 import org.apache.spark.sql.functions.col
 
@@ -24,7 +24,7 @@ import org.apache.spark.sql.functions.col
   */
 final private[interlock] class Failures(
     statement: Statement,
-    rules: TableRules,
+    rules: PropertyRules,
     audit: CommitAudit,
     metadata: => Metadata,
     governed: => Option[GovernedCommit]

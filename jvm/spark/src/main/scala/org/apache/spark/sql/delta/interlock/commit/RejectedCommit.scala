@@ -11,7 +11,7 @@ import io.interlock.spark.errors.InterlockConflict
 import org.apache.spark.SparkThrowable
 import org.apache.spark.sql.delta._
 import org.apache.spark.sql.delta.interlock.judging.GovernedCommit
-import org.apache.spark.sql.delta.interlock.log.{CommitLog, Committer}
+import org.apache.spark.sql.delta.interlock.log.{Author, CommitLog}
 
 /** What is known of a commit that was rejected.
   *
@@ -54,7 +54,7 @@ final private[interlock] class RejectedCommit(
   }
 
   def record: ConflictRecord = {
-    val who = Committer.of(statement.session)
+    val who = Author.of(statement.session)
     val raised = Option[Throwable](error)
     ConflictRecord.rejected(
       Instant.now,

@@ -7,7 +7,7 @@ import io.interlock.spark.errors.InterlockException
 import org.apache.spark.sql.SparkSession
 import org.apache.spark.sql.delta._
 import org.apache.spark.sql.delta.actions._
-import org.apache.spark.sql.delta.interlock.log.Committer
+import org.apache.spark.sql.delta.interlock.log.Author
 
 /** A commit to a table with a policy: its class and scope, and the classes and scopes of its
   * winners.
@@ -201,7 +201,7 @@ object GovernedCommit {
       predicates,
       values,
       snapshot,
-      Committer.of(spark).user
+      Author.of(spark).user
     )
   }
 

@@ -16,8 +16,8 @@ import org.apache.spark.sql.delta.constraints.Constraint
 import org.apache.spark.sql.delta.coordinatedcommits._
 import org.apache.spark.sql.delta.interlock.commit._
 import org.apache.spark.sql.delta.interlock.judging.{GovernedCommit, OwnCommits, ReadRows}
-import org.apache.spark.sql.delta.interlock.log.{Committer, LogListing}
-import org.apache.spark.sql.delta.interlock.table.{ReadTable, TableRules}
+import org.apache.spark.sql.delta.interlock.log.{Author, LogListing}
+import org.apache.spark.sql.delta.interlock.table.{ReadTable, PropertyRules}
 import org.apache.spark.sql.delta.stats.DeltaScan
 import org.apache.spark.sql.delta.{CurrentTransactionInfo => Info, _}
 import org.apache.spark.sql.{Dataset, SparkSession}
@@ -34,7 +34,7 @@ class InterlockTransaction(log: DeltaLog, catalogTable: Option[CatalogTable], sn
     extends OptimisticTransaction(log, catalogTable, snapshot) {
   private val table = new ReadTable(log, catalogTable, snapshot)
   private val statement = new Statement(spark, table, txnId, txnStartTimeNs)
-  private lazy val rules = new TableRules(spark, table)
+  private lazy val rules = new PropertyRules(spark, table)
 
   /** What the statement reads, beyond what Delta tracks. */
   val reads = new StatementReads
@@ -322,7 +322,7 @@ class InterlockTransaction(log: DeltaLog, catalogTable: Option[CatalogTable], sn
     // Delta asks for the actions when it writes them.
     val looked = Iterator.empty[Action] ++ { rules.refuseIfGone(metadata); actions }
     // Large commits have no tags, so the user is recorded in the commit's context.
-    val user = rules.policyOf(op, metadata).map(_ => "user" -> Committer.of(session).user)
+    val user = rules.policyOf(op, metadata).map(_ => "user" -> Author.of(session).user)
     def large = super.commitLarge(session, looked, merged, op, context ++ user, metrics)
     val committed = if (send.isEmpty) failures.alone(getFirstAttemptVersion)(large) else large
     OwnCommits.add(txnId)

@@ -7,7 +7,7 @@ import org.apache.spark.sql.delta.DeltaOperations.Operation
 import org.apache.spark.sql.delta.actions.{FileAction, Metadata}
 import org.apache.spark.sql.delta.interlock.commit.Statement
 import org.apache.spark.sql.delta.interlock.compaction.OrderedRewrite
-import org.apache.spark.sql.delta.interlock.table.TableRules
+import org.apache.spark.sql.delta.interlock.table.PropertyRules
 import org.apache.spark.sql.delta.{DeltaOptions, OptimisticTransaction}
 
 /** A statement that changes rows, before it has written any.
@@ -30,7 +30,7 @@ final private[statement] case class Unwritten(
 final private[statement] class StatementWrites(
     transaction: OptimisticTransaction,
     statement: Statement,
-    rules: => TableRules
+    rules: => PropertyRules
 ) {
 
   /** The statement, if it is an UPDATE, DELETE or MERGE. */

@@ -14,7 +14,7 @@ import org.apache.spark.sql.SparkSession
 /** What Interlock knows about the machine, a storage and a table's coordinator, and the repair of the
   * latter: for the Python package.
   */
-object Inspect {
+object Maintenance {
 
   /** What is wrong with hard links in a folder of this machine; null if they work. */
   def linkFault(folder: String): String = LinkProbe.fault(LocalPath.of(folder)).orNull

@@ -20,7 +20,7 @@ import org.apache.spark.sql.delta.{IsolationLevel, SnapshotIsolation}
 /** The rules that a table's properties set for a transaction: the policy, and the properties that
   * the policy requires.
   */
-final private[interlock] class TableRules(spark: SparkSession, table: ReadTable)
+final private[interlock] class PropertyRules(spark: SparkSession, table: ReadTable)
     extends Logging {
 
   /** The policy that the table had when the transaction began to read it.
