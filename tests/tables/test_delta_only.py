@@ -35,7 +35,6 @@ WRITERS = (
     "df.write.format('parquet').option(*p).saveAsTable(new)",
     "spark.catalog.createTable(new, source='parquet', schema=df.schema, **dict([p]))",
 )
-DEFAULTS = "spark.databricks.delta.properties.defaults"
 numbers = itertools.count()
 
 
@@ -103,7 +102,6 @@ class TestWarnings:
         [
             ("interlok.policy", "interlock.policy"),
             ("inter_lock.polcy", "interlock.policy"),
-            ("spark.interlock.policy", "interlock.policy"),
             ("interlok.compaction.TargetFileSize", "interlock.compaction.targetFileSize"),
         ],
     )
@@ -120,7 +118,6 @@ class TestWarnings:
         settings = {
             "spark.interlock.policies.mine": "x",
             "spark.sql.shuffle.partitions": "2",
-            f"{DEFAULTS}.checkpointInterval": "20",
         }
         with (
             log_of(spark, "io.interlock.spark.properties.Misspelt") as log,
@@ -135,14 +132,7 @@ class TestWarnings:
         ("key", "meant"),
         [
             ("spark.interlock.defaultPolcy", "spark.interlock.defaultPolicy"),
-            ("spark.interlok.defaultPolicy", "spark.interlock.defaultPolicy"),
-            ("interlock.defaultPolicy", "spark.interlock.defaultPolicy"),
-            ("spark.interlock.ui.retainedExecutions", "spark.interlock.ui.retainedVerdicts"),
-            ("spark.interlock.policy.mine", "spark.interlock.policies.mine"),
-            ("spark.interlock.coordinators.main.url", "spark.interlock.coordinator.main.url"),
-            (f"{DEFAULTS}.interlock.policy", "spark.interlock.defaultPolicy"),
-            (f"{DEFAULTS}.Interlock.Exclusive", "spark.interlock.exclusive"),
-            (f"{DEFAULTS}.interlock.coordinator", "the table property interlock.coordinator"),
+            ("spark.interlock.policy.mine", "spark.interlock.policies.<name>"),
         ],
     )
     def test_set(self, spark: SparkSession, key: str, meant: str) -> None:

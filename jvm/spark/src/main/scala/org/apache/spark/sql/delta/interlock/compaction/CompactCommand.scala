@@ -67,7 +67,8 @@ final case class CompactCommand(
       value(Setting.SmallFileSize, conf.getConf(DeltaSQLConf.DELTA_OPTIMIZE_MIN_FILE_SIZE))
     val target =
       value(Setting.TargetFileSize, conf.getConf(DeltaSQLConf.DELTA_OPTIMIZE_MAX_FILE_SIZE))
-    val least = if (kind.packsSmallFilesOnly) value(Setting.MinFiles, CompactCommand.MinFiles) else 1
+    val least =
+      if (kind.packsSmallFilesOnly) value(Setting.MinFiles, CompactCommand.MinFiles) else 1
     val partitions = transaction.metadata.physicalPartitionSchema
     val files = transaction.snapshot.filesForScan(scope.toSeq, keepNumRecords = true).files
     val taken = files.filter(file => !kind.packsSmallFilesOnly || file.size < small)

@@ -34,7 +34,8 @@ import org.apache.spark.util.ThreadUtils
   *
   * A checkpoint is due at each multiple of the interval, as in Delta; it is of the newest version
   * that is known then. If none is there a minute after it was due, its writer may have been killed:
-  * then every version is due until a checkpoint is begun. A checkpoint that failed is tried again when the next is due.
+  * then every version is due until a checkpoint is begun. A checkpoint that failed is tried again
+  * when the next is due.
   */
 object BackgroundCheckpoints extends PostCommitHook with Logging {
   private val MissingAfterMillis = 60000L
@@ -160,8 +161,8 @@ object BackgroundCheckpoints extends PostCommitHook with Logging {
     } catch {
       case NonFatal(error) =>
         begun.put(table, Begun(version, hasFailed = true))
-        val what =
-          s"No checkpoint of version $version of ${deltaLog.logPath}; the next is tried when it is due."
+        val what = s"No checkpoint of version $version of ${deltaLog.logPath}; " +
+          "the next is tried when it is due."
         if (before.exists(_.hasFailed)) logInfo(what, error) else logWarning(what, error)
         false
     }

@@ -37,8 +37,9 @@ final private[interlock] class TrackedVersions(end: Snapshot, at: Long => Snapsh
     val turnedOn = (before ++ defined).zip(defined).collect {
       case ((_, false), (version, true)) => Untracked(version, off(version))
     }
-    val losing = commits.collect { case (version, commit) if commit.forall(losesVersions) =>
-      Untracked(version, lost(version))
+    val losing = commits.collect {
+      case (version, commit) if commit.forall(losesVersions) =>
+        Untracked(version, lost(version))
     }
     (turnedOn ++ losing).maxByOption(_.first)
   }
