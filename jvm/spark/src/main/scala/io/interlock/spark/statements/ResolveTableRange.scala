@@ -16,7 +16,6 @@ import org.apache.spark.sql.catalyst.plans.logical.{
 import org.apache.spark.sql.catalyst.rules.Rule
 import org.apache.spark.sql.catalyst.types.DataTypeUtils.toAttributes
 import org.apache.spark.sql.delta.RowCommitVersion
-import org.apache.spark.sql.delta.catalog.DeltaTableV2
 import org.apache.spark.sql.delta.files.TahoeLogFileIndex
 import org.apache.spark.sql.delta.interlock.ranges.{RangeFileIndex, RangeReader}
 import org.apache.spark.sql.execution.datasources.v2.DataSourceV2Relation
