@@ -23,7 +23,12 @@ object CommitBackoff {
   def pause(spark: SparkSession, table: String, number: Int, isRace: Boolean): Unit = {
     val most = Setting.MaxAttempts.in(spark.conf.getOption(_)).getOrElse(DefaultMost)
     if (number >= most)
-      throw InterlockException.tooManyAttempts(table, most, Setting.MaxAttempts.conf)
+      throw InterlockException(
+        "INTERLOCK_TOO_MANY_ATTEMPTS",
+        "table" -> table,
+        "attempts" -> most.toString,
+        "key" -> Setting.MaxAttempts.conf
+      )
     if (isRace) {
       val longest = math.min(LongestPauseMillis.toLong, 1L << math.min(number, 16))
       Thread.sleep(ThreadLocalRandom.current().nextLong(longest + 1))

@@ -34,11 +34,12 @@ object PartitionScope {
     values.map { case (name, value) =>
       val column = columns
         .find(c => session.sessionState.conf.resolver(c.name, name))
-        .getOrElse(throw InterlockException.notAPartitionColumn(
-          name,
-          table,
-          columns.map(_.name),
-          orElse
+        .getOrElse(throw InterlockException(
+          "INTERLOCK_NOT_A_PARTITION_COLUMN",
+          "column" -> name,
+          "table" -> table,
+          "orElse" -> orElse,
+          "columns" -> (if (columns.isEmpty) "none" else columns.map(_.name).mkString(", "))
         ))
       equality(session, column, value)
     }.reduceOption(And(_, _))
@@ -56,7 +57,11 @@ object PartitionScope {
       partitions.nonEmpty || version.nonEmpty
     }
     if (table.timeTravelOpt.nonEmpty || table.catalogTable.isEmpty && isPart)
-      throw InterlockException.notAWholeTable(statement, table.path.toString)
+      throw InterlockException(
+        "INTERLOCK_NOT_A_WHOLE_TABLE",
+        "operation" -> statement,
+        "path" -> table.path.toString
+      )
   }
 
   private def equality(

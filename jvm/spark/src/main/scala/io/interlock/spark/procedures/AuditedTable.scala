@@ -38,7 +38,12 @@ object AuditedTable {
     */
   def explain(session: SparkSession, name: String, txnId: String, statement: String): Row = {
     val now = NamedTable.snapshot(session, NamedTable.load(session, name, statement), statement)
-    def unknown(found: String) = InterlockException.unknownTransaction(txnId, name, found)
+    def unknown(found: String) = InterlockException(
+      "INTERLOCK_UNKNOWN_TRANSACTION",
+      "txnId" -> txnId,
+      "table" -> name,
+      "found" -> found
+    )
     val record = (rejected(now) ++ made(now)).find(_.txnId == txnId)
       .getOrElse(throw unknown(whatThereIs(now)))
     if (record.winners.isEmpty && record.conflict.isEmpty) {

@@ -37,11 +37,20 @@ object CoordinatorSettings {
       case (key, value) if key.startsWith(prefix) => key.stripPrefix(prefix) -> value
     }
     ofSession.toSeq.diff(values).sorted.headOption.foreach { case (key, _) =>
-      throw InterlockException.coordinatorOfSession(prefix + key)
+      throw InterlockException(
+        "INTERLOCK_COORDINATOR_SETTING",
+        "setting" -> (prefix + key),
+        "problem" -> ("a session cannot say where passwords are sent: RESET it, and let the " +
+          "administrator set it where Spark is started, in spark-defaults.conf or by --conf")
+      )
     }
     val found = CoordinatorSettings(name, values.toMap)
     if (values.isEmpty && !found.isFileSystem)
-      throw InterlockException.unknownCoordinator(name, s"${prefix}url")
+      throw InterlockException(
+        "INTERLOCK_UNKNOWN_COORDINATOR",
+        "coordinator" -> name,
+        "key" -> s"${prefix}url"
+      )
     found
   }
 

@@ -58,7 +58,12 @@ object DeltaOnly extends (LogicalPlan => Unit) {
   ): Unit = table match {
     case _: DeltaV2Table if !catalog.isInstanceOf[ThroughDeltaLog] =>
       keys.toSeq.sorted.find(TableProperties.isOurs).foreach(key =>
-        throw InterlockException.propertyNeedsCatalog(key, name, catalog.name)
+        throw InterlockException(
+          "INTERLOCK_PROPERTY_NEEDS_CATALOG",
+          "property" -> key,
+          "table" -> name,
+          "catalog" -> catalog.name
+        )
       )
     case _ =>
   }
@@ -86,7 +91,12 @@ object DeltaOnly extends (LogicalPlan => Unit) {
 
   private def refuse(name: String, found: String, properties: Map[String, String]): Unit =
     properties.keys.toSeq.sorted.find(TableProperties.isOurs).foreach(key =>
-      throw InterlockException.propertyNeedsDelta(key, name, found)
+      throw InterlockException(
+        "INTERLOCK_PROPERTY_NEEDS_DELTA",
+        "property" -> key,
+        "table" -> name,
+        "found" -> found
+      )
     )
 
   private def named(plan: LogicalPlan): String = plan match {

@@ -33,6 +33,6 @@ object OtherCoordinator {
     */
   def refuse(table: String, properties: Map[String, String], features: Set[String]): Unit =
     besideOurs(properties, features).foreach { other =>
-      throw InterlockException.otherCoordinator(table, other)
+      throw InterlockException("INTERLOCK_OTHER_COORDINATOR", "table" -> table, "other" -> other)
     }
 }

@@ -27,8 +27,14 @@ object PolicyDigest {
           policy
         case None if digest.isEmpty => throw SessionPolicies.unknown(name)
         case found =>
-          val key = SessionPolicies.confKey(name)
-          throw InterlockException.policyMismatch(table, name, digest, found, key)
+          throw InterlockException(
+            "INTERLOCK_POLICY_MISMATCH",
+            "table" -> table,
+            "policy" -> name,
+            "expected" -> digest.fold("no digest")("the digest " + _),
+            "found" -> found.fold("no policy of that name")("one with the digest " + _.digest),
+            "key" -> SessionPolicies.confKey(name)
+          )
       }
     }
 

@@ -30,5 +30,10 @@ object RequiredStatistics extends (LogicalPlan => Unit) {
     for {
       policy <- TablePolicy.named(metadata.configuration)
       if !session.sessionState.conf.getConf(setting)
-    } throw InterlockException.statisticsRequired(table, policy, setting.key)
+    } throw InterlockException(
+      "INTERLOCK_STATISTICS_REQUIRED",
+      "table" -> table,
+      "policy" -> policy,
+      "key" -> setting.key
+    )
 }

@@ -73,7 +73,12 @@ object SessionPolicies {
       else PolicyText.parse(value, files.computeIfAbsent(value, read), Some(name))
     } catch {
       case malformed: MalformedPolicy =>
-        throw InterlockException.malformedPolicy(name, confKey(name), malformed.getMessage)
+        throw InterlockException(
+          "INTERLOCK_MALFORMED_POLICY",
+          "policy" -> name,
+          "key" -> confKey(name),
+          "problem" -> malformed.getMessage
+        )
     }
 
   private def read(file: String): String =

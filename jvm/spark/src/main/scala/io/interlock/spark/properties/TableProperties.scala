@@ -139,7 +139,13 @@ object TableProperties {
       if policy.judgesByRows && after.get(WritesDeletionVectors).exists(_.equalsIgnoreCase("true"))
       if TablePolicy.named(before) != TablePolicy.named(after) || !before.get(key).contains(value)
       others = SessionPolicies.readable.filterNot(_.judgesByRows).map(_.name)
-    } throw InterlockException.withoutDeletionVectors(policy.name, key, value, others)
+    } throw InterlockException(
+      "INTERLOCK_NO_DELETION_VECTORS",
+      "policy" -> policy.name,
+      "property" -> key,
+      "value" -> value,
+      "others" -> others.mkString(", ")
+    )
 
   private def withDefaults(
       proposed: Map[String, String],
@@ -163,7 +169,7 @@ object TableProperties {
         case Some(set) => throw InterlockException.requiredProperty(policy.name, key, value, set)
         case None if isSupported(table, key) => all
         case None if key == RowTracking && table.exists && !table.replaced && !hasPolicy =>
-          throw InterlockException.policyNeedsAlter(policy.name)
+          throw InterlockException("INTERLOCK_POLICY_NEEDS_ALTER", "policy" -> policy.name)
         case None => all + (key -> value)
       }
     }

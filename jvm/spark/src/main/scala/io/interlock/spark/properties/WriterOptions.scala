@@ -23,6 +23,6 @@ object WriterOptions extends (LogicalPlan => Unit) {
 
   def refuse(options: Iterable[String]): Unit =
     options.find(TableProperties.isOurs).foreach { key =>
-      throw InterlockException.propertyAsOption(key)
+      throw InterlockException("INTERLOCK_PROPERTY_AS_OPTION", "property" -> key)
     }
 }

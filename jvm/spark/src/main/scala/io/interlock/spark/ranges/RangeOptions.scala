@@ -36,7 +36,10 @@ object RangeOptions {
     Option.when(ours.nonEmpty) {
       Seq(Versions, Timestamps).find(keys => found == keys || found == keys.take(1)) match {
         case Some(keys) => RangeOptions(point(keys.head).get, point(keys.last), all -- ours)
-        case None => throw InterlockException.rangeOptions(found)
+        case None => throw InterlockException(
+            "INTERLOCK_RANGE_OPTIONS",
+            "options" -> found.mkString(", ")
+          )
       }
     }
   }

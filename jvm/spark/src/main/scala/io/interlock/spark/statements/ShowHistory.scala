@@ -35,7 +35,10 @@ private[spark] object ShowHistory {
     StatementTokens.begin(tokens, "SHOW", "HISTORY").map { show =>
       val rest = tokens.drop(show + 2)
       def refused =
-        InterlockException.showHistorySyntax(tokens.drop(show).map(_.getText).mkString(" "))
+        InterlockException(
+          "INTERLOCK_SHOW_HISTORY_SYNTAX",
+          "found" -> tokens.drop(show).map(_.getText).mkString(" ")
+        )
       if (words(rest.take(2)) != Seq("FOR", "TABLE")) throw refused
       val (target, limit) = limited(rest.drop(2))
       val end = target.lastOption.getOrElse(rest(1)).getStopIndex + 1

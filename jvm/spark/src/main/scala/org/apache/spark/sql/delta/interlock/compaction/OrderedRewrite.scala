@@ -105,7 +105,7 @@ final private[interlock] class OrderedRewrite(transaction: OptimisticTransaction
       .getOrElse(mismatch(s"${file.path} does not name the task that wrote it")).group(1).toInt
 
   private def mismatch(found: String): Nothing =
-    throw InterlockException.compactionMismatch(table, found)
+    throw InterlockException("INTERLOCK_COMPACTION_MISMATCH", "table" -> table, "found" -> found)
 }
 
 private[interlock] object OrderedRewrite {

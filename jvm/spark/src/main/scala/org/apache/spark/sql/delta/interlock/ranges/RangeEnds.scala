@@ -33,11 +33,34 @@ final class RangeReader(log: DeltaLog, catalogTable: Option[CatalogTable]) {
   def ends(after: Point, until: Option[Point]): RangeEnds = {
     val end = until.fold(latest.version)(endOf)
     val begin = beginOf(after)
-    if (begin > end) throw InterlockException.rangeBackwards(table, begin, end)
+    if (begin > end)
+      throw InterlockException(
+        "INTERLOCK_RANGE_BACKWARDS",
+        "table" -> table,
+        "after" -> begin.toString,
+        "until" -> end.toString
+      )
     val snapshot = snapshotAt(end)
-    if (!isTracked(snapshot)) throw InterlockException.rowTrackingRequired(table, end, usable(end))
+    if (!isTracked(snapshot))
+      throw InterlockException(
+        "INTERLOCK_ROW_TRACKING_REQUIRED",
+        "table" -> table,
+        "version" -> end.toString,
+        "help" -> usable(end).fold(
+          "Turn it on for what is written from now on: " +
+            s"ALTER TABLE $table SET TBLPROPERTIES ('delta.enableRowTracking' = 'true')."
+        )(first =>
+          s"It is on by now: ask for ranges that begin with version $first or a later one."
+        )
+      )
     Option.when(begin >= 0)(begin).flatMap(untracked(snapshot, _)).foreach(found =>
-      throw InterlockException.rowTrackingTooLate(table, begin, found.first, found.why)
+      throw InterlockException(
+        "INTERLOCK_ROW_TRACKING_TOO_LATE",
+        "table" -> table,
+        "after" -> begin.toString,
+        "first" -> found.first.toString,
+        "why" -> found.why
+      )
     )
     RangeEnds(begin, snapshot, isNewest = end == latest.version)
   }
@@ -57,7 +80,14 @@ final class RangeReader(log: DeltaLog, catalogTable: Option[CatalogTable]) {
 
   private def there(version: Long): Long =
     if (version >= earliest && version <= latest.version) version
-    else throw InterlockException.versionNotThere(table, version, earliest, latest.version)
+    else
+      throw InterlockException(
+        "INTERLOCK_VERSION_NOT_THERE",
+        "table" -> table,
+        "version" -> version.toString,
+        "earliest" -> earliest.toString,
+        "latest" -> latest.version.toString
+      )
 
   /** The last version committed at or before a time. For a time after the last commit, that is the
     * latest version if the table has a policy; otherwise it is Delta's error.
