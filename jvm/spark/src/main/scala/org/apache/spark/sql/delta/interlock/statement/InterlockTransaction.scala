@@ -17,7 +17,7 @@ import org.apache.spark.sql.delta.coordinatedcommits._
 import org.apache.spark.sql.delta.interlock.commit._
 import org.apache.spark.sql.delta.interlock.judging.{GovernedCommit, OwnCommits, ReadRows}
 import org.apache.spark.sql.delta.interlock.log.{Author, LogListing}
-import org.apache.spark.sql.delta.interlock.table.{ReadTable, PropertyRules}
+import org.apache.spark.sql.delta.interlock.table.{PropertyRules, ReadTable}
 import org.apache.spark.sql.delta.stats.DeltaScan
 import org.apache.spark.sql.delta.{CurrentTransactionInfo => Info, _}
 import org.apache.spark.sql.{Dataset, SparkSession}
