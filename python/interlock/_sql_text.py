@@ -28,11 +28,11 @@ def table_name(name: str) -> str:
     parts = re.findall(_PART, name)
     if any("/" in part and not part.startswith("`") for part in parts):
         raise ArgumentError(
-            f"not a table's name, and a path must be absolute: {name!r}. "
-            "A name that has a slash is given in backquotes."
+            f"{name!r} is no table's name, and a path must be absolute. "
+            "Put a name with a slash in backquotes."
         )
     if not _NAME.fullmatch(name):
-        raise ArgumentError(f"not a table's name or path: {name!r}")
+        raise ArgumentError(f"{name!r} is no table's name or path.")
     return ".".join(_quoted(_unquoted(part)) for part in parts)
 
 
@@ -45,8 +45,8 @@ def run(spark: SparkSession, statement: str) -> DataFrame:
     """
     if "\\" in statement and spark.conf.get(_NO_ESCAPES, "false") == "true":
         raise ConfigurationError(
-            f"This session reads no escapes in SQL ({_NO_ESCAPES} = true), and a name or a value "
-            f"needs them. SET {_NO_ESCAPES} = false for the call."
+            f"A name or a value needs escapes, which this session does not read in SQL "
+            f"({_NO_ESCAPES} = true): SET it to false for the call."
         )
     return spark.sql(statement)
 
@@ -91,12 +91,12 @@ def literal(value: object) -> str:
         return f"TIMESTAMP '{value.isoformat(sep=' ')}'"
     if isinstance(value, date):
         return f"DATE '{value.isoformat()}'"
-    raise ArgumentError(f"a partition value must not be of type {type(value).__name__}: {value!r}")
+    raise ArgumentError(f"A partition value cannot be of type {type(value).__name__}: {value!r}.")
 
 
 def _check(partition: Mapping[str, object]) -> None:
     if not _arguments.mapping("partition", partition):
-        raise ArgumentError("partition names no column; leave it out for the whole table.")
+        raise ArgumentError("partition names no column: leave it out for the whole table.")
 
 
 def _unquoted(part: str) -> str:

@@ -116,7 +116,7 @@ def test_a_write_that_loses_says_everything(race: Race, name: str) -> None:
     assert error.getCondition() == error.condition
     assert error.getSqlState() == error.sqlstate
     assert str(error) == error.message == error.getMessage()
-    assert str(error).startswith("[INTERLOCK_CONCURRENT_APPEND] INSERT INTO on ")
+    assert str(error).startswith("[INTERLOCK_CONCURRENT_APPEND] INSERT INTO lost: ")
 
 
 def test_it_is_also_what_it_was(race: Race, mode: str) -> None:
