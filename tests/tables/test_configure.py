@@ -262,8 +262,8 @@ def test_importing_interlock_imports_nothing_heavy() -> None:
     ("jar", "running", "advice"),
     [
         (True, True, "stop it first"),
-        (False, True, "restart Python, and call interlock.configure"),
-        (False, False, "restart Python, and call interlock.configure"),
+        (False, True, "restart Python and call interlock.configure"),
+        (False, False, "restart Python and call interlock.configure"),
     ],
     ids=["with the jar", "without it", "stopped"],
 )

@@ -41,7 +41,8 @@ object Misspelt extends (LogicalPlan => Unit) with Logging {
   def warnOfSettings(keys: Iterable[String]): Unit = for {
     key <- keys if key.startsWith("spark.interlock.")
     if !Settings.contains(key) && !Families.exists(key.startsWith)
-  } warn("configuration", key, NearestName.of(key, Settings ++ Families.map(_ + "<name>")))
+    meant = NearestName.of(key, Settings ++ Families)
+  } warn("configuration", key, if (Families.contains(meant)) s"$meant<name>" else meant)
 
   def warnOfProperties(keys: Iterable[String]): Unit = for {
     key <- keys if !TableProperties.isOurs(key)
