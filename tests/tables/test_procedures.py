@@ -175,8 +175,6 @@ def test_compact(spark: SparkSession, table_path: Path) -> None:
         ("files('/missing')", "INTERLOCK_NOT_A_DELTA_TABLE"),
         ("files('{path}@v1')", "INTERLOCK_NOT_A_WHOLE_TABLE"),
         ("conflicts('t', limit => -1)", "INTERLOCK_INVALID_ARGUMENT"),
-        ("repair('t', replaced => 99)", "INTERLOCK_INVALID_ARGUMENT"),
-        ("repair('t', replaced => 0.5)", "INTERLOCK_INVALID_ARGUMENT"),
         ("explain_conflict('t', NULL)", "INTERLOCK_INVALID_ARGUMENT"),
         ("explain_conflict('t', 'nothing')", "INTERLOCK_UNKNOWN_TRANSACTION"),
         ("explain_conflict('missing', 'x')", "TABLE_OR_VIEW_NOT_FOUND"),
