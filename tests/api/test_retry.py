@@ -144,7 +144,7 @@ def test_the_decorator_keeps_arguments_result_and_name() -> None:
     ("call", "sentence"),
     [
         (lambda: interlock.retry(Work(), attempts=0), "attempts must be at least 1, not 0"),
-        (lambda: interlock.retry(backoff=-1), "backoff must be a number of seconds from 0"),
+        (lambda: interlock.retry(backoff=-1), "backoff must be a number of seconds >= 0"),
         (lambda: interlock.retry(backoff=float("nan")), "backoff must be a number of seconds"),
     ],
 )

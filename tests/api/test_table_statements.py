@@ -146,5 +146,5 @@ def test_wrong_arguments_are_refused() -> None:
         table.compact(cast(Any, "MINOR"))
     with pytest.raises(ValueError, match="partition names no column"):
         table.compact("minor", partition={})
-    with pytest.raises(TypeError, match="must not be of type bytes"):
+    with pytest.raises(TypeError, match="cannot be of type bytes"):
         table.compact("minor", partition={"p": b"1"})

@@ -59,7 +59,7 @@ def check_begins(spark: SparkSession, table: Table, first: int, after: list[int]
     asked = f"SELECT * FROM {table} VERSION BETWEEN {{}} AND {last}"
     for version in after:
         message = refusal(spark.sql, asked.format(version))
-        assert f"with version {first} or a later one" in message, version
+        assert f"at version {first} or a later one" in message, version
     for version in (first, -1):
         spark.sql(asked.format(version))
 
@@ -80,7 +80,7 @@ class TestOffAndOn:
         for ask in ways:
             message = refusal(ask)
             assert "Row tracking was off before version 4" in message
-            assert "with version 4 or a later one" in message
+            assert "at version 4 or a later one" in message
 
     def test_behind_it_ranges_are_right(self, spark: SparkSession, gap: Table) -> None:
         check_begins(spark, gap, first=4, after=[0, 1, 2, 3])

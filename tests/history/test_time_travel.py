@@ -199,7 +199,7 @@ class TestRowTracking:
             with pytest.raises(InterlockError) as caught:
                 spark.sql(f"SELECT * FROM {table} VERSION BETWEEN {after} AND {first + 1}")
             assert caught.value.getCondition() == "INTERLOCK_ROW_TRACKING_TOO_LATE"
-            assert f"with version {first} or a later one" in str(caught.value)
+            assert f"at version {first} or a later one" in str(caught.value)
         since = f"SELECT * FROM {table} VERSION BETWEEN {first} AND {first + 1}"
         assert found(spark.sql(since)) == [(1, "z")]
         everything = f"SELECT * FROM {table} VERSION BETWEEN -1 AND {first + 1}"

@@ -60,7 +60,7 @@ final private[interlock] class ClaimGate(
         passTurn()
         logWarning(waits)
       }
-    }.nonEmpty
+    }.exists(!_.isTurn)
     hasWaited
   }
 

@@ -96,7 +96,10 @@ final private[interlock] class CommitLoop(
   private def behind(view: CommitQueue.View, attempt: Attempt): Option[Attempt] = {
     val files =
       if (view.reachesEnd) winners.ofQueue(view.commits)
-      else statement.times.in(TimedPhase.Winners)(winners.ofLog(log.listed(attempt), queue, view))
+      else {
+        statement.table.refuseIfGone()
+        statement.times.in(TimedPhase.Winners)(winners.ofLog(log.listed(attempt), queue, view))
+      }
     // The log ends before the commits that the queue knows.
     if (files.isEmpty && !view.reachesEnd) queue.startOver()
     val (there, onTheirWay) = files.span(_.getLen > 0)

@@ -49,12 +49,15 @@ final private[interlock] class QueuedLog(
   /** The commits in the log from the attempt's version on.
     *
     * @throws IllegalStateException
-    *   if the first of them is missing
+    *   if one of them is missing: Delta looks for gaps only behind the newest checkpoint
     */
   def listed(attempt: Attempt): Seq[FileStatus] = {
     val files = table.listedSince(attempt.winners, client)
-    for (first <- files.headOption.map(FileNames.deltaVersion) if first != attempt.next)
-      throw new IllegalStateException(s"The log has no version ${attempt.next}, but $first.")
+    val missing = (attempt.next until attempt.next + files.size)
+      .diff(files.map(FileNames.deltaVersion))
+    missing.headOption.foreach(version =>
+      throw new IllegalStateException(s"The log has no version $version, but later ones.")
+    )
     files
   }
 }

@@ -1,5 +1,6 @@
 package org.apache.spark.sql.delta.interlock.commit
 
+import io.interlock.coordinator.CommitUnknownException
 import io.interlock.spark.commits.Operations
 import io.interlock.spark.errors.InterlockException
 import org.apache.hadoop.fs.{FileStatus, Path}
@@ -59,6 +60,7 @@ final private[interlock] class Round(
 
   private def judge(before: Attempt, file: FileStatus): (Attempt, Option[PassedWinner]) = {
     val winner = statement.times.in(TimedPhase.Winners)(winners.read(file))
+    refuseOwn(winner)
     refuseIfVacuumed(winner, before)
     unjudged(winner, before.info).map(before.behind(file, _, before.skipped) -> None).getOrElse {
       val (read, skipped) = before.skipped.readBy(winner, SerialOrder.facts(winner))
@@ -83,6 +85,14 @@ final private[interlock] class Round(
       table.name
     )
   }
+
+  /** Stores recognise a commit that they have made before. If one does not, its files are live. */
+  private def refuseOwn(winner: WinningCommitSummary): Unit =
+    if (winner.commitInfo.flatMap(_.txnId).contains(statement.txnId)) {
+      val found = new IllegalStateException("The store has taken it for another's commit.")
+      val log = table.log.logPath.toString
+      throw new CommitUnknownException(log, winner.commitVersion, statement.txnId, found)
+    }
 
   /** A VACUUM whose retention is shorter than a job may delete files that the job has yet to
     * commit.

@@ -29,6 +29,8 @@ final private[interlock] case class Made(
   *
   * @param derive
   *   Delta's checksum of a commit that follows the version which was read
+  * @param convert
+  *   what Delta does with a commit before it writes it, as for UniForm
   * @param whenMade
   *   called when a commit is in the log
   */
@@ -37,6 +39,7 @@ final private[interlock] class Send(
     val queue: CommitQueue,
     audit: CommitAudit,
     derive: (Long, Info) => Option[VersionChecksum],
+    convert: (Long, Info) => Unit,
     whenMade: () => Unit
 ) {
   private val table = statement.table
@@ -64,6 +67,7 @@ final private[interlock] class Send(
     */
   def apply(attempt: Attempt): Option[Made] = {
     table.refuseIfGone()
+    convert(attempt.next, attempt.info)
     audit.sent(attempt.info)
     val checksum = times.in(TimedPhase.Checksum)(checksumOf(attempt))
     val file = checksum.fold[Checksums.Prepared](Checksums.NoChecksum)(

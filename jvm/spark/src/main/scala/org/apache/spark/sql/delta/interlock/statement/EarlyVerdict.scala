@@ -10,7 +10,6 @@ import io.interlock.spark.properties.SessionPolicies
 import org.apache.hadoop.fs.FileStatus
 import org.apache.spark.sql.delta.interlock.commit._
 import org.apache.spark.sql.delta.interlock.judging.{GovernedCommit, JudgingJob}
-import org.apache.spark.sql.delta.util.FileNames
 import org.apache.spark.sql.delta.{CurrentTransactionInfo, IsolationLevel}
 
 /** Finds out, before an UPDATE, DELETE or MERGE writes its files, whether it has lost already.
@@ -73,8 +72,7 @@ final private[statement] class EarlyVerdict(
     val view = queue.inMemory(attempt.next)
     if (view.reachesEnd) winners.ofQueue(view.commits.takeWhile(_.isThere))
     else {
-      val files = log.listed(attempt).zipWithIndex
-        .takeWhile { case (file, n) => FileNames.deltaVersion(file) == attempt.next + n }.map(_._1)
+      val files = log.listed(attempt)
       if (files.isEmpty || !table.isThere) Nil else winners.ofLog(files, queue, view)
     }
   }

@@ -1,5 +1,7 @@
 package org.apache.spark.sql.delta.interlock.statement
 
+import scala.annotation.nowarn
+
 import io.delta.storage.commit.Commit
 import io.interlock.coordinator.Interrupt
 import io.interlock.rules.{OperationClass, Policy}
@@ -19,6 +21,7 @@ import org.apache.spark.sql.delta.interlock.judging.{GovernedCommit, OwnCommits,
 import org.apache.spark.sql.delta.interlock.log.{Author, LogListing}
 import org.apache.spark.sql.delta.interlock.table.{PropertyRules, ReadTable}
 import org.apache.spark.sql.delta.stats.DeltaScan
+import org.apache.spark.sql.delta.util.TransactionHelper
 import org.apache.spark.sql.delta.{CurrentTransactionInfo => Info, _}
 import org.apache.spark.sql.{Dataset, SparkSession}
 
@@ -56,6 +59,7 @@ class InterlockTransaction(log: DeltaLog, catalogTable: Option[CatalogTable], sn
           queue,
           audit,
           super.incrementallyDeriveChecksum(_, _),
+          convert,
           whenMade = () => executionObserver.beginBackfill()
         )
       )
@@ -280,6 +284,29 @@ class InterlockTransaction(log: DeltaLog, catalogTable: Option[CatalogTable], sn
       (at, after, rebased)
     }
   }
+
+  private def convert(version: Long, info: Info): Unit = catalogTable.foreach(table =>
+    super.generateIcebergAndUpdateCurrentTransactionInfo(spark, this, version, info, table): Unit
+  )
+
+  /** Done before the commit was made, if [[CommitLoop]] has made it. */
+  @nowarn("cat=lint-inaccessible") // Delta's method is public, and its parameter is not
+  override def generateIcebergAndUpdateCurrentTransactionInfo(
+      session: SparkSession,
+      transaction: TransactionHelper,
+      version: Long,
+      info: Info,
+      table: CatalogTable
+  ): (Info, Boolean) =
+    if (made.nonEmpty) (info, false)
+    else
+      super.generateIcebergAndUpdateCurrentTransactionInfo(
+        session,
+        transaction,
+        version,
+        info,
+        table
+      )
 
   /** What [[CommitLoop]] has made is there already; Delta then looks after the rest. */
   override protected def writeCommitFile(
