@@ -23,13 +23,14 @@ from pyspark.sql import SparkSession
 from tests.kit.commit_phases import observed
 from tests.kit.eventually import eventually
 from tests.kit.foreign import commit_by_hand
-from tests.kit.gates import end_behind
+from tests.kit.gates import end_behind, phase_gate
 from tests.kit.log_replay import check_log
 from tests.kit.snapshots import queue_of
 from tests.kit.support import (
     Table,
     await_checkpoints,
     check_row_ids,
+    commit_file,
     commit_info,
     confs,
     deltalake_rows,
@@ -326,6 +327,28 @@ class TestLifeOfATable:
         assert second.error.winner_version == to + 1
         assert versions(table) == [0, 1, 2, 3, 4]
         assert rows(spark, table) == deltalake_rows(table) == ((101, 1), (2, 2), (8, 2), (9, 2))
+
+    def test_a_winner_that_is_missing_before_a_checkpoint(
+        self, spark: SparkSession, table_path: Path
+    ) -> None:
+        """Delta looks for missing versions only behind the newest checkpoint."""
+        table = make_table(spark, table_path, policy="row_level")
+        spark.sql(f"ALTER TABLE {table} SET TBLPROPERTIES ('delta.checkpointInterval' = '2')")
+        read = latest_version(table)
+
+        def go_on() -> None:
+            for _ in range(4):
+                spark.sql(f"INSERT INTO {table} VALUES (9, 'z')")
+            await_checkpoints(spark)
+            assert list((table_path / "_delta_log").glob(f"{read + 3:020}.checkpoint*.parquet"))
+            for version in range(read + 1, read + 5):
+                queue_of(spark, table).drop(version)
+            commit_file(table, read + 2).unlink()
+
+        update = f"UPDATE {table} SET v = 'y' WHERE id = 1"
+        lost = end_behind(spark, lambda: spark.sql(update), go_on, phase_gate)
+        assert f"has no version {read + 2}" in str(lost)
+        assert latest_version(table) == read + 4
 
     def test_a_commit_overwritten_by_another_writer_stops_the_writes(
         self, spark: SparkSession, table_path: Path
