@@ -1,12 +1,29 @@
 package org.apache.spark.sql.delta.interlock.statement
 
+import com.databricks.spark.util.TagDefinition
 import org.apache.spark.sql.delta.actions.Metadata
+import org.apache.spark.sql.delta.metering.{DeltaLogging, DeltaLoggingProvider}
 import org.apache.spark.sql.delta.schema.SchemaMergingUtils
 import org.apache.spark.sql.delta.{DeltaErrors, DeltaOperations, OptimisticTransaction}
 import org.apache.spark.sql.types.StructType
 
-/** A command that tells its transaction that it changes rows. */
-private[interlock] trait ChangesRows {
+/** A command that tells its transactions that they change rows. Those that it has given up are no
+  * longer running when it ends.
+  */
+private[interlock] trait ChangesRows extends DeltaLogging {
+  @volatile private var begun = List.empty[OptimisticTransaction]
+
+  /** To be called with each transaction of the command. */
+  protected def begin(transaction: OptimisticTransaction): Unit = begun ::= transaction
+
+  /** Delta runs its command in it, and cannot be overridden around it. */
+  override protected def recordDeltaOperation[A](
+      provider: DeltaLoggingProvider,
+      opType: String,
+      tags: Map[TagDefinition, String]
+  )(work: => A): A =
+    try super.recordDeltaOperation(provider, opType, tags)(work)
+    finally if (ChangesRows.whole(opType)) begun.foreach(RunningTransactions.end)
 
   /** Tells the transaction of an UPDATE or DELETE what it does. One that marks rows in deletion
     * vectors may find none.
@@ -20,6 +37,7 @@ private[interlock] trait ChangesRows {
       marksRows: Boolean,
       isConfined: Boolean
   ): Boolean = {
+    begin(transaction)
     transaction match {
       case ours: InterlockTransaction =>
         ours.changes(Unwritten(op, changesData = !marksRows, marksRows, isConfined))
@@ -37,4 +55,8 @@ private[interlock] trait ChangesRows {
     if (!columns(now).subsetOf(columns(analyzed.schema)))
       throw DeltaErrors.schemaChangedSinceAnalysis(analyzed.schema, now)
   }
+}
+
+private object ChangesRows {
+  private val whole = Set("delta.dml.update", "delta.dml.delete", "delta.dml.merge")
 }

@@ -73,7 +73,10 @@ final class PolicedMerge(
       notMatched: Seq[DeltaMergeIntoNotMatchedClause],
       isInsertOnly: Boolean
   ): Unit = {
-    OptimisticTransaction.getActive().foreach(refuseNewColumns(_, index.metadata))
+    OptimisticTransaction.getActive().foreach { transaction =>
+      refuseNewColumns(transaction, index.metadata)
+      begin(transaction)
+    }
     super.prepareMergeSource(spark, source, condition, matched, notMatched, isInsertOnly)
     OptimisticTransaction.getActive().foreach {
       case ours: InterlockTransaction =>
