@@ -229,7 +229,7 @@ class TestRetention:
             with pytest.raises(InterlockError) as caught:
                 spark.sql(f"SELECT * FROM {table} {ends}")
             assert caught.value.getCondition() == "INTERLOCK_VERSION_NOT_THERE"
-            assert "the versions 3 to 9" in str(caught.value)
+            assert "has versions 3 to 9" in str(caught.value)
         with pytest.raises(AnalysisException, match="EARLIER_THAN_COMMIT_RETENTION"):
             spark.sql(f"SELECT * FROM {table} TIMESTAMP BETWEEN {LONG_AGO} AND {FAR}")
         assert found(spark.sql(f"SELECT * FROM {table} VERSION BETWEEN 3 AND 6")) == list(

@@ -104,7 +104,7 @@ def test_refuses_what_names_no_partition(
 
 def test_a_table_without_partitions_has_none_to_name(spark: SparkSession, table_path: Path) -> None:
     table = make_table(spark, table_path)
-    with pytest.raises(InterlockError, match="the table has: none") as caught:
+    with pytest.raises(InterlockError, match="The table has: none") as caught:
         spark.sql(f"TRUNCATE TABLE {table} PARTITION (id = 1)")
     assert "Name one of them, or remove rows by other columns with DELETE." in str(caught.value)
     assert caught.value.getCondition() == "INTERLOCK_NOT_A_PARTITION_COLUMN"
