@@ -169,26 +169,6 @@ def test_a_process_that_only_appends_uses_them_too(spark: SparkSession, table_pa
     check_anew(spark, table, snapshot)
 
 
-def test_an_earlier_version_of_it(spark: SparkSession, table_path: Path) -> None:
-    """Snapshots of earlier versions are derived from a newer one, for their checkpoints."""
-    table = make_table(spark, table_path, properties=INTERVAL)
-    for change in CHANGES[:5]:
-        spark.sql(change.format(t=table))
-    await_checkpoints(spark)
-    jvm: Any = spark._jvm
-    nothing = jvm.scala.Option.empty()
-    newest, _ = begin(spark, delta_log(spark, table))
-    assert newest.version() == 7
-    earlier = jvm.org.apache.spark.sql.delta.interlock.log.FreshSnapshot
-    forget_logs(spark)
-    log = delta_log(spark, table)
-    for version in range(newest.checkpointProvider().version() + 1, 7):
-        found = earlier.at(version, newest)
-        assert told(found.get()) == told(log.getSnapshotAt(version, nothing, nothing, False))
-    assert earlier.at(newest.checkpointProvider().version() - 1, newest).isEmpty()
-    assert earlier.at(8, newest).isEmpty()
-
-
 def test_no_files_are_compared_by_a_job(
     spark: SparkSession, stock: DriverProcess, example: Table
 ) -> None:
