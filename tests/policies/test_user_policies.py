@@ -142,7 +142,7 @@ def test_who_means_something_else_reads_and_does_not_write(
             told = refused(spark, ours, statement, "INTERLOCK_POLICY_MISMATCH")
             assert f"has the digest {digest()}, but" in told
             found = f"one with the digest {digest(STRICT)}" if session else "no policy of that name"
-            assert f"the session has {found}:" in told
+            assert f"the session has {found}." in told
             assert KEY in told
         for statement in READS[: 1 if session else None]:
             spark.sql(statement.format(t=ours)).collect()
