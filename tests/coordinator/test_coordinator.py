@@ -105,6 +105,24 @@ class TestWhichTables:
         assert stamps(table) == ours(4)
 
 
+def test_a_commit_that_delta_cannot_convert_is_not_made(
+    spark: SparkSession, table_path: Path
+) -> None:
+    """UniForm converts the commit of a named table first; here the jar of Iceberg is missing."""
+    properties = {"delta.columnMapping.mode": "name", "delta.enableDeletionVectors": "false"}
+    table = make_table(spark, table_path, policy="serializable", properties=properties)
+    spark.sql(f"CREATE TABLE converted USING delta LOCATION '{table.path}'")
+    uniform = "'delta.enableIcebergCompatV2' = 'true', "
+    uniform += "'delta.universalFormat.enabledFormats' = 'iceberg'"
+    spark.sql(f"ALTER TABLE {table} SET TBLPROPERTIES ({uniform})")
+    last, before = latest_version(table), rows(spark, table)
+    with pytest.raises(Exception, match=r"(?i)iceberg"):
+        spark.sql("INSERT INTO converted VALUES (9, 'z')")
+    assert latest_version(table) == last
+    assert rows(spark, table) == before
+    spark.sql("DROP TABLE converted")
+
+
 def test_what_delta_commits_is_committed_however_long_its_commit_info_is(
     spark: SparkSession, table_path: Path
 ) -> None:

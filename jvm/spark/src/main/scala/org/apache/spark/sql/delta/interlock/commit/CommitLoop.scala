@@ -69,10 +69,11 @@ final private[interlock] class CommitLoop(
     val found = queue.settled(attempt.next)
     if (found.isEmpty) attempt
     else {
-      val now = if (log.isSame(attempt).contains(true)) attempt else log.current(attempt)
+      val isOfThisLog = log.isSame(attempt).contains(true)
+      val now = if (isOfThisLog) attempt else log.current(attempt)
       if (now ne attempt) now
       else {
-        if (!log.isSame(attempt).contains(true)) statement.table.refuseIfGone()
+        if (!isOfThisLog) statement.table.refuseIfGone()
         round.judge(attempt, winners.ofQueue(found))
       }
     }

@@ -47,9 +47,7 @@ final private[interlock] class Failures(
             throw ownVersion(version, failed)
           case Success(None) if table.isLocal || !mayArrive(failed) => throw failed
           case Success(Some(_)) => throw failed
-          case _ =>
-            val log = table.log.logPath.toString
-            throw new CommitUnknownException(log, version, txnId, failed)
+          case _ => throw statement.unknown(version, failed)
         }
     }
 

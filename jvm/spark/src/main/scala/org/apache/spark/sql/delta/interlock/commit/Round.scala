@@ -1,6 +1,5 @@
 package org.apache.spark.sql.delta.interlock.commit
 
-import io.interlock.coordinator.CommitUnknownException
 import io.interlock.spark.commits.Operations
 import io.interlock.spark.errors.InterlockException
 import org.apache.hadoop.fs.{FileStatus, Path}
@@ -88,11 +87,11 @@ final private[interlock] class Round(
 
   /** Stores recognise a commit that they have made before. If one does not, its files are live. */
   private def refuseOwn(winner: WinningCommitSummary): Unit =
-    if (winner.commitInfo.flatMap(_.txnId).contains(statement.txnId)) {
-      val found = new IllegalStateException("The store has taken it for another's commit.")
-      val log = table.log.logPath.toString
-      throw new CommitUnknownException(log, winner.commitVersion, statement.txnId, found)
-    }
+    if (winner.commitInfo.flatMap(_.txnId).contains(statement.txnId))
+      throw statement.unknown(
+        winner.commitVersion,
+        new IllegalStateException("The store has taken it for another's commit.")
+      )
 
   /** A VACUUM whose retention is shorter than a job may delete files that the job has yet to
     * commit.

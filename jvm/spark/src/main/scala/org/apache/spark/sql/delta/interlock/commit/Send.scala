@@ -124,9 +124,7 @@ final private[interlock] class Send(
       case Right(Committed(_, file)) => Some(file)
       case Right(Taken(_)) | Left(CommitQueue.Withdrawn) => None
       case Right(Failed(cause)) => throw cause
-      case Right(Unknown(cause)) =>
-        val log = table.log.logPath.toString
-        throw new CommitUnknownException(log, attempt.next, statement.txnId, cause)
+      case Right(Unknown(cause)) => throw statement.unknown(attempt.next, cause)
     }
   }
 

@@ -1,5 +1,6 @@
 package org.apache.spark.sql.delta.interlock.commit
 
+import io.interlock.coordinator.CommitUnknownException
 import org.apache.spark.sql.SparkSession
 import org.apache.spark.sql.delta.interlock.table.ReadTable
 
@@ -25,4 +26,8 @@ final private[interlock] class Statement(
     * commits.
     */
   @volatile var isMade = false
+
+  /** The error if nobody can say whether the commit was made at this version. */
+  def unknown(version: Long, cause: Throwable): CommitUnknownException =
+    new CommitUnknownException(table.log.logPath.toString, version, txnId, cause)
 }
