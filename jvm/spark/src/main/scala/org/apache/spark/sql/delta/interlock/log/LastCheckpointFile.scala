@@ -19,11 +19,15 @@ import org.apache.spark.sql.delta.{DeltaLog, LastCheckpointInfo}
 private[log] object LastCheckpointFile {
 
   private val recent = CacheBuilder.newBuilder().maximumSize(10000)
-    .expireAfterWrite(20, TimeUnit.MILLISECONDS).build[Path, Option[LastCheckpointInfo]]()
+    .expireAfterWrite(20, TimeUnit.MILLISECONDS).build[Path, LastCheckpointInfo]()
 
-  /** What it said at most 20 ms ago. */
+  /** What it said at most 20 ms ago; a file that was not there is looked for again. */
   def recently(log: DeltaLog): Option[LastCheckpointInfo] =
-    recent.get(log.logPath, () => read(log))
+    Option(recent.getIfPresent(log.logPath)).orElse {
+      val last = read(log)
+      last.foreach(recent.put(log.logPath, _))
+      last
+    }
 
   /** What it says; none if it is not there or is just being replaced. */
   private def read(log: DeltaLog): Option[LastCheckpointInfo] = Try {
