@@ -36,7 +36,7 @@ PARTS = {
     "judging and rebasing": r"interlock\.(judging|rebase)|io\.interlock\.rules",
     "reading winners": r"interlock\.log\.Commit(Reader|Log)|MissedCommits",
     "writing, syncing, linking": (
-        r"coordinator\.(FileSystemStore|Publisher|LinkPublication|LocalFolder|SideBySide)"
+        r"coordinator\.(FileSystemStore|Publisher|LocalPublisher|LocalFolder|SideBySide)"
     ),
     "the queue and the turn": r"io\.interlock\.coordinator",
     "the snapshot": r"FreshSnapshot|SnapshotManagement|delta\.Snapshot|NewestSnapshot",

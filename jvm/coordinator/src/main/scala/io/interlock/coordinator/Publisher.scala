@@ -104,7 +104,7 @@ final class Publisher private (
     */
   def requireExclusion(log: TableLog): Unit =
     if (LogFolder.isLocal(log)) LinkProbe.require(log, new LocalFolder(log))
-    else if (mode == Publisher.Exclusive) LogStorePublication.require(log, logStores(log))
+    else if (mode == Publisher.Exclusive) RemotePublisher.require(log, logStores(log))
 
   private def limit(log: TableLog): Long =
     if (mode == Publisher.Exclusive && LogFolder.isLocal(log)) 0 else LogFolder.Small
@@ -144,7 +144,7 @@ object Publisher {
       logStores: TableLog => LogStore,
       sync: () => Unit
   ) {
-    private val links = mutable.Map.empty[Long, LinkPublication]
+    private val links = mutable.Map.empty[Long, LocalPublisher]
     private lazy val synced = Try(sync())
 
     /** Publishes a commit and returns what is at `N.json` now. On a local disk it is not durable
@@ -159,9 +159,9 @@ object Publisher {
       */
     def put(version: Long, content: CommitContent, whenSeen: () => Unit): Publication =
       if (!LogFolder.isLocal(log))
-        new LogStorePublication(log, version, logStores(log)).publish(content)
+        new RemotePublisher(log, version, logStores(log)).publish(content)
       else {
-        val link = new LinkPublication(log, version, content, whenSeen)
+        val link = new LocalPublisher(log, version, content, whenSeen)
         val publication = link.link()
         if (publication.isInstanceOf[Published]) links(version) = link
         publication

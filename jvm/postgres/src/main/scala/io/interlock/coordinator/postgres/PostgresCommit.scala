@@ -71,7 +71,7 @@ final private[postgres] class PostgresCommit(
       case Answered(reply) if reply.status == "committed" =>
         val wasPaused = System.nanoTime - asked > LongPause
         Option.when(wasPaused)(ratification).flatMap(notInForce(_, found)).getOrElse(
-          new Publishing(context, log, tail, before(state), requests)(
+          new BatchPublisher(context, log, tail, before(state), requests)(
             state.after(reply),
             reply,
             contents

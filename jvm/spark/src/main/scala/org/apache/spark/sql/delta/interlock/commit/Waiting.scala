@@ -4,7 +4,6 @@ import scala.annotation.tailrec
 
 import io.interlock.coordinator.CommitQueue
 import io.interlock.spark.claims.ClaimingStatement
-import io.interlock.spark.commits.CommitBackoff
 import org.apache.spark.sql.delta.interlock.judging.GovernedCommit
 import org.apache.spark.sql.delta.interlock.log.CheckpointLag
 
@@ -75,7 +74,7 @@ final private[interlock] class Waiting(
   def afterLostRace(tries: Int): Unit = statement.times.in(TimedPhase.Turn) {
     val isRace = !queue.isTakingTurns
     if (isRace) gate.loseRace()
-    CommitBackoff
+    Backoff
       .pause(statement.session, statement.table.name, tries, isRace = isRace && !gate.hasTurn)
   }
 

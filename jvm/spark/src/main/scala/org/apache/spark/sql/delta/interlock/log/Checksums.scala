@@ -9,7 +9,7 @@ import scala.util.control.NonFatal
 
 import com.google.common.cache.CacheBuilder
 import io.interlock.coordinator.{CommitBody, CommitQueue, QuickLocalFileSystem}
-import io.interlock.spark.commits.{CommitTags, NewestVersion}
+import io.interlock.spark.commits.CommitTags
 import org.apache.hadoop.fs.{EtagSource, FileStatus, FileSystem, Path}
 import org.apache.spark.internal.Logging
 import org.apache.spark.sql.SparkSession

@@ -9,7 +9,7 @@ import scala.jdk.CollectionConverters._
 import scala.util.control.NonFatal
 
 import io.interlock.coordinator.{BackgroundWork, Leases, TableLog}
-import io.interlock.spark.commits.RunningJob
+import io.interlock.spark.audit.RunningJob
 import io.interlock.spark.properties.TablePolicy
 import org.apache.hadoop.fs.Path
 import org.apache.spark.internal.Logging

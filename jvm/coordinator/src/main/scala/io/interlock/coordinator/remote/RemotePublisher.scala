@@ -15,12 +15,12 @@ import org.apache.hadoop.security.AccessControlException
   * for it. After a failure the file is read back and compared; if there is none, the write is tried
   * again a few times.
   */
-final private[coordinator] class LogStorePublication(
+final private[coordinator] class RemotePublisher(
     log: TableLog,
     version: Long,
     logStore: LogStore
 ) {
-  import LogStorePublication._
+  import RemotePublisher._
 
   private val folder = new HadoopFolder(log)
   private val target = LogFolder.commitName(version)
@@ -105,7 +105,7 @@ final private[coordinator] class LogStorePublication(
   private def unknown(e: Throwable): Nothing = throw new PublishUnknown(log.file(version), e)
 }
 
-private[coordinator] object LogStorePublication {
+private[coordinator] object RemotePublisher {
   private val MostTries = 4
 
   /** @throws CoordinatorException

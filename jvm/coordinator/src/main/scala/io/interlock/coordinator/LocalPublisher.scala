@@ -10,7 +10,7 @@ import scala.util.{Try, Using}
   * by a hard link, which the file system refuses if `N.json` exists. Then its first name is
   * deleted. The version is durable once the folder is synced.
   */
-final private[coordinator] class LinkPublication(
+final private[coordinator] class LocalPublisher(
     log: TableLog,
     version: Long,
     content: CommitContent,

@@ -1,4 +1,4 @@
-package io.interlock.spark.commits
+package org.apache.spark.sql.delta.interlock.log
 
 import org.apache.hadoop.fs.{FileStatus, Path}
 import org.apache.spark.sql.SparkSession

@@ -1,4 +1,4 @@
-package io.interlock.spark.commits
+package io.interlock.spark.audit
 
 import io.interlock.spark.text.Json
 

@@ -6,7 +6,7 @@ import java.nio.file.StandardCopyOption.REPLACE_EXISTING
 
 import io.interlock.coordinator._
 
-class PublishingSuite extends Tables {
+class BatchPublisherSuite extends Tables {
   private val state = TableState("main", 0, 0, 3, 0, None)
 
   /** Publishes the ratified versions 1, 2 and 3 behind 0, with a database that does not answer. */
@@ -26,7 +26,7 @@ class PublishingSuite extends Tables {
     val contents = requests.map(r => publisher.stage(table.log, r.version, r.txnId, r.lines))
     val reply =
       Reply("committed", 0, 0, 3, 0, requests.map(r => Ratified(r.version, r.txnId, None)))
-    new Publishing(context, table.log, new LogTail(context, table.log), before, requests)(
+    new BatchPublisher(context, table.log, new LogTail(context, table.log), before, requests)(
       state,
       reply,
       contents

@@ -14,14 +14,14 @@ import org.slf4j.LoggerFactory
   * @param before
   *   the commit before them, if this process made it
   */
-final private[postgres] class Publishing(
+final private[postgres] class BatchPublisher(
     context: StoreContext,
     log: TableLog,
     tail: LogTail,
     before: Option[LastCommit],
     requests: Seq[CommitRequest]
 ) {
-  import Publishing._
+  import BatchPublisher._
 
   private val group = context.publisher.group(log)
 
@@ -171,8 +171,8 @@ final private[postgres] class Publishing(
     }: Unit
 }
 
-private object Publishing {
-  private val logger = LoggerFactory.getLogger(classOf[Publishing])
+private object BatchPublisher {
+  private val logger = LoggerFactory.getLogger(classOf[BatchPublisher])
   private val MostTries = 3
   private val PauseMillis = 50L
 }

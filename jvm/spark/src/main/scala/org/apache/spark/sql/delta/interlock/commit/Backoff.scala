@@ -1,4 +1,4 @@
-package io.interlock.spark.commits
+package org.apache.spark.sql.delta.interlock.commit
 
 import java.util.concurrent.ThreadLocalRandom
 
@@ -8,7 +8,7 @@ import org.apache.spark.sql.SparkSession
 
 /** How often a commit is retried after a commit of another process, and how long it waits before.
   */
-object CommitBackoff {
+object Backoff {
   private val DefaultMost = 1000
   private val LongestPauseMillis = 200
 
