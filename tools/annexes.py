@@ -1,8 +1,8 @@
 """Which annexes' suites a change needs: `make test ALSO="$(python3 tools/annexes.py)"`.
 
 An annex is what a reader of the product may skip; its tests have a folder of their own below
-`tests`. They are needed where the branch has changed them, or what they stand on; all of them with
-CI_ALL=1, and where Git cannot tell what has changed.
+`tests`. They are needed where the branch has changed them, or what they stand on; all of them on main,
+with CI_ALL=1, and where Git cannot tell what has changed.
 """
 
 from __future__ import annotations
@@ -16,13 +16,31 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[1]
 
 # What all annexes stand on, and what those that order commits do. `*` also stands for `/`.
-ALL = ("build.sbt", "project/*", "constraints.txt", "pyproject.toml", "conftest.py", "tests/kit/*")
+ALL = (
+    "build.sbt",
+    "project/*",
+    "constraints.txt",
+    "pyproject.toml",
+    "conftest.py",
+    "tests/conftest.py",
+    "tests/kit/*",
+    "Makefile",
+    ".ci/run",
+    "tools/annexes.py",
+)
 COMMITS = (
     "jvm/coordinator/src/main/*",
     "jvm/spark/src/main/*/spark/commits/*",
     "jvm/spark/src/main/*/delta/interlock/log/*",
     "jvm/spark/src/main/*/delta/interlock/commit/*",
     "jvm/spark/src/main/*/delta/interlock/statement/*",
+    "jvm/spark/src/main/*/spark/claims/*",
+    "jvm/spark/src/main/*/spark/errors/*",
+    "jvm/spark/src/main/*/spark/properties/*",
+    "jvm/spark/src/main/*/spark/Maintenance.scala",
+    "jvm/spark/src/main/resources/*",
+    "python/interlock/_*.py",
+    "python/interlock/_commands/*",
     "integration/[!t]*",  # the helpers there, not the tests
 )
 # Folders below `tests`, and the files whose change needs them.
@@ -30,12 +48,17 @@ ANNEXES = {
     "postgres": (
         "tests/postgres/*",
         "jvm/postgres/*",
-        "python/interlock/_commands/coordinator.py",
         *COMMITS,
         *ALL,
     ),
     "storage": ("tests/storage/*", *COMMITS, *ALL),
-    "demo": ("tests/demo/*", "tools/demo_on_s3.py", "python/interlock/demo/*", *ALL),
+    "demo": (
+        "tests/demo/*",
+        "tests/storage/s3.py",
+        "tools/demo_on_s3.py",
+        "python/interlock/demo/*",
+        *ALL,
+    ),
     "recipes": ("tests/recipes/*", "docs/recipes.md", *ALL),
 }
 
@@ -51,9 +74,9 @@ def needed(changed: Iterable[str]) -> list[str]:
 
 
 def changed(root: Path) -> list[str] | None:
-    """List the files that differ from the base of the branch, or from the commit before on main.
+    """List the files that differ from where the branch left main.
 
-    None if Git cannot tell, as in a clone of one commit.
+    None on main itself, where several commits may have been pushed at once, and if Git cannot tell.
     """
 
     def git(*arguments: str) -> str:
@@ -64,11 +87,10 @@ def changed(root: Path) -> list[str] | None:
         ).stdout.strip()
 
     try:
-        head, base = git("rev-parse", "HEAD"), git("rev-parse", "HEAD^")
-        if git("branch", "--remotes", "--list", "origin/main"):
-            fork = git("merge-base", "origin/main", "HEAD")
-            base = base if fork == head else fork
-        return git("diff", "--name-only", "--no-renames", base).splitlines()
+        fork = git("merge-base", "origin/main", "HEAD")
+        if fork == git("rev-parse", "HEAD"):
+            return None
+        return git("diff", "--name-only", "--no-renames", fork).splitlines()
     except (OSError, subprocess.CalledProcessError):
         return None
 

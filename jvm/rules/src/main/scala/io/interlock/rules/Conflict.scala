@@ -49,7 +49,11 @@ final case class Conflict(
   /** What happened, and what the policy lets happen, in two sentences. */
   def summary: String = {
     val always = kind match {
-      case _: ConflictKind.OfData if rule.nonEmpty => s"Policy $policy ${Policies.lets(policy)}."
+      case _: ConflictKind.OfData if rule.nonEmpty =>
+        s"Policy $policy ${Policies.lets(policy, verdict.map(_.name))}."
+      case ConflictKind.MetadataChanged =>
+        "Running jobs pass harmless changes of metadata only, and only under a policy that compares " +
+          "files or rows."
       case _ => "It is so under every policy."
     }
     s"$operation lost: $why. $always"

@@ -48,5 +48,8 @@ object Verdict {
   /** Verdicts whose rebase maps rows through deletion vectors. */
   val needDeletionVectors: Set[Verdict] = Set(RemapRows, RebaseCompaction)
 
+  /** Verdicts by which a job passes another one that has moved its rows. */
+  val needRowsFollowed: Set[Verdict] = needDeletionVectors + Supersede
+
   def byName(name: String): Option[Verdict] = all.find(_.name == name)
 }

@@ -50,6 +50,8 @@ class AdviceSuite extends munit.FunSuite {
     val compacted = WinningCommit(3, operationClass = Some(MergeSmallFiles))
     val later = compaction.copy(winner = Some(compacted), operationClass = Mutate)
     assertEquals(advise(later).policies, Seq("maxcompute_delta", "row_level", "row_serializable"))
+    val notFollowed = later.copy(policy = "row_level", verdict = Some(Verdict.RemapRows))
+    assertEquals(advise(notFollowed).policies, Nil)
   }
 
   test("no policy helps where Delta decides") {

@@ -39,19 +39,31 @@ class ConflictSuite extends munit.FunSuite {
     val lost = "INSERT INTO lost: version 3 (INSERT INTO by ann) added data in p=1. "
     assertEquals(
       insert.summary,
-      s"${lost}Policy maxcompute_delta ${Policies.lets("maxcompute_delta")}."
+      s"${lost}Policy maxcompute_delta ${Policies.lets("maxcompute_delta", None)}."
     )
     assertEquals(
       insert.copy(policy = "mine").summary,
       s"${lost}Policy mine does not let both commit."
     )
+    val ofMetadata = insert.copy(kind = ConflictKind.MetadataChanged, rule = None)
+    assert(ofMetadata.summary.contains("pass harmless changes of metadata"), ofMetadata.summary)
     val everywhere = Seq(
-      insert.copy(kind = ConflictKind.MetadataChanged, rule = None),
       insert.copy(rule = None),
       insert.copy(kind = ConflictKind.ConcurrentWrite)
     )
     everywhere.foreach(it => assertEquals(it.summary, s"${lost}It is so under every policy."))
-    assertEquals(Policies.names.map(Policies.lets).distinct.size, Policies.names.size)
+    assertEquals(Policies.names.map(Policies.lets(_, None)).distinct.size, Policies.names.size)
+  }
+
+  test("what a policy lets happen is said of the cell of the two jobs") {
+    def lets(policy: String, verdict: Verdict) = Policies.lets(policy, Some(verdict.name))
+    assert(lets("row_level", Verdict.ByFiles).endsWith("file by file"))
+    assert(lets("row_level", Verdict.ByRows).contains("change the same rows"))
+    assertEquals(lets("row_level", Verdict.RemapRows), lets("mine", Verdict.RemapRows))
+    assertEquals(
+      Seq(Verdict.AsIs, Verdict.ByRows, Verdict.Fail).map(lets("mine", _)),
+      Seq("lets both commit", "lets both commit unless they overlap", "does not let both commit")
+    )
   }
 
   test("a winner is named by what is known of it") {

@@ -40,6 +40,8 @@ object Advice {
     }
     def under(suits: Verdict => Boolean) =
       verdicts.collect { case (policy, verdict) if suits(verdict) => policy.name }
+    // Rows that could not be followed under this policy cannot be under another one.
+    val succeeds = always -- conflict.verdict.filter(always).toSeq.flatMap(_ => rebases)
     val (retryHelps, retry) = retryOf(conflict)
     Advice(
       policies = under(succeeds).filter(_ != conflict.policy),
@@ -59,8 +61,10 @@ object Advice {
       cell <- policy.cell(in(policy, earlier), later).toSeq
     } yield policy -> cell.verdict
 
-  /** Verdicts under which the later job always succeeds. */
-  private val succeeds = Verdict.all.toSet -- Verdict.ifTheyOverlap - Verdict.Fail
+  private val rebases = Verdict.needRowsFollowed + Verdict.ReplaceLive
+
+  /** Verdicts under which the later job succeeds, if its rows can be followed. */
+  private val always = rebases + Verdict.AsIs
 
   /** The class under `policy` of an operation that may have a class of another policy. */
   private def in(policy: Policy, operation: OperationClass): OperationClass =

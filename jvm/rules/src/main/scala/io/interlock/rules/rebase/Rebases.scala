@@ -91,7 +91,7 @@ final class Rebases(vectors: String => RowSet) {
         case (Some(marked), Some(current)) =>
           (mine.path, grown(mine, marked), grown(their, current), rows(current))
         case _ => throw new Unproved(
-            "one of them changed it as a whole (rows of one file are told apart where UPDATE, DELETE and MERGE " +
+            "one of them changed it as a whole (rows of one file are told apart only where both jobs " +
               "write deletion vectors)"
           )
       }

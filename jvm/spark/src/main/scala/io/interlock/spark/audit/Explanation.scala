@@ -94,8 +94,9 @@ final case class Explanation(
       case several => s"${several.size} other commits"
     }
     val (operation, policy) = (fact("operation"), fact("policy"))
+    val lets = Policies.lets(policy, record.winners.headOption.flatMap(_.verdict))
     Seq(
-      s"$operation succeeded although $first came first. Policy $policy ${Policies.lets(policy)}.",
+      s"$operation succeeded although $first came first. Policy $policy $lets.",
       s"$operation (${fact("operationClass")}) made version ${fact("version")}. It had read version " +
         s"${fact("readVersion")}. There were other commits, and it passed them:"
     ) ++ record.winners.map { ruling =>

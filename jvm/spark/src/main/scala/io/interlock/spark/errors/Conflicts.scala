@@ -45,7 +45,10 @@ final private[errors] case class Rendered(
   def parameters: Map[String, String] = ConflictFacts.of(conflict).map {
     case (key, several: Seq[_]) => key -> Json.write(several)
     case (key, value) => key -> value.toString
-  } ++ Map("lets" -> Policies.lets(conflict.policy), "otherPolicies" -> advice)
+  } ++ Map(
+    "lets" -> Policies.lets(conflict.policy, conflict.verdict.map(_.name)),
+    "otherPolicies" -> advice
+  )
 
   def message: String = ErrorCatalogue.message(condition, parameters)
 

@@ -61,6 +61,7 @@ final private[interlock] class CommitLoop(
 
   /** Judges a commit without actions, which makes no version. */
   def check(): Unit = {
+    statement.table.refuseIfGone()
     round.judge(first, log.listed(first)): Unit
   }
 

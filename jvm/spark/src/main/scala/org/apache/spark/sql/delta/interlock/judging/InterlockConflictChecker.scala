@@ -105,7 +105,9 @@ private[interlock] class InterlockConflictChecker(
     def check(): Unit = ruling.verdict match {
       case Verdict.Fail =>
         val where = if (scopeText == WholeTable) "the table" else scopeText
-        fail(Clash(kind, s"${kind.did} in $where"))
+        val did =
+          if (judgedWinner.operationClass == OperationClass.Mutate) "changed rows" else kind.did
+        fail(Clash(kind, s"$did in $where"))
       case Verdict.AsIs => ()
       case Verdict.ReplaceLive =>
         val info = currentTransactionInfo

@@ -3,7 +3,7 @@ package org.apache.spark.sql.delta.interlock.judging
 import scala.util.control.NonFatal
 
 import com.google.common.base.Throwables
-import io.interlock.rules.{Clash, ConflictKind, Overlap}
+import io.interlock.rules.{Clash, ConflictKind, OperationClass, Overlap}
 import io.interlock.spark.commits.CommitTags
 import io.interlock.spark.predicates.Decidable
 import org.apache.hadoop.fs.Path
@@ -100,7 +100,9 @@ final private[interlock] class ReadRows(
         case _ if !read.shouldRewriteFilter => "in a partition that it overwrites"
         case Some(open) =>
           s"that it may have to read: ${Decidable.short(open)} cannot be decided for them"
-        case None if conditions.isEmpty => "and it reads every row"
+        case None if conditions.isEmpty =>
+          val isOverwrite = attempt.operationClass == OperationClass.Overwrite
+          s"and it ${if (isOverwrite) "replaces" else "reads"} every row"
         case None => s"that its condition ${Decidable.short(Decidable.sql(conditions))} selects"
       }
 
