@@ -7,9 +7,9 @@ JAVA ?= $(if $(JAVA_HOME),$(JAVA_HOME)/bin/java,java)
 
 VERSION := $(shell sed -n 's/^version = "\(.*\)"/\1/p' pyproject.toml)
 SBT_VERSION := $(shell sed -n 's/^sbt.version=//p' project/build.properties)
-# project/BuiltFor.scala lists the versions of Spark: the minor that SPARK names, and the patch.
+# project/BuiltFor.scala lists the versions of Spark: the minor that SPARK names, and its newest patch.
 SPARKS := $(shell sed -n 's/.*BuiltFor."\([0-9.]*\)", .*/\1/p' project/BuiltFor.scala)
-PYSPARK := $(shell sed -n 's/.*BuiltFor."$(SPARK)", "\([^"]*\)".*/\1/p' project/BuiltFor.scala)
+PYSPARK := $(shell sed -n 's/.*BuiltFor."$(SPARK)", "[^"]*", "\([^"]*\)".*/\1/p' project/BuiltFor.scala)
 ifeq ($(PYSPARK),)
 $(error SPARK=$(SPARK) is none of $(SPARKS))
 endif
@@ -65,11 +65,14 @@ prerequisites:
 		{ echo "Interlock needs JDK 17 or newer:" \
 		"install it, or set JAVA_HOME to one." >&2; exit 1; }
 
+# delta-spark 4.4 asks for PySpark 4.2.0 or older, though it runs on newer patches, so it comes
+# without its dependencies, two of which nothing else brings.
 $(VENV)/.dependencies: pyproject.toml constraints.txt tools/requirements.py | prerequisites
 	@echo "Set-up 1 of 5: Spark and other Python packages (fetches 530 MB)"
 	@[ -x $(BIN)/python ] || $(PYTHON) -m venv $(VENV)
-	@$(BIN)/python tools/requirements.py spark demo > $(VENV)/requirements.txt
+	@$(BIN)/python tools/requirements.py spark demo | grep -v delta-spark > $(VENV)/requirements.txt
 	@$(BIN)/pip install -r $(VENV)/requirements.txt pyspark==$(PYSPARK) -c constraints.txt
+	@$(BIN)/pip install --no-deps delta-spark importlib_metadata zipp -c constraints.txt
 	@touch $@
 
 $(VENV)/.dev: pyproject.toml constraints.txt tools/requirements.py | $(VENV)/.dependencies

@@ -61,7 +61,7 @@ val roaringBitmap =
 
 lazy val root = project
   .in(file("."))
-  .aggregate(rules, coordinator, postgres, spark)
+  .aggregate(rules, coordinator, postgres, links, spark)
   .settings(name := "interlock", publish / skip := true)
 
 lazy val rules = project
@@ -107,9 +107,24 @@ lazy val postgres = project
     publish / skip := true
   )
 
+lazy val links = project
+  .in(file("jvm/links"))
+  .settings(
+    name := "interlock-links",
+    moduleName := "interlock-links",
+    libraryDependencies ++= Seq(
+      "org.apache.xbean" % "xbean-asm9-shaded" % "4.26" % Provided, // Spark's own
+      munit
+    ),
+    publish / skip := true
+  )
+
+/** The modules whose classes the one jar has, besides those of `spark`. */
+lazy val inJar = Seq(rules, coordinator, postgres, links)
+
 lazy val spark = project
   .in(file("jvm/spark"))
-  .dependsOn(rules, coordinator, postgres)
+  .dependsOn(inJar.map(_ % "compile"): _*)
   .settings(
     name := "interlock-spark",
     moduleName := s"interlock-spark_${builtFor.minor}",
@@ -123,20 +138,37 @@ lazy val spark = project
       ((Compile / sourceDirectory).value * s"scala-spark-*${builtFor.minor}*").get(),
     Compile / doc / scalacOptions -= "-Werror", // links to private and to JDK classes
     Compile / resourceGenerators += versionResource.taskValue,
-    Compile / packageBin / mappings ++= (rules / Compile / packageBin / mappings).value,
-    Compile / packageBin / mappings ++= (coordinator / Compile / packageBin / mappings).value,
-    Compile / packageBin / mappings ++= (postgres / Compile / packageBin / mappings).value,
+    Compile / packageBin / mappings ++= allOf(Compile / packageBin / mappings).value,
+    Compile / packageBin / mappings ++= writeLinks.value,
     Compile / packageBin / mappings += license.value -> "META-INF/LICENSE",
-    Compile / packageSrc / mappings ++= (rules / Compile / packageSrc / mappings).value,
-    Compile / packageSrc / mappings ++= (coordinator / Compile / packageSrc / mappings).value,
-    Compile / packageSrc / mappings ++= (postgres / Compile / packageSrc / mappings).value,
+    Compile / packageSrc / mappings ++= allOf(Compile / packageSrc / mappings).value,
     Compile / packageSrc / mappings += license.value -> "META-INF/LICENSE",
     pomPostProcess := withoutDependencyOn("interlock-"),
     copyJar := copyIntoPythonPackage.value,
+    Test / resourceGenerators += Def.task(writeLinks.value.map(_._1)).taskValue,
     Test / fork := true,
     Test / javaOptions ++= Seq("-Xmx1g", "-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC"),
     Test / javaOptions ++= sparkAddOpens
   )
+
+/** A setting of the modules in the jar. */
+def allOf[A](key: TaskKey[Seq[A]]): Def.Initialize[Task[Seq[A]]] =
+  Def.task(key.all(ScopeFilter(inProjects(inJar.map(p => p: ProjectReference): _*))).value.flatten)
+
+/** What the classes of the jar use of Spark and Delta, as resources. */
+lazy val writeLinks = Def.task {
+  val target = (Test / resourceManaged).value
+  val ours = allOf(Compile / products).value ++ (Compile / products).value
+  val theirs = (Compile / externalDependencyClasspath).value.files
+  val arguments = Seq(target, theirs.mkString(java.io.File.pathSeparator)) ++ ours
+  (Compile / run / runner).value.run(
+    "io.interlock.links.WriteLinks",
+    (links / Compile / fullClasspath).value.files,
+    arguments.map(_.toString),
+    Logger.Null
+  ).get
+  (target ** "*.tsv").get().map(file => file -> file.relativeTo(target).get.toString)
+}
 
 lazy val copyJar = taskKey[File]("Puts the jar into the Python package.")
 

@@ -1,7 +1,16 @@
-/** One minor version of Spark: the patch that its jar is compiled against, and what that brings. */
+/** One minor version of Spark.
+  *
+  * @param patch
+  *   the patch that its jar is compiled against
+  * @param newest
+  *   the patch that the tests run on
+  * @param hadoop
+  *   what the first of them brings, as the last two
+  */
 case class BuiltFor(
     minor: String,
     patch: String,
+    newest: String,
     hadoop: String,
     jackson: String,
     roaringBitmap: String
@@ -9,9 +18,9 @@ case class BuiltFor(
 
 object BuiltFor {
   val all = Seq(
-    BuiltFor("4.0", "4.0.1", "3.4.1", "2.18.2", "1.3.0"),
-    BuiltFor("4.1", "4.1.0", "3.4.2", "2.20.0", "1.3.0"),
-    BuiltFor("4.2", "4.2.0", "3.5.0", "2.21.2", "1.6.10")
+    BuiltFor("4.0", "4.0.1", "4.0.5", "3.4.1", "2.18.2", "1.3.0"),
+    BuiltFor("4.1", "4.1.0", "4.1.4", "3.4.2", "2.20.0", "1.3.0"),
+    BuiltFor("4.2", "4.2.0", "4.2.1", "3.5.0", "2.21.2", "1.6.10")
   )
 
   /** The one that `-Dspark=4.1` names; the newest if nothing is named. */

@@ -6,7 +6,7 @@ import os
 import re
 import shutil
 import subprocess
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -45,8 +45,7 @@ class Check:
 def java() -> Check:
     """Ask the Java that Spark would start for its version."""
     fix = f"install JDK {_OLDEST_JAVA} or newer, or set JAVA_HOME to one"
-    home = os.environ.get("JAVA_HOME")
-    program = f"{home}/bin/java" if home else shutil.which("java")
+    program = _java_program()
     if program is None or not Path(program).is_file():
         return Check("Java", False, f"none at {program}" if program else "none on the PATH", fix)
     asked = subprocess.run(
@@ -59,6 +58,11 @@ def java() -> Check:
     if version is None:
         return Check("Java", False, f"{program} does not tell its version", fix)
     return Check("Java", float(version[1]) >= _OLDEST_JAVA, f"{version[1]} at {program}", fix)
+
+
+def _java_program() -> str | None:
+    home = os.environ.get("JAVA_HOME")
+    return f"{home}/bin/java" if home else shutil.which("java")
 
 
 def spark() -> Check:
@@ -86,6 +90,29 @@ def jar() -> Check:
     found = version.removeprefix("version=")
     fits = found == _artifacts.__version__
     return Check("Jar", fits, f"{found} in wheel {_artifacts.__version__}", fix)
+
+
+def delta_jars(jars: Sequence[str]) -> Check:
+    """Compare what Interlock uses of Delta with jars of Delta, without a session."""
+    import pyspark
+
+    name = f"Delta in {', '.join(Path(jar).name for jar in jars)}"
+    absent = [jar for jar in jars if not Path(jar).is_file()]
+    if absent:
+        return Check(name, False, f"no file {absent[0]}", "name jars on this machine's disk")
+    spark = Path(pyspark.__file__).parent / "jars" / "*"
+    class_path = os.pathsep.join([*jars, str(_artifacts.jar_path()), str(spark)])
+    asked = subprocess.run(
+        [_java_program() or "java", "-cp", class_path, "io.interlock.links.CheckLinks"],
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    missing = asked.stdout.splitlines()
+    if not missing:
+        return Check(name, True, "has all that Interlock uses", fix="")
+    found = "\n       ".join([f"{len(missing)} things are missing", *missing])
+    return Check(name, False, found, f"use {_artifacts.delta_coordinates()}")
 
 
 def no_session(error: Exception) -> Check:
@@ -173,8 +200,10 @@ def extension(session: SparkSession) -> Check:
 
 
 def _delta(found: str) -> Check:
-    fix = f"use {_artifacts.delta_coordinates()}"
-    return Check("Delta", found == _artifacts.DELTA_VERSION, found, fix)
+    """Tell Delta's version: a session that has started has a Delta with all that is needed."""
+    tested = _artifacts.DELTA_VERSION
+    note = "" if found == tested else f", which has what Interlock uses; tested with {tested}"
+    return Check("Delta", True, found + note, fix="")
 
 
 def _links(jvm: Any, folder: Path) -> Check:

@@ -83,18 +83,40 @@ def configure(
 
 
 def _add_delta(settings: Settings) -> None:
-    """Ask for Delta's package, unless the user, or the Spark installation, brings Delta."""
-    jar = f"{_artifacts.delta_artifact()}-{_artifacts.DELTA_VERSION}.jar"
-    listed = _lists(settings, "delta-spark", _artifacts.delta_coordinates(), jar)
+    """Ask for Delta's package, unless the user, or the Spark installation, brings Delta.
+
+    Any version will do if it is made for this Spark: the session's start looks at what it has.
+    """
+    listed = [
+        (key, item)
+        for key in (PACKAGES, JARS)
+        for item in settings.items(key)
+        if "delta-spark" in PurePosixPath(item).name
+    ]
+    for key, item in listed:
+        made_for = re.search(r"delta-spark_(\d+\.\d+)_", item)
+        if made_for and made_for[1] != _artifacts.spark_minor():
+            raise VersionMismatchError(
+                f"{key} lists {PurePosixPath(item).name}, which is made for Spark {made_for[1]}: "
+                f"list {_artifacts.delta_coordinates()} instead, or leave it out."
+            )
     if not listed and not spark_has_jar("delta-spark"):
         settings.append(PACKAGES, [_artifacts.delta_coordinates()])
 
 
 def _add_interlock(settings: Settings) -> None:
     """Add this wheel's jar, unless the user lists the same artifact already."""
-    if not _lists(
-        settings, "interlock-spark", _artifacts.maven_coordinates(), _artifacts.jar_name()
-    ):
+    listed = False
+    for key, right in ((PACKAGES, _artifacts.maven_coordinates()), (JARS, _artifacts.jar_name())):
+        for name in (PurePosixPath(item).name for item in settings.items(key)):
+            if "interlock-spark" in name:
+                listed = True
+                if re.search(r"\d", name) and not name.endswith(right):
+                    raise VersionMismatchError(
+                        f"Interlock {_artifacts.__version__} needs {right}, but {key} lists "
+                        f"{name}: list {right} instead, or leave it out."
+                    )
+    if not listed:
         settings.append(JARS, [str(_artifacts.jar_path())])
 
 
@@ -111,21 +133,6 @@ def add_postgres_driver(settings: Settings) -> None:
         settings.append(PACKAGES, [_artifacts.POSTGRES_COORDINATES])
 
 
-def _lists(settings: Settings, artifact: str, package: str, jar: str) -> bool:
-    """Tell whether the user lists an artifact, and refuse another version than the right one."""
-    listed = False
-    for key, right in ((PACKAGES, package), (JARS, jar)):
-        for name in (PurePosixPath(item).name for item in settings.items(key)):
-            if artifact in name:
-                listed = True
-                if re.search(r"\d", name) and not name.endswith(right):
-                    raise VersionMismatchError(
-                        f"Interlock {_artifacts.__version__} needs {right}, but {key} lists "
-                        f"{name}: list {right} instead, or leave it out."
-                    )
-    return listed
-
-
 def _ship_packages(builder: SparkSession.Builder) -> None:
     """Let the builder's session send the jars of `spark.jars.packages` to its executors.
 
@@ -136,7 +143,10 @@ def _ship_packages(builder: SparkSession.Builder) -> None:
 
     def get_or_create() -> SparkSession:
         from pyspark import SparkConf, SparkContext
+        from pyspark.errors.exceptions.captured import install_exception_handler
 
+        # PySpark itself does so after the first session has started, which may be refused.
+        install_exception_handler()
         settings = Settings(builder)
         if not running_in_spark():
             settings.add_submitted()

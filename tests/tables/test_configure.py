@@ -86,16 +86,15 @@ def test_the_extension_comes_after_deltas(before: str, after: str) -> None:
 
 def test_delta_is_not_asked_for_twice() -> None:
     assert options({"spark.jars.packages": DELTA})["spark.jars.packages"] == DELTA
-    by_jar = options({"spark.jars": f"/lib/delta-spark_{SPARK}_2.13-4.4.0.jar"})
-    assert "spark.jars.packages" not in by_jar
+    for jar in (f"delta-spark_{SPARK}_2.13-4.4.0.jar", "delta-spark_2.13-4.4.7-vendor-3.jar"):
+        assert "spark.jars.packages" not in options({"spark.jars": f"/lib/{jar}"})
 
 
 @pytest.mark.parametrize(
     ("key", "value"),
     [
-        ("spark.jars.packages", f"io.delta:delta-spark_{SPARK}_2.13:4.1.0"),
-        ("spark.jars.packages", "io.delta:delta-spark_4.3_2.13:4.4.0"),
-        ("spark.jars", f"/lib/delta-spark_{SPARK}_2.13-4.4.1.jar"),
+        ("spark.jars.packages", "io.delta:delta-spark_3.9_2.13:4.4.0"),
+        ("spark.jars", "/lib/delta-spark_3.9_2.13-4.4.1.jar"),
         ("spark.jars", f"/lib/interlock-spark_{SPARK}_2.13-0.0.1.jar"),
         ("spark.jars.packages", f"io.github.interlock-spark:interlock-spark_{SPARK}_2.13:0.0.1"),
     ],
@@ -155,7 +154,7 @@ def test_what_pyspark_submit_args_names_counts_as_set_by_the_user(
     assert found["spark.jars"] == f"/z.jar,{interlock.jar_path()}"
     assert found["spark.sql.extensions"] == f"z.Extension,{DELTA_EXTENSION},{EXTENSION}"
     assert options(found) == found
-    wrong = DELTA.replace("4.4.0", "4.1.0")
+    wrong = DELTA.replace(SPARK, "3.9")
     monkeypatch.setenv("PYSPARK_SUBMIT_ARGS", f"--packages {wrong} pyspark-shell")
     with pytest.raises(interlock.VersionMismatchError, match=wrong):
         options()

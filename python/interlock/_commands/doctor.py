@@ -35,6 +35,13 @@ def add_to(commands: Any) -> None:
         "s3a://bucket/path; anything else is a table, by its name or path. By default the current "
         "folder",
     )
+    parser.add_argument(
+        "--delta",
+        nargs="+",
+        metavar="JAR",
+        help="starts no session: says whether these jars of Delta (delta-spark, delta-storage) have "
+        "what Interlock uses of Delta",
+    )
     add_conf(parser)
     parser.add_argument("--json", action="store_true", help="print JSON")
     parser.set_defaults(run=run)
@@ -57,6 +64,9 @@ def _checks(arguments: argparse.Namespace) -> Iterator[Check]:
     installed = [_diagnosis.java(), _diagnosis.spark(), _diagnosis.jar()]
     yield from installed
     if not all(check.ok for check in installed):
+        return
+    if arguments.delta:
+        yield _diagnosis.delta_jars(arguments.delta)
         return
     try:
         with user_session(arguments.conf) as spark:

@@ -13,10 +13,13 @@ class HandshakeSuite extends munit.FunSuite {
     Handshake.check()
   }
 
-  test("another Delta is refused, and one that does not tell its version") {
-    for (found <- Seq("Delta 4.3.1", "Delta 4.4.0-SNAPSHOT", "Delta 4.4.01", "no Delta jar"))
-      refused(s"$found:", ":4.4.0")(Handshake.checkDelta(found))
-    Handshake.checkDelta("Delta 4.4.0")
+  test("without Delta, and with one that lacks something, it says what to install") {
+    refused("no Delta jar:", ":4.4.0")(Handshake.checkDelta(None, Nil))
+    val missing = (1 to 7).map(n => s"class C$n is not there")
+    refused("Delta 4.3.1 and Spark", "class C5 is not there; and 2 more)", ":4.4.0")(
+      Handshake.checkDelta(Some("4.3.1"), missing)
+    )
+    Handshake.checkDelta(Some("4.4.7"), Nil)
   }
 
   test("on another Spark the jar for it is named, if there is one") {

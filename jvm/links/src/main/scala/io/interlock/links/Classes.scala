@@ -1,0 +1,90 @@
+package io.interlock.links
+
+import java.io.Closeable
+import java.net.{JarURLConnection, URL}
+import java.nio.file.Path
+import java.util.zip.{ZipEntry, ZipFile}
+
+import scala.annotation.tailrec
+import scala.collection.mutable
+import scala.util.Using
+
+import org.apache.xbean.asm9.Opcodes
+
+/** The classes that a loader finds. For use by one thread. */
+final class Classes(loader: ClassLoader) extends Closeable {
+  private val jars = mutable.LinkedHashMap.empty[Path, ZipFile]
+  private val read = mutable.Map.empty[String, Option[ClassFile]]
+  private val lineages = mutable.Map.empty[String, Seq[ClassFile]]
+
+  /** The checksum by which the class's jar lists it, found without reading the class; none if no jar
+    * has the class.
+    */
+  private[links] def checksum(name: String): Option[Long] =
+    entry(name).map { case (_, entry) => entry.getCrc }
+
+  private[links] def get(name: String): Option[ClassFile] =
+    read.getOrElseUpdate(name, bytes(name).map(ClassFile.of))
+
+  private[links] def bytes(name: String): Option[Array[Byte]] =
+    entry(name).map { case (jar, entry) => jar.getInputStream(entry) }
+      .orElse(Option(loader.getResourceAsStream(s"$name.class")))
+      .map(Using.resource(_)(_.readAllBytes()))
+
+  /** Jars that had another class are looked at first, as a loader takes all classes of Spark or Delta
+    * from the same ones, and needs much longer.
+    */
+  private def entry(name: String): Option[(ZipFile, ZipEntry)] = {
+    val path = s"$name.class"
+    def in(jar: ZipFile) = Option(jar.getEntry(path)).map(jar -> _)
+    jars.values.iterator.flatMap(in).nextOption()
+      .orElse(jar(loader.getResource(path)).flatMap(in))
+  }
+
+  private def jar(resource: URL): Option[ZipFile] =
+    Option(resource).map(_.openConnection()).collect {
+      case connection: JarURLConnection =>
+        val file = Path.of(connection.getJarFileURL.toURI)
+        jars.getOrElseUpdate(file, new ZipFile(file.toFile))
+    }
+
+  /** A class and all that it stands on, itself first; what is not there is left out. */
+  private[links] def lineage(name: String): Seq[ClassFile] =
+    lineages.getOrElseUpdate(name, findLineage(name))
+
+  private def findLineage(name: String): Seq[ClassFile] = {
+    @tailrec def add(names: List[String], found: Vector[ClassFile]): Vector[ClassFile] =
+      names match {
+        case Nil => found
+        case next :: rest if found.exists(_.name == next) => add(rest, found)
+        case next :: rest =>
+          val file = get(next)
+          add(rest ++ file.toSeq.flatMap(_.parents), found ++ file)
+      }
+    add(List(name), Vector.empty)
+  }
+
+  /** The class that has a member which another class may use by the name of `owner`, and its access
+    * flags.
+    */
+  private[links] def find(owner: String, member: Member): Option[(ClassFile, Int)] =
+    lineage(owner).iterator
+      .flatMap(file => file.members.get(member).map(file -> _))
+      .find { case (_, access) => (access & Opcodes.ACC_PRIVATE) == 0 }
+
+  /** The methods that a class has to have and has not. */
+  private[links] def unimplemented(name: String): Seq[Use] = {
+    def isAbstract(access: Int) = (access & Opcodes.ACC_ABSTRACT) != 0
+    val files = lineage(name)
+    val implemented = files.flatMap(_.members).collect {
+      case (member, access) if !isAbstract(access) => member
+    }.toSet
+    for {
+      file <- files
+      (member, access) <- file.members.toSeq
+      if isAbstract(access) && !implemented(member)
+    } yield Use(file.name, member, isStatic = false)
+  }
+
+  override def close(): Unit = jars.values.foreach(_.close())
+}
