@@ -1,8 +1,8 @@
 """Which annexes' suites a change needs: `make test ALSO="$(python3 tools/annexes.py)"`.
 
 An annex is what a reader of the product may skip; its tests have a folder of their own below
-`tests`. They are needed where the branch has changed them, or what they stand on; all of them on main,
-with CI_ALL=1, and where Git cannot tell what has changed.
+`tests`. They are needed where the branch has changed them, or what they stand on; all of them on
+main, with CI_ALL=1, and where Git cannot tell what has changed.
 """
 
 from __future__ import annotations

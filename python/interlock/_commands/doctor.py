@@ -39,8 +39,8 @@ def add_to(commands: Any) -> None:
         "--delta",
         nargs="+",
         metavar="JAR",
-        help="starts no session: says whether these jars of Delta (delta-spark, delta-storage) have "
-        "what Interlock uses of Delta",
+        help="start no session, but say whether these jars (delta-spark, delta-storage) have what "
+        "Interlock uses of Delta",
     )
     add_conf(parser)
     parser.add_argument("--json", action="store_true", help="print JSON")
