@@ -5,7 +5,7 @@ A table with a policy or a coordinator is written through Delta's log all the sa
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import interlock
@@ -13,8 +13,8 @@ import pytest
 from interlock._session import DELTA_CATALOG
 from interlock.errors import ConcurrentAppendError, ConcurrentDeleteReadError, InterlockError
 from interlock.lab.example import PLAIN, Tables
-from pyspark.errors import AnalysisException
-from pyspark.sql import SparkSession
+from pyspark.errors import AnalysisException, PySparkException
+from pyspark.sql import DataFrame, SparkSession
 
 from tests.kit.entry_points import set_for_now
 from tests.kit.gates import end_behind, phase_gate
@@ -119,6 +119,59 @@ def test_another_catalog_changes_no_property_beside_the_log(
         assert latest_version(table) == last
         other.sql(f"CALL interlock.remove_policy('{name}')")
     assert interlock.table(spark, name).policy is None
+
+
+def new_row(session: SparkSession) -> DataFrame:
+    return session.createDataFrame([(4, "d")], "id INT, v STRING")
+
+
+WRITES: dict[str, Callable[[SparkSession, str], object]] = {
+    "INSERT INTO": lambda other, name: other.sql(f"INSERT INTO {name} VALUES (4, 'd')"),
+    "INSERT OVERWRITE": lambda other, name: other.sql(f"INSERT OVERWRITE {name} VALUES (4, 'd')"),
+    "REPLACE WHERE": lambda other, name: other.sql(
+        f"INSERT INTO {name} REPLACE WHERE id = 4 VALUES (4, 'd')"
+    ),
+    "writeTo": lambda other, name: new_row(other).writeTo(name).append(),
+    "saveAsTable": lambda other, name: (
+        new_row(other).write.format("delta").mode("append").saveAsTable(name)
+    ),
+    "insertInto": lambda other, name: new_row(other).write.insertInto(name),
+}
+
+
+@pytest.mark.parametrize("way", WRITES)
+def test_in_another_catalog_nothing_is_written_past_the_policy(
+    spark: SparkSession, tables: Tables, way: str
+) -> None:
+    table = Table(tables.fresh(PLAIN, POLICY))
+    name = name_of(spark, table)
+    last = latest_version(table)
+    other = spark.newSession()
+    with set_for_now(other, {**STRICT, **STOCK_CATALOG}), pytest.raises(PySparkException) as caught:
+        WRITES[way](other, name)
+    # Delta Kernel does not overwrite.
+    does_append = way not in ("INSERT OVERWRITE", "REPLACE WHERE")
+    expected = (
+        "INTERLOCK_WRITE_THROUGH_KERNEL" if does_append else "UNSUPPORTED_FEATURE.TABLE_OPERATION"
+    )
+    assert caught.value.getCondition() == expected
+    assert latest_version(table) == last
+    assert rows(spark, table) == deltalake_rows(table) == EXAMPLE
+
+
+def test_in_another_catalog_a_stream_goes_through_the_log(
+    spark: SparkSession, tables: Tables, tmp_path: Path
+) -> None:
+    table = Table(tables.fresh(PLAIN, POLICY))
+    name = name_of(spark, table)
+    other = spark.newSession()
+    with set_for_now(other, {**STRICT, **STOCK_CATALOG}):
+        rate = other.readStream.format("rate-micro-batch").option("rowsPerBatch", 1).load()
+        written = rate.selectExpr("4 AS id", "'d' AS v").writeStream.format("delta")
+        started = written.trigger(availableNow=True).option("checkpointLocation", str(tmp_path))
+        started.toTable(name).awaitTermination()
+    assert tags(table, latest_version(table))["interlock.policy"] == "row_level"
+    assert rows(spark, table) == deltalake_rows(table) == (*EXAMPLE, (4, "d"))
 
 
 @pytest.mark.parametrize("cached", [False, True], ids=["read", "cached"])

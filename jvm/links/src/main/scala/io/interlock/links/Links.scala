@@ -31,7 +31,7 @@ final class Links private[links] (classes: Seq[Links.Class], members: => Seq[Lin
       changed(name) || parents.getOrElse(name, Nil).exists(isAffected)
     )
     val gone = changed.filter(found.get(_).isEmpty)
-    val ofClasses = classes.filter(c => changed(c.name)).flatMap { c =>
+    val ofClasses = classes.filter(c => c.isNamed && changed(c.name)).flatMap { c =>
       found.get(c.name) match {
         case None => Some(s"class ${dotted(c.name)} is not there")
         case Some(now) if now.isInterface != c.isInterface =>
@@ -82,11 +82,16 @@ final class Links private[links] (classes: Seq[Links.Class], members: => Seq[Lin
 
 object Links {
 
-  /** A class of Spark or Delta that is used, or that one stands on which is. */
+  /** A class of Spark or Delta.
+    *
+    * @param isNamed
+    *   whether our classes name it; otherwise one that they name stands on it
+    */
   final private[links] case class Class(
       name: String,
       checksum: Long,
       isInterface: Boolean,
+      isNamed: Boolean,
       parents: Seq[String]
   )
 
@@ -117,13 +122,20 @@ object Links {
   }
 
   private[links] def asText(line: Class): String =
-    Seq[Any](line.name, line.checksum, line.isInterface, line.parents.mkString(",")).mkString("\t")
+    Seq[Any](
+      line.name,
+      line.checksum,
+      line.isInterface,
+      line.isNamed,
+      line.parents.mkString(",")
+    ).mkString("\t")
 
   private def asClass(fields: Array[String]): Class = Class(
     fields(0),
     fields(1).toLong,
     fields(2).toBoolean,
-    fields.lift(3).toSeq.flatMap(_.split(','))
+    fields(3).toBoolean,
+    fields.lift(4).toSeq.flatMap(_.split(','))
   )
 
   private[links] def asText(line: Line): String = (line match {

@@ -84,11 +84,13 @@ final private class WriteLinks(classes: Classes, ours: Seq[String]) {
     !member.name.startsWith("<") && parents.flatMap(classes.find(_, member))
       .exists { case (file, access) => isTheirs(file.name) && !isStatic(access) }
 
-  private def withParents(names: Seq[String]): Seq[Class] =
-    names.flatMap(classes.lineage).filter(file => isTheirs(file.name)).distinct.sortBy(_.name)
-      .flatMap(file =>
-        classes.checksum(file.name).map(
-          Class(file.name, _, file.isInterface, file.parents.filter(isTheirs))
-        )
-      )
+  private def withParents(names: Seq[String]): Seq[Class] = {
+    val isNamed = names.toSet
+    for {
+      file <-
+        names.flatMap(classes.lineage).filter(file => isTheirs(file.name)).distinct.sortBy(_.name)
+      checksum <- classes.checksum(file.name)
+      parents = file.parents.filter(isTheirs)
+    } yield Class(file.name, checksum, file.isInterface, isNamed(file.name), parents)
+  }
 }

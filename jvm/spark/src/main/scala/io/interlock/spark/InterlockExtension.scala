@@ -6,6 +6,7 @@ import io.interlock.spark.procedures.LogFunctions
 import io.interlock.spark.properties.{
   DeltaOnly,
   Handshake,
+  KernelWrites,
   Misspelt,
   RequiredStatistics,
   Setting,
@@ -62,6 +63,7 @@ final class InterlockExtension extends (SparkSessionExtensions => Unit) {
     extensions.injectCheckRule(_ => PlanReads.remember)
     extensions.injectCheckRule(_ => WriterOptions)
     extensions.injectCheckRule(_ => DeltaOnly)
+    extensions.injectCheckRule(_ => KernelWrites)
     extensions.injectCheckRule(_ => Misspelt)
     extensions.injectCheckRule(_ => RequiredStatistics)
     LatestFunctions.register(extensions)

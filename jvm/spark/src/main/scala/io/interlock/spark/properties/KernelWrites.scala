@@ -1,0 +1,28 @@
+package io.interlock.spark.properties
+
+import scala.jdk.CollectionConverters._
+
+import io.delta.spark.internal.v2.catalog.DeltaV2Table
+import io.interlock.spark.errors.InterlockException
+import org.apache.spark.sql.catalyst.analysis.NamedRelation
+import org.apache.spark.sql.catalyst.plans.logical.{LogicalPlan, V2WriteCommand}
+import org.apache.spark.sql.execution.datasources.v2.DataSourceV2Relation
+
+/** Refuses writes to a table with a policy that Delta Kernel would commit, which nobody judges: in a
+  * session with `spark.databricks.delta.v2.enableMode=STRICT` and a catalog that is not Interlock's.
+  */
+object KernelWrites extends (LogicalPlan => Unit) {
+  override def apply(plan: LogicalPlan): Unit = plan.foreach {
+    case write: V2WriteCommand => refuse(write.table)
+    case _ =>
+  }
+
+  private def refuse(target: NamedRelation): Unit = Some(target).collect {
+    case relation: DataSourceV2Relation => relation.table
+  }.foreach {
+    case kernel: DeltaV2Table
+        if TablePolicy.coordinatorOf(kernel.properties().asScala.toMap).nonEmpty =>
+      throw InterlockException("INTERLOCK_WRITE_THROUGH_KERNEL", "table" -> kernel.name)
+    case _ =>
+  }
+}
