@@ -21,6 +21,9 @@ os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
 # The user whom the documents' examples show.
 os.environ.setdefault("SPARK_USER", "ann")
 
+# The width of what they print; pytest sets another one for its workers.
+os.environ["COLUMNS"] = "120"
+
 
 @pytest.fixture(scope="module")
 def spark() -> Iterator[SparkSession]:

@@ -64,6 +64,16 @@ def grid(table: list[list[str]]) -> list[str]:
     return [lines[0], "-+-".join("-" * width for width in widths), *lines[1:]]
 
 
+def fitted(table: list[list[str]], width: int) -> list[str]:
+    """Draw the first columns that fit, at least two, and say which are left out."""
+    shown = len(table[0])
+    while shown > 2 and len(grid([row[:shown] for row in table])[1]) > width:
+        shown -= 1
+    left_out = ", ".join(table[0][shown:])
+    note = [f"(not shown: {left_out}; to_dicts() and to_pandas() have all)"] if left_out else []
+    return [*grid([row[:shown] for row in table]), *note]
+
+
 def text(value: object) -> str:
     """Write a value for people; what is unknown is empty."""
     if value is None:

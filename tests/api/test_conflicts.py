@@ -9,6 +9,7 @@ from typing import NamedTuple, cast
 
 import interlock
 import pytest
+from interlock._tabular import fitted, grid
 from interlock._timeline.jobs import jobs
 from pyspark.sql import SparkSession
 
@@ -141,3 +142,10 @@ def test_an_unknown_transaction(lost: Lost) -> None:
         lost.table.explain("it's nothing")
     assert caught.value.condition == "INTERLOCK_UNKNOWN_TRANSACTION"
     assert str(lost.merge.txn_id) in str(caught.value)
+
+
+def test_columns_that_do_not_fit_a_terminal_are_named() -> None:
+    table = [["a", "bb", "ccc"], ["1", "2", "3"]]
+    shown = ["a | bb", "--+---", "1 | 2"]
+    assert fitted(table, 8) == [*shown, "(not shown: ccc; to_dicts() and to_pandas() have all)"]
+    assert fitted(table, 12) == grid(table)

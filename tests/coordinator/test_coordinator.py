@@ -460,46 +460,58 @@ def test_a_create_that_fails_deletes_nothing_of_others(
     assert kept == ["of another"]
 
 
-@pytest.mark.variant_cases("serializable")
+@pytest.mark.variant_cases("serializable-pending")
+@pytest.mark.parametrize("conflicting", ["pending", "made"])
 @pytest.mark.parametrize("policy", ["maxcompute_delta", "serializable"])
 def test_a_commit_judged_against_one_that_was_not_made_is_judged_by_what_was(
-    spark: SparkSession, tmp_path: Path, policy: str
+    spark: SparkSession, tmp_path: Path, policy: str, conflicting: str
 ) -> None:
-    """It was judged against a pending commit, but the version went to a conflicting one."""
+    """The version of a pending commit goes to another one; one of them conflicts."""
+    part = 2 if conflicting == "made" else 1
     columns = "(id INT, p INT) USING delta PARTITIONED BY (p)"
     inserts = ("INSERT INTO {t} VALUES (1, 1), (2, 2)",)
     made = make_table(spark, tmp_path / "made", policy=policy, columns=columns, statements=inserts)
     table = Table(Path(shutil.copytree(made.path, tmp_path / "table")))
     other = Table(Path(shutil.copytree(made.path, tmp_path / "of another process")))
-    spark.sql(f"UPDATE {other} SET id = 20 WHERE p = 2")
-    behind = sql_job(f"UPDATE {table} SET id = 200 WHERE p = 2")
-    ended: list[BaseException | None] = []
+    spark.sql(f"UPDATE {other} SET id = 20 WHERE p = {part}")
+    ended: dict[str, BaseException | None] = {}
 
-    def run() -> None:
+    def run(statement: str) -> None:
         try:
-            behind.run(spark.newSession())
-            ended.append(None)
+            spark.newSession().sql(statement)
+            ended[statement[:6]] = None
         except Exception as error:
-            ended.append(error)
+            ended[statement[:6]] = error
 
-    thread = threading.Thread(target=run)
+    behind = f"UPDATE {table} SET id = 200 WHERE p = 2"
+    thread = threading.Thread(target=run, args=(behind,))
+
+    def is_judged() -> bool:
+        """Whether it is handed in, or has lost and waits for what becomes of the other one."""
+        jvm: Any = spark._jvm
+        dump = jvm.org.apache.spark.util.Utils.getThreadDump()
+        return in_queue(spark) == 2 or any("isSettled" in str(one.stackTrace()) for one in dump)
 
     def overtake(phase: str, version: int) -> None:
         if phase == "publishing" and version == 2 and not thread.ident:
             thread.start()
-            while in_queue(spark) < 2:
+            while not is_judged():
                 assert thread.is_alive(), ended
             shutil.copytree(other.path, table.path, dirs_exist_ok=True)
 
     listen: Any = ensure_callback_server_started
     listen(spark.sparkContext._gateway)
     with observed(spark._jvm, overtake):
-        spark.sql(f"INSERT INTO {table} VALUES (7, 1)")
+        run(f"INSERT INTO {table} VALUES (7, {3 - part})")
         thread.join()
-    (error,) = ended
-    assert isinstance(error, errors.ConflictError)
+    passed, lost, expected = {
+        "made": ("INSERT", "UPDATE", ((1, 1), (20, 2), (7, 1))),
+        "pending": ("UPDATE", "INSERT", ((20, 1), (200, 2))),
+    }[conflicting]
+    assert ended[passed] is None
+    assert isinstance(ended[lost], errors.ConflictError)
     assert versions(table) == list(range(4))
-    assert rows(spark, table) == deltalake_rows(table) == ((1, 1), (20, 2), (7, 1))
+    assert rows(spark, table) == deltalake_rows(table) == expected
     assert unknown_files(table) == []
     check_log(table)
     check_row_ids(spark, table)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, Generic, TypeVar, overload
@@ -47,7 +48,9 @@ _R = TypeVar("_R")
 
 @dataclass(frozen=True)
 class Records(Shown, Sequence[_R], Generic[_R]):
-    """Records in a fixed order; `str` draws a table of the columns that tell most.
+    """Records in a fixed order; `str` draws a table of the columns that tell most and fit.
+
+    The width is that of the terminal, or `COLUMNS` of the environment, or else 120 characters.
 
     Attributes:
         records: the records
@@ -67,7 +70,9 @@ class Records(Shown, Sequence[_R], Generic[_R]):
     def __str__(self) -> str:
         titles = list(self.printed or _tabular.columns(self.record_class).values())
         rows = [[_tabular.text(row[title]) for title in titles] for row in self.to_dicts()]
-        return "\n".join(_tabular.grid([titles, *rows]))
+        return "\n".join(
+            _tabular.fitted([titles, *rows], shutil.get_terminal_size((120, 24)).columns)
+        )
 
     def __len__(self) -> int:
         return len(self.records)

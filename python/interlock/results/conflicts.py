@@ -87,8 +87,8 @@ class Conflicts(Records[ConflictRecord]):
 
     record_class = ConflictRecord
     printed = (
-        "time", "outcome", "txn_id", "operation", "class", "read_version",
-        "version", "winners", "rules", "verdicts", "winner_operation",
+        "time", "outcome", "operation", "winners", "winner_operation", "txn_id",
+        "rules", "version", "read_version", "class", "verdicts",
     )  # fmt: skip
 
 

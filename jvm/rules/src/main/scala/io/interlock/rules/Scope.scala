@@ -20,7 +20,7 @@ object ChangedScope {
 
   /** A few of several partitions, as text. */
   def few(several: Set[Partition]): String = several.map(_.toString).toSeq.sorted.take(3)
-    .mkString("", ", ", if (several.size > 3) ", ..." else "")
+    .mkString("", ", ", if (several.size > 3) s" and ${several.size - 3} more" else "")
 
   /** The winner changed no file. */
   case object Nothing extends ChangedScope
