@@ -44,8 +44,9 @@ def test_history(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     assert command("history", str(example.path)) == 0
-    titles, _, *lines = capsys.readouterr().out.splitlines()
+    titles, _, *lines, others = capsys.readouterr().out.splitlines()
     assert titles.split(" | ")[0] == "version"
+    assert others.startswith("(not shown: ")
     assert [line.split(" | ")[0].strip() for line in lines] == ["2", "1", "0"]
     assert "APPEND | maxcompute_delta | INSERT INTO" in " ".join(lines[0].split())
     assert command("history", str(example.path), "--limit", "1", "--json") == 0
@@ -72,9 +73,10 @@ def test_conflicts_and_explain(
     assert error.txn_id is not None
     path = str(example.path)
     assert command("conflicts", path) == 0
-    titles, _, line = capsys.readouterr().out.splitlines()
+    titles, _, line, others = capsys.readouterr().out.splitlines()
     assert titles.split(" | ")[1].strip() == "outcome"
-    assert f"REJECTED | {error.txn_id} | INSERT INTO" in line
+    assert f"REJECTED | INSERT INTO | {error.txn_id} | 3" in line
+    assert others.startswith("(not shown: ")
     assert command("conflicts", path, "--limit", "1", "--json") == 0
     (record,) = json.loads(capsys.readouterr().out)
     assert (record["txn_id"], record["winners"], record["rules"]) == (error.txn_id, [3], ["D7"])

@@ -87,7 +87,7 @@ class Conflicts(Records[ConflictRecord]):
 
     record_class = ConflictRecord
     printed = (
-        "time", "outcome", "operation", "winners", "winner_operation", "txn_id",
+        "time", "outcome", "operation", "txn_id", "winners", "winner_operation",
         "rules", "version", "read_version", "class", "verdicts",
     )  # fmt: skip
 
