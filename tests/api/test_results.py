@@ -82,7 +82,8 @@ def test_files() -> None:
     assert "<td>p=1, q=</td>" in Files((made,))._repr_html_()
 
 
-def test_printed_they_are_tables_of_what_tells_most() -> None:
+def test_printed_they_are_tables_of_what_tells_most(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", "200")
     titles, line, known, unknown = str(HISTORY).splitlines()
     assert [title.strip() for title in titles.split("|")] == list(History.printed)
     assert set(line) == set("-+")
