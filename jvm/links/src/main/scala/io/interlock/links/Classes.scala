@@ -67,10 +67,12 @@ final class Classes(loader: ClassLoader) extends Closeable {
   /** The class that has a member which another class may use by the name of `owner`, and its access
     * flags.
     */
-  private[links] def find(owner: String, member: Member): Option[(ClassFile, Int)] =
-    lineage(owner).iterator
+  private[links] def find(owner: String, member: Member): Option[(ClassFile, Int)] = {
+    val isInherited = member.name != "<init>"
+    (if (isInherited) lineage(owner) else get(owner).toSeq).iterator
       .flatMap(file => file.members.get(member).map(file -> _))
       .find { case (_, access) => (access & Opcodes.ACC_PRIVATE) == 0 }
+  }
 
   /** The methods that a class has to have and has not. */
   private[links] def unimplemented(name: String): Seq[Use] = {

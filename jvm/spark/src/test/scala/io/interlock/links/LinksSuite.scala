@@ -78,6 +78,12 @@ class LinksSuite extends munit.FunSuite {
     }
   }
 
+  test("a constructor is not that of the superclass") {
+    val array = "org/apache/spark/sql/delta/deletionvectors/RoaringBitmapArray"
+    val found = missingAfter(array) { (a, n, d) => Option.when(n != "<init>")((a, n, d)) }
+    assertEquals(found, Seq(s"${array.replace('/', '.')}.<init>() has another signature"))
+  }
+
   test("a new abstract method in a parser") {
     val found = missingAfter(
       "org/apache/spark/sql/catalyst/parser/ParserInterface",
