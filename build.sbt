@@ -145,6 +145,7 @@ lazy val spark = project
     Compile / packageSrc / mappings += license.value -> "META-INF/LICENSE",
     pomPostProcess := withoutDependencyOn("interlock-"),
     copyJar := copyIntoPythonPackage.value,
+    writeLinks := linksOfJar.value,
     Test / resourceGenerators += Def.task(writeLinks.value.map(_._1)).taskValue,
     Test / fork := true,
     Test / javaOptions ++= Seq("-Xmx1g", "-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC"),
@@ -155,8 +156,10 @@ lazy val spark = project
 def allOf[A](key: TaskKey[Seq[A]]): Def.Initialize[Task[Seq[A]]] =
   Def.task(key.all(ScopeFilter(inProjects(inJar.map(p => p: ProjectReference): _*))).value.flatten)
 
-/** What the classes of the jar use of Spark and Delta, as resources. */
-lazy val writeLinks = Def.task {
+lazy val writeLinks =
+  taskKey[Seq[(File, String)]]("Writes what the classes of the jar use of Spark and Delta.")
+
+lazy val linksOfJar = Def.task {
   val target = (Test / resourceManaged).value
   val ours = allOf(Compile / products).value ++ (Compile / products).value
   val theirs = (Compile / externalDependencyClasspath).value.files

@@ -5,7 +5,7 @@
   * @param newest
   *   the patch that the tests run on
   * @param hadoop
-  *   what the first of them brings, as the last two
+  *   the version that `patch` brings, as are `jackson` and `roaringBitmap`
   */
 case class BuiltFor(
     minor: String,

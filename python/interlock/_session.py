@@ -87,17 +87,12 @@ def _add_delta(settings: Settings) -> None:
 
     Any version will do if it is made for this Spark: the session's start looks at what it has.
     """
-    listed = [
-        (key, item)
-        for key in (PACKAGES, JARS)
-        for item in settings.items(key)
-        if "delta-spark" in PurePosixPath(item).name
-    ]
-    for key, item in listed:
-        made_for = re.search(r"delta-spark_(\d+\.\d+)_", item)
+    listed = _listed(settings, "delta-spark")
+    for key, name in listed:
+        made_for = re.search(r"delta-spark_(\d+\.\d+)_", name)
         if made_for and made_for[1] != _artifacts.spark_minor():
             raise VersionMismatchError(
-                f"{key} lists {PurePosixPath(item).name}, which is made for Spark {made_for[1]}: "
+                f"{key} lists {name}, which is made for Spark {made_for[1]}: "
                 f"list {_artifacts.delta_coordinates()} instead, or leave it out."
             )
     if not listed and not spark_has_jar("delta-spark"):
@@ -106,18 +101,24 @@ def _add_delta(settings: Settings) -> None:
 
 def _add_interlock(settings: Settings) -> None:
     """Add this wheel's jar, unless the user lists the same artifact already."""
-    listed = False
-    for key, right in ((PACKAGES, _artifacts.maven_coordinates()), (JARS, _artifacts.jar_name())):
-        for name in (PurePosixPath(item).name for item in settings.items(key)):
-            if "interlock-spark" in name:
-                listed = True
-                if re.search(r"\d", name) and not name.endswith(right):
-                    raise VersionMismatchError(
-                        f"Interlock {_artifacts.__version__} needs {right}, but {key} lists "
-                        f"{name}: list {right} instead, or leave it out."
-                    )
+    ours = {PACKAGES: _artifacts.maven_coordinates(), JARS: _artifacts.jar_name()}
+    listed = _listed(settings, "interlock-spark")
+    for key, name in listed:
+        if re.search(r"\d", name) and not name.endswith(ours[key]):
+            raise VersionMismatchError(
+                f"Interlock {_artifacts.__version__} needs {ours[key]}, but {key} lists "
+                f"{name}: list {ours[key]} instead, or leave it out."
+            )
     if not listed:
         settings.append(JARS, [str(_artifacts.jar_path())])
+
+
+def _listed(settings: Settings, artifact: str) -> list[tuple[str, str]]:
+    """Return the packages and jars of an artifact that the user lists, each with its setting."""
+    named = [
+        (key, PurePosixPath(item).name) for key in (PACKAGES, JARS) for item in settings.items(key)
+    ]
+    return [(key, name) for key, name in named if artifact in name]
 
 
 def _add_postgres(settings: Settings) -> None:

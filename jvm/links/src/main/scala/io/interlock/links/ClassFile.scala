@@ -1,18 +1,9 @@
 package io.interlock.links
 
-import scala.annotation.nowarn
-import scala.collection.mutable
+import scala.jdk.CollectionConverters._
 
-import org.apache.xbean.asm9.{
-  ClassReader,
-  ClassVisitor,
-  FieldVisitor,
-  Handle,
-  Label,
-  MethodVisitor,
-  Opcodes,
-  Type
-}
+import org.apache.xbean.asm9.tree._
+import org.apache.xbean.asm9.{ClassReader, Handle, Opcodes, Type}
 
 /** What of a class file matters to the classes that are linked to it. Names have slashes, as in
   * `java/lang/Object`.
@@ -39,97 +30,49 @@ final private[links] case class Member(name: String, descriptor: String)
 final private[links] case class Use(owner: String, member: Member, isStatic: Boolean)
 
 private[links] object ClassFile {
-  private val WithoutCode =
-    ClassReader.SKIP_CODE | ClassReader.SKIP_DEBUG | ClassReader.SKIP_FRAMES
-  private val Api = Opcodes.ASM9
+  private val Static = Set(Opcodes.INVOKESTATIC, Opcodes.GETSTATIC, Opcodes.PUTSTATIC)
+  private val StaticHandles =
+    Set(Opcodes.H_INVOKESTATIC, Opcodes.H_GETSTATIC, Opcodes.H_PUTSTATIC)
 
   def of(bytes: Array[Byte]): ClassFile = {
-    val reader = new ClassReader(bytes)
-    val members = Map.newBuilder[Member, Int]
-    reader.accept(
-      new ClassVisitor(Api) {
-        override def visitMethod(
-            access: Int,
-            name: String,
-            descriptor: String,
-            signature: String,
-            exceptions: Array[String]
-        ): MethodVisitor = {
-          members += Member(name, descriptor) -> access
-          null
-        }
-
-        override def visitField(
-            access: Int,
-            name: String,
-            descriptor: String,
-            signature: String,
-            value: Object
-        ): FieldVisitor = {
-          members += Member(name, descriptor) -> access
-          null
-        }
-      },
-      WithoutCode
-    )
-    val parents = Option(reader.getSuperName).toSeq ++ reader.getInterfaces
-    ClassFile(reader.getClassName, reader.getAccess, parents, members.result())
+    val node = read(bytes, ClassReader.SKIP_CODE)
+    val methods = node.methods.asScala.map(m => Member(m.name, m.desc) -> m.access)
+    val fields = node.fields.asScala.map(f => Member(f.name, f.desc) -> f.access)
+    val parents = Option(node.superName).toSeq ++ node.interfaces.asScala
+    ClassFile(node.name, node.access, parents, (methods ++ fields).toMap)
   }
 
   /** The classes and members that the code of a class names. */
   def uses(bytes: Array[Byte]): (Set[String], Set[Use]) = {
-    val classes = mutable.Set.empty[String]
-    val members = mutable.Set.empty[Use]
-    def use(owner: String, name: String, descriptor: String, isStatic: Boolean): Unit =
-      if (!owner.startsWith("[")) members += Use(owner, Member(name, descriptor), isStatic): Unit
-    def handle(constant: Any): Unit = constant match {
-      case h: Handle =>
-        val isStatic = Set(Opcodes.H_INVOKESTATIC, Opcodes.H_GETSTATIC, Opcodes.H_PUTSTATIC)
-        use(h.getOwner, h.getName, h.getDesc, isStatic(h.getTag))
-      case t: Type if t.getSort == Type.OBJECT => classes += t.getInternalName: Unit
-      case _ =>
-    }
-    val code = new MethodVisitor(Api) {
-      override def visitMethodInsn(
-          opcode: Int,
-          owner: String,
-          name: String,
-          descriptor: String,
-          isInterface: Boolean
-      ): Unit = use(owner, name, descriptor, opcode == Opcodes.INVOKESTATIC)
+    val methods = read(bytes, 0).methods.asScala.toSeq
+    val caught = methods.flatMap(_.tryCatchBlocks.asScala).flatMap(block => Option(block.`type`))
+    val (classes, members) = methods.flatMap(_.instructions.asScala).flatMap {
+      case call: MethodInsnNode =>
+        Seq(member(call.owner, call.name, call.desc, Static(call.getOpcode)))
+      case field: FieldInsnNode =>
+        Seq(member(field.owner, field.name, field.desc, Static(field.getOpcode)))
+      case named: TypeInsnNode => constant(Type.getObjectType(named.desc))
+      case loaded: LdcInsnNode => constant(loaded.cst)
+      case dynamic: InvokeDynamicInsnNode =>
+        (dynamic.bsm +: dynamic.bsmArgs.toSeq).flatMap(constant)
+      case _ => Nil
+    }.partitionMap(identity)
+    ((classes ++ caught).toSet, members.filterNot(_.owner.startsWith("[")).toSet)
+  }
 
-      override def visitFieldInsn(opcode: Int, owner: String, name: String, d: String): Unit =
-        use(owner, name, d, opcode == Opcodes.GETSTATIC || opcode == Opcodes.PUTSTATIC)
+  private def read(bytes: Array[Byte], flags: Int): ClassNode = {
+    val node = new ClassNode
+    new ClassReader(bytes).accept(node, flags | ClassReader.SKIP_DEBUG | ClassReader.SKIP_FRAMES)
+    node
+  }
 
-      override def visitTypeInsn(opcode: Int, name: String): Unit =
-        handle(Type.getObjectType(name))
+  private def member(owner: String, name: String, descriptor: String, isStatic: Boolean) =
+    Right(Use(owner, Member(name, descriptor), isStatic))
 
-      override def visitLdcInsn(value: Any): Unit = handle(value)
-
-      @nowarn("msg=never used")
-      override def visitInvokeDynamicInsn(
-          name: String,
-          descriptor: String,
-          bootstrap: Handle,
-          arguments: Object*
-      ): Unit = (bootstrap +: arguments).foreach(handle)
-
-      override def visitTryCatchBlock(start: Label, end: Label, by: Label, name: String): Unit =
-        Option(name).foreach(caught => handle(Type.getObjectType(caught)))
-    }
-    val reader = new ClassReader(bytes)
-    reader.accept(
-      new ClassVisitor(Api) {
-        override def visitMethod(
-            access: Int,
-            name: String,
-            descriptor: String,
-            signature: String,
-            exceptions: Array[String]
-        ): MethodVisitor = code
-      },
-      ClassReader.SKIP_DEBUG | ClassReader.SKIP_FRAMES
-    )
-    (classes.toSet, members.toSet)
+  /** The class or member that a constant names. */
+  private def constant(value: Any): Seq[Either[String, Use]] = value match {
+    case h: Handle => Seq(member(h.getOwner, h.getName, h.getDesc, StaticHandles(h.getTag)))
+    case named: Type if named.getSort == Type.OBJECT => Seq(Left(named.getInternalName))
+    case _ => Nil
   }
 }

@@ -132,9 +132,7 @@ class InterlockCatalog extends DeltaCatalog with ThroughDeltaLog {
     * for Interlock a statement changes, is loaded as without it.
     */
   private def throughDeltaLog(loaded: Table): Table = loaded match {
-    case kernel: DeltaV2Table
-        if changesOurs.value ||
-          TablePolicy.coordinatorOf(kernel.properties().asScala.toMap).nonEmpty =>
+    case kernel: DeltaV2Table if changesOurs.value || KernelTable.isOrdered(kernel) =>
       KernelTable.throughDeltaLog(spark, kernel)
     case other => other
   }

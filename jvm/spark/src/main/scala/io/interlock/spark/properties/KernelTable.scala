@@ -1,5 +1,6 @@
 package io.interlock.spark.properties
 
+import scala.jdk.CollectionConverters._
 import scala.jdk.OptionConverters._
 
 import io.delta.spark.internal.v2.catalog.DeltaV2Table
@@ -24,6 +25,10 @@ object KernelTable {
       DeltaTableV2(session, new Path(table.location), Some(table), Some(ident.toString))
     )
   }
+
+  /** Whether Interlock orders the commits to a table, which Delta Kernel would make past it. */
+  def isOrdered(kernel: DeltaV2Table): Boolean =
+    TablePolicy.coordinatorOf(kernel.properties().asScala.toMap).nonEmpty
 
   /** Whether a table is one of Delta's, in whichever mode it was loaded. */
   def isDelta(table: Table): Boolean = table match {

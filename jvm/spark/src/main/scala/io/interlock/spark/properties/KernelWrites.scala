@@ -1,7 +1,5 @@
 package io.interlock.spark.properties
 
-import scala.jdk.CollectionConverters._
-
 import io.delta.spark.internal.v2.catalog.DeltaV2Table
 import io.interlock.spark.errors.InterlockException
 import org.apache.spark.sql.catalyst.analysis.NamedRelation
@@ -20,8 +18,7 @@ object KernelWrites extends (LogicalPlan => Unit) {
   private def refuse(target: NamedRelation): Unit = Some(target).collect {
     case relation: DataSourceV2Relation => relation.table
   }.foreach {
-    case kernel: DeltaV2Table
-        if TablePolicy.coordinatorOf(kernel.properties().asScala.toMap).nonEmpty =>
+    case kernel: DeltaV2Table if KernelTable.isOrdered(kernel) =>
       throw InterlockException("INTERLOCK_WRITE_THROUGH_KERNEL", "table" -> kernel.name)
     case _ =>
   }
