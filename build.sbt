@@ -135,7 +135,7 @@ lazy val spark = project
       munit
     ),
     Compile / unmanagedSourceDirectories ++=
-      ((Compile / sourceDirectory).value * s"scala-spark-*${builtFor.minor}*").get(),
+      ((Compile / sourceDirectory).value * "scala-spark-*").get().filter(isFor(builtFor.minor)),
     Compile / doc / scalacOptions -= "-Werror", // links to private and to JDK classes
     Compile / resourceGenerators += versionResource.taskValue,
     Compile / packageBin / mappings ++= allOf(Compile / packageBin / mappings).value,
@@ -151,6 +151,12 @@ lazy val spark = project
     Test / javaOptions ++= Seq("-Xmx1g", "-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC"),
     Test / javaOptions ++= sparkAddOpens
   )
+
+/** Whether a folder of sources, as `scala-spark-4.0` or `scala-spark-4.1-4.3`, is for a Spark. */
+def isFor(minor: String)(folder: File): Boolean = {
+  val ends = folder.getName.stripPrefix("scala-spark-").split("-")
+  ends.head <= minor && minor <= ends.last
+}
 
 /** A setting of the modules in the jar. */
 def allOf[A](key: TaskKey[Seq[A]]): Def.Initialize[Task[Seq[A]]] =

@@ -221,7 +221,7 @@ def test_files_know_each_other_in_no_circle() -> None:
         for source in SOURCES
         if source[1].is_relative_to(ROOT / "jvm" / "spark" / "src" / "main")
         if source[1].relative_to(ROOT / "jvm" / "spark" / "src" / "main").parts[0]
-        in ("scala", "java", "scala-spark-4.2", "scala-spark-4.1-4.2")
+        in ("scala", "java", "scala-spark-4.1-4.2", "scala-spark-4.1-4.3", "scala-spark-4.2-4.3")
     ]
     try:
         TopologicalSorter(files_known(spark)).prepare()

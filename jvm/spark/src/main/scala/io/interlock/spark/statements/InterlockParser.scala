@@ -8,7 +8,7 @@ import org.apache.spark.sql.internal.VariableSubstitution
 import org.apache.spark.sql.types.{DataType, StructType}
 
 /** Adds Interlock's statements to a parser. Text that the parser accepts is never changed. */
-final class InterlockParser(delegate: ParserInterface) extends BindingParser {
+final class InterlockParser(protected val delegate: ParserInterface) extends BindingParser {
 
   override def parsePlan(sql: String): LogicalPlan =
     try delegate.parsePlan(sql)
