@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 import pytest
 from interlock.lab.example import PLAIN, Tables
 from pyspark.errors import PySparkException
-from pyspark.sql import DataFrame, Row, SparkSession
+from pyspark.sql import Row, SparkSession
 
 from tests.kit.support import (
     Job,
@@ -61,10 +61,14 @@ def records(table: Table) -> list[dict[str, Any]]:
     return [json.loads(line) for line in lines if line.endswith("}")]
 
 
-def stream_twice(batch: DataFrame, table: Table) -> None:
+def batch(number: int, table: Table) -> Job:
     """Write as a streaming query's batch does, with the number of the batch."""
-    writer = batch.write.format("delta").mode("append").option("txnAppId", "a")
-    writer.option("txnVersion", 1).save(str(table.path))
+
+    def write(spark: SparkSession) -> None:
+        writer = spark.sql("SELECT 30 AS id, 'k' AS v").write.format("delta").mode("append")
+        writer.option("txnAppId", "a").option("txnVersion", number).save(str(table.path))
+
+    return python_job("batch", write)
 
 
 @pytest.fixture(scope="module")
@@ -76,12 +80,11 @@ def table(tables: Tables) -> Table:
 @pytest.fixture(scope="module")
 def lost(spark: SparkSession, table: Table) -> dict[str, Lost]:
     """One attempt for each kind of conflict, in this order, by the kind's name."""
-    batch = python_job("batch", lambda s: stream_twice(s.sql("SELECT 30 AS id, 'k' AS v"), table))
     support = "ALTER TABLE {{t}} SET TBLPROPERTIES ('delta.feature.{}' = 'supported')"
     pairs: dict[str, tuple[str | Job, str | Job]] = {
         "ConcurrentAppend": (INSERT, "INSERT INTO {t} VALUES (20, 'j')"),
         "ConcurrentWrite": (INSERT, "RESTORE TABLE {t} TO VERSION AS OF 1"),
-        "ConcurrentTransaction": (batch, batch),
+        "ConcurrentTransaction": (batch(1, table), batch(2, table)),
         "ProtocolChanged": (support.format("timestampNtz"), support.format("typeWidening")),
         "MetadataChanged": ("ALTER TABLE {t} ADD COLUMN w INT", INSERT),
     }

@@ -249,9 +249,21 @@ class InterlockTransaction(log: DeltaLog, catalogTable: Option[CatalogTable], sn
       rules.refuse(commit, actions)
       if (commit.countsReads) takeUpReads(commit, getIsolationLevelToUse(actions, op))
       val said = tags ++ commit.tags ++ ReadRows.tags(op, readPredicates.size)
-      super.commitImpl(Lineage.committed(actions), op, canSkipEmptyCommits, said)
+      try super.commitImpl(Lineage.committed(actions), op, canSkipEmptyCommits, said)
+      catch {
+        case _: DeltaConcurrentModificationException
+            if canSkipEmptyCommits && !statement.isMade && table.hasNow(batches(actions)) =>
+          statement.staged.deleteAll(actions)
+          None
+      }
     }
   }
+
+  /** The batches of a job that numbers them (`txnAppId`, `txnVersion`). One that another driver has
+    * committed meanwhile is done, as it is for Delta if it has read that commit.
+    */
+  private def batches(actions: Seq[Action]): Seq[SetTransaction] =
+    actions.collect { case batch: SetTransaction => batch }
 
   /** Counts the reads of the statement's plans among those of the transaction. */
   private def takeUpReads(commit: GovernedCommit, level: IsolationLevel): Unit = {

@@ -10,6 +10,7 @@ import org.apache.hadoop.conf.Configuration
 import org.apache.hadoop.fs.{FileStatus, FileSystem, Path}
 import org.apache.spark.sql.SparkSession
 import org.apache.spark.sql.catalyst.catalog.CatalogTable
+import org.apache.spark.sql.delta.actions.SetTransaction
 import org.apache.spark.sql.delta.coordinatedcommits.TableCommitCoordinatorClient
 import org.apache.spark.sql.delta.interlock.log.{LogListing, SameLog}
 import org.apache.spark.sql.delta.util.FileNames
@@ -59,6 +60,12 @@ final private[interlock] class ReadTable(
   private def isIdSame: Boolean =
     Try(log.update(catalogTableOpt = catalogTable).metadata.id).toOption
       .contains(snapshot.metadata.id)
+
+  /** Whether the table has these batches now, and there are any. */
+  def hasNow(batches: Seq[SetTransaction]): Boolean = batches.nonEmpty && isThere && {
+    val done = log.update(catalogTableOpt = catalogTable).transactions
+    batches.forall(batch => done.get(batch.appId).exists(_ >= batch.version))
+  }
 
   /** The log up to the last of some commits that follow the version that was read. */
   def segment(behind: Seq[FileStatus]): LogSegment = {
