@@ -19,6 +19,7 @@ from tests.kit.support import (
     await_checkpoints,
     commit,
     commit_info,
+    in_a_micro_batch,
     log_of,
     make_table,
     python_job,
@@ -71,6 +72,11 @@ def batch(number: int, table: Table) -> Job:
     return python_job("batch", write)
 
 
+def restored(spark: SparkSession, table: Table) -> None:
+    with in_a_micro_batch(spark):  # elsewhere it would be run again
+        spark.sql(f"RESTORE TABLE {table} TO VERSION AS OF 1")
+
+
 @pytest.fixture(scope="module")
 def table(tables: Tables) -> Table:
     """A copy of the documents' example on which every race of `lost` has been run."""
@@ -83,7 +89,7 @@ def lost(spark: SparkSession, table: Table) -> dict[str, Lost]:
     support = "ALTER TABLE {{t}} SET TBLPROPERTIES ('delta.feature.{}' = 'supported')"
     pairs: dict[str, tuple[str | Job, str | Job]] = {
         "ConcurrentAppend": (INSERT, "INSERT INTO {t} VALUES (20, 'j')"),
-        "ConcurrentWrite": (INSERT, "RESTORE TABLE {t} TO VERSION AS OF 1"),
+        "ConcurrentWrite": (INSERT, python_job("restore", lambda s: restored(s, table))),
         "ConcurrentTransaction": (batch(1, table), batch(2, table)),
         "ProtocolChanged": (support.format("timestampNtz"), support.format("typeWidening")),
         "MetadataChanged": ("ALTER TABLE {t} ADD COLUMN w INT", INSERT),

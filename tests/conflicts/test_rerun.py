@@ -65,6 +65,9 @@ AGAIN: dict[str, tuple[str, str, str, Rows]] = {
     "INSERT OVERWRITE": (
         "serializable", "INSERT INTO {t} VALUES (3, 'c')",
         "INSERT OVERWRITE {t} SELECT id + 10, v FROM {t}", ((11, "a"), (12, "b"), (13, "c"))),
+    "REPLACE TABLE AS SELECT": (
+        "serializable", "INSERT INTO {t} VALUES (3, 'c')", "CREATE OR REPLACE TABLE {t} "
+        "USING delta AS SELECT id + 10 AS id, v FROM {t}", ((11, "a"), (12, "b"), (13, "c"))),
 }  # fmt: skip
 
 
@@ -86,6 +89,24 @@ def test_a_second_run_reads_what_the_winner_wrote(
     assert str(told).count("\n") == 1
     assert "lost against version 2 and runs again (run 2 of at most 2)" in str(told)
     assert str(errors) == ""
+
+
+@pytest.mark.parametrize("runs", [1, 2])
+def test_two_jobs_replace_one_table(spark: SparkSession, table_path: Path, runs: int) -> None:
+    table = table_of(spark, table_path)
+    replace = "CREATE OR REPLACE TABLE {{t}} USING delta AS SELECT {0} AS id, 'r' AS v"
+    with confs(spark, {"spark.interlock.rerun.maxRuns": str(runs)}), log_of(spark, RERUN) as told:
+        first, second = sql_race(spark, table, replace.format(5), replace.format(6))
+    assert first.error is None
+    assert latest_version(table) == 1 + runs
+    assert rows(spark, table) == deltalake_rows(table) == ((4 + runs, "r"),)
+    if runs == 2:
+        assert second.error is None
+        assert str(told).count("which runs again") == 1
+        return
+    assert isinstance(second.error, MetadataChangedError)
+    assert f"Another job replaced or altered {table} while this statement ran" in str(second.error)
+    assert "Run the statement again" in str(second.error)
 
 
 def test_dynamic_partition_overwrite(spark: SparkSession, table_path: Path, twice: None) -> None:

@@ -202,6 +202,16 @@ def python_job(name: str, run: Callable[[SparkSession], object]) -> Job:
     return Job(name, run)
 
 
+@contextmanager
+def in_a_micro_batch(spark: SparkSession) -> Iterator[None]:
+    """Make this thread look like a streaming query's, in which no statement is run again."""
+    spark.sparkContext.setLocalProperty("sql.streaming.queryId", "a query")
+    try:
+        yield
+    finally:
+        spark.sparkContext.setLocalProperty("sql.streaming.queryId", None)  # type: ignore[arg-type]
+
+
 def last_of(
     spark: SparkSession, table: Table, winners: tuple[str, ...], last: str
 ) -> Exception | None:

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import itertools
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from threading import Event
 
 import pytest
 from interlock.errors import ConcurrentWriteError
@@ -13,8 +16,14 @@ from tests.kit.spark_version import since_4_2
 from tests.kit.support import (
     Table,
     deltalake_rows,
+    in_a_micro_batch,
+    latest_version,
+    log_of,
     make_table,
+    python_job,
+    race,
     rows,
+    sql_job,
     sql_race,
     tags,
     versions,
@@ -22,6 +31,7 @@ from tests.kit.support import (
 
 POLICY = "maxcompute_delta"
 OTHER = "maxcompute_transactional"
+RERUN = "io.interlock.spark.statements.Rerun"
 EXAMPLE = ((1, "a"), (2, "b"), (3, "c"))
 
 CLONE = "CREATE TABLE {new} SHALLOW CLONE {old}"
@@ -153,17 +163,61 @@ class TestRestore:
             (OTHER, "ALTER TABLE {t} SET TBLPROPERTIES ('a' = 'b')"),
         ],
     )
-    def test_it_fails_after_any_concurrent_commit(
+    def test_it_runs_again_after_a_concurrent_commit(
         self, spark: SparkSession, table_path: Path, policy: str, earlier: str
     ) -> None:
         table = make_table(spark, table_path, policy=policy)
-        files = sorted(table.path.glob("*.parquet"))
-        won, lost = sql_race(spark, table, earlier, "RESTORE TABLE {t} TO VERSION AS OF 1")
-        assert (won.ok, won.version, lost.held, lost.version) == (True, 3, True, None)
-        check_write_conflict(lost.error, "RESTORE", policy, read_version=2)
+        with log_of(spark, RERUN) as told:
+            won, restored = sql_race(spark, table, earlier, "RESTORE TABLE {t} TO VERSION AS OF 1")
+        assert (won.error, restored.error) == (None, None)
+        assert "RESTORE" in str(told)
+        assert "lost against version 3 and runs again (run 2 of at most 5)" in str(told)
+        assert latest_version(table) == 4
         inserted = ((4, "d"),) if earlier.startswith("INSERT") else ()
-        assert rows(spark, table) == deltalake_rows(table) == EXAMPLE + inserted
-        assert set(files) <= set(table.path.glob("*.parquet"))
+        assert rows(spark, table, version=3) == EXAMPLE + inserted
+        assert rows(spark, table) == deltalake_rows(table) == EXAMPLE[:2]
+
+    def test_in_a_micro_batch_it_fails(self, spark: SparkSession, table_path: Path) -> None:
+        """A stream has its own recovery."""
+        table = make_table(spark, table_path, policy=POLICY)
+
+        def restore(session: SparkSession) -> None:
+            with in_a_micro_batch(session):
+                session.sql(f"RESTORE TABLE {table} TO VERSION AS OF 1")
+
+        insert = sql_job(f"INSERT INTO {table} VALUES (4, 'd')")
+        won, lost = race(spark, insert, python_job("RESTORE", restore))
+        assert (won.ok, lost.held) == (True, True)
+        check_write_conflict(lost.error, "RESTORE", POLICY, read_version=2)
+        assert rows(spark, table) == deltalake_rows(table) == (*EXAMPLE, (4, "d"))
+
+    def test_all_commits_wait_for_its_second_run(
+        self, spark: SparkSession, table_path: Path
+    ) -> None:
+        """A table to which somebody always commits: its second run succeeds."""
+        table, other = make_table(spark, table_path, policy="row_level"), spark.newSession()
+        is_done = Event()
+
+        def insert() -> int:
+            for number in itertools.count():
+                if is_done.is_set():
+                    return number
+                other.sql(f"INSERT INTO {table} VALUES ({10 + number}, 'i')")
+            raise AssertionError
+
+        with log_of(spark, RERUN) as told, ThreadPoolExecutor(1) as beside:
+            inserts = beside.submit(insert)
+            try:
+                while latest_version(table) < 4:
+                    assert not inserts.done()
+                spark.sql(f"RESTORE TABLE {table} TO VERSION AS OF 1")
+            finally:
+                is_done.set()
+        assert str(told).count("runs again") == 1
+        made = operations(table).index("RESTORE")
+        assert rows(spark, table, version=made) == EXAMPLE[:2]
+        assert len(rows(spark, table)) == 2 + len(operations(table)) - made - 1
+        assert inserts.result() == len(operations(table)) - 4
 
 
 def test_a_clone_fails_after_any_concurrent_commit(spark: SparkSession, tmp_path: Path) -> None:

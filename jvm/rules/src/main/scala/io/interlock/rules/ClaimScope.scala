@@ -7,10 +7,13 @@ package io.interlock.rules
   * @param partitions
   *   values of partition columns: the job is in the partitions that have all values of one entry; in
   *   the whole table if there is no entry
+  * @param holdsAll
+  *   whether any commit makes the job lose, whatever the policy says, as with RESTORE
   */
 final case class ClaimScope(
     operationClass: Option[OperationClass],
-    partitions: Seq[Map[String, String]]
+    partitions: Seq[Map[String, String]],
+    holdsAll: Boolean = false
 ) {
 
   /** Whether the job may lose against a commit, so that the commit must wait.
@@ -19,7 +22,7 @@ final case class ClaimScope(
     *   whether the commit only appends, and counts as made after the job by the isolation level
     */
   def holds(policy: Policy, commit: Winner, isBlindAppend: Boolean): Boolean =
-    classes(policy).exists(job =>
+    holdsAll || classes(policy).exists(job =>
       Judge.judge(policy, commit, Attempt(job, scope)).verdict match {
         case Verdict.Fail => true
         case verdict => Verdict.ifTheyOverlap(verdict) && !isBlindAppend
@@ -28,7 +31,7 @@ final case class ClaimScope(
 
   /** Whether one of two jobs with claims may lose against the other. */
   def conflictsWith(policy: Policy, other: ClaimScope): Boolean =
-    !isDisjointFrom(other) && classes(policy).exists(mine =>
+    holdsAll || other.holdsAll || !isDisjointFrom(other) && classes(policy).exists(mine =>
       other.classes(policy).exists(theirs =>
         ClaimScope.mayLose(policy, mine, theirs) || ClaimScope.mayLose(policy, theirs, mine)
       )

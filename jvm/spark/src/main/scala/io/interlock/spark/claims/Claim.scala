@@ -49,6 +49,7 @@ final case class Claim(
     "session" -> session,
     "class" -> scope.flatMap(_.operationClass).map(_.name),
     "partitions" -> scope.map(_.partitions),
+    "holdsAll" -> scope.filter(_.holdsAll).map(_.holdsAll.toString),
     "until" -> until.map(_.toString)
   ))
 }
@@ -72,7 +73,8 @@ private[claims] object Claim {
       fields.get("partitions").collect { case several: Seq[_] =>
         ClaimScope(
           given.get("class").flatMap(OperationClass.byName),
-          several.collect { case values: Map[_, _] => partition(values) }
+          several.collect { case values: Map[_, _] => partition(values) },
+          holdsAll = given.contains("holdsAll")
         )
       },
       given.get("until").flatMap(_.toLongOption)

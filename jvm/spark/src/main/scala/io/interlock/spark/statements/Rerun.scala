@@ -5,13 +5,16 @@ import java.util.concurrent.ThreadLocalRandom
 import scala.annotation.tailrec
 import scala.util.{Failure, Success, Try}
 
-import io.interlock.rules.{Conflict, ConflictKind}
+import io.delta.exceptions.{MetadataChangedException, ProtocolChangedException}
+import io.interlock.rules.Conflict
 import io.interlock.spark.claims.ClaimingStatement
 import io.interlock.spark.errors.{Conflicts, InterlockConflict}
 import io.interlock.spark.properties.SessionPolicies
 import org.apache.spark.internal.Logging
 import org.apache.spark.sql.catalyst.expressions.Attribute
 import org.apache.spark.sql.catalyst.plans.QueryPlan
+import org.apache.spark.sql.catalyst.plans.logical.ReplaceTableAsSelect
+import org.apache.spark.sql.classic.ClassicConversions.castToImpl
 import org.apache.spark.sql.connector.write.V1Write
 import org.apache.spark.sql.execution.command.{LeafRunnableCommand, RunnableCommand}
 import org.apache.spark.sql.execution.metric.SQLMetric
@@ -19,7 +22,8 @@ import org.apache.spark.sql.sources.InsertableRelation
 import org.apache.spark.sql.{DataFrame, Row, SparkSession}
 
 /** Runs a statement again if it lost a conflict over data, as often as its table or session permits.
-  * Every run reads the table as it is then, and from the second run on the statement holds a claim. What Delta's checks reject (a changed schema, a second
+  * Every run reads the table as it is then, and from the second run on the statement holds a claim.
+  * What Delta's checks reject (a changed schema unless the statement replaces the table, a second
   * streaming query), what may have been committed, and a statement that was planned for another
   * schema is not run again.
   */
@@ -33,7 +37,7 @@ private[statements] object Rerun extends Logging {
   def apply[A](runs: Runs)(run: Int => A): A = ClaimingStatement.run { statement =>
     @tailrec def from(number: Int, lost: Vector[Conflict]): A = Try(run(number)) match {
       case Success(done) => done
-      case Failure(failed: InterlockConflict) if isHealed(failed.conflict) =>
+      case Failure(failed: InterlockConflict) =>
         val isFrozen = lost.lastOption.exists(_.readVersion == failed.conflict.readVersion)
         if (number == runs.most || isFrozen) throw told(failed.conflict, lost)
         Thread.sleep(pause(number))
@@ -45,14 +49,18 @@ private[statements] object Rerun extends Logging {
             s"${runs.most})."
         )
         from(number + 1, lost :+ failed.conflict)
+      case Failure(changed @ (_: MetadataChangedException | _: ProtocolChangedException))
+          if runs.replaceTable && number < runs.most =>
+        Thread.sleep(pause(number))
+        statement.claim()
+        logWarning(
+          "The table was changed while a statement replaced it, which runs again.",
+          changed
+        )
+        from(number + 1, lost)
       case Failure(other) => throw other
     }
     from(1, Vector.empty)
-  }
-
-  private def isHealed(conflict: Conflict): Boolean = conflict.kind match {
-    case _: ConflictKind.OfData => true
-    case _ => false
   }
 
   /** The last conflict, with those of the earlier runs. */
@@ -75,8 +83,14 @@ private[statements] object Rerun extends Logging {
   * @param areAsPlanned
   *   whether the table still has the schema that the statement was planned for: an UPDATE or a
   *   DELETE would write its rows without a column that has been added since
+  * @param replaceTable
+  *   whether it replaces the table with its schema, so that a change of the schema does not matter
   */
-final private[statements] case class Runs(most: Int, areAsPlanned: () => Boolean) {
+final private[statements] case class Runs(
+    most: Int,
+    areAsPlanned: () => Boolean,
+    replaceTable: Boolean = false
+) {
   override def toString: String = most.toString
 }
 
@@ -94,6 +108,21 @@ final private[statements] case class RerunCommand(command: RunnableCommand, runs
   private def fresh: RunnableCommand =
     command.makeCopy(command.productIterator.map(_.asInstanceOf[AnyRef]).toArray)
       .asInstanceOf[RunnableCommand]
+}
+
+/** A statement that replaces its table by a query, and is run again if it loses.
+  *
+  * @param plan
+  *   the statement, for which [[RerunStrategy]] does nothing any more
+  */
+final private[statements] case class RerunReplace(plan: ReplaceTableAsSelect, runs: Runs)
+    extends LeafRunnableCommand {
+  override def innerChildren: Seq[QueryPlan[_]] = Seq(plan)
+
+  override def run(spark: SparkSession): Seq[Row] = Rerun(runs) { _ =>
+    castToImpl(spark).sessionState.planner.plan(plan).next().executeCollect()
+    Nil
+  }
 }
 
 /** A write by INSERT or a DataFrame that is run again if it loses. */

@@ -6,13 +6,16 @@ import io.interlock.spark.claims.StreamThread
 import io.interlock.spark.properties.{Setting, TablePolicy}
 import org.apache.hadoop.fs.Path
 import org.apache.spark.sql.SparkSession
+import org.apache.spark.sql.catalyst.analysis.ResolvedIdentifier
 import org.apache.spark.sql.catalyst.expressions.Expression
 import org.apache.spark.sql.catalyst.plans.logical._
+import org.apache.spark.sql.catalyst.trees.TreeNodeTag
 import org.apache.spark.sql.classic.ClassicConversions.castToImpl
+import org.apache.spark.sql.connector.catalog.TableCatalog
 import org.apache.spark.sql.connector.write.{V1Write, Write}
 import org.apache.spark.sql.delta.actions.Metadata
 import org.apache.spark.sql.delta.catalog.DeltaTableV2
-import org.apache.spark.sql.delta.commands.{DeleteCommand, MergeIntoCommand, UpdateCommand}
+import org.apache.spark.sql.delta.commands._
 import org.apache.spark.sql.delta.sources.{DeltaDataSource, DeltaSQLConf}
 import org.apache.spark.sql.delta.{DeltaDynamicPartitionOverwriteCommand, DeltaLog}
 import org.apache.spark.sql.execution.command.RunnableCommand
@@ -21,9 +24,10 @@ import org.apache.spark.sql.execution.datasources.v2.DataSourceV2Relation
 import org.apache.spark.sql.execution.{SparkPlan, SparkStrategy}
 import org.apache.spark.sql.types.StructType
 
-/** Lets a write run again if it loses (see [[Rerun]]): UPDATE, DELETE, MERGE, INSERT and writes of
-  * DataFrames, if the table has a policy and the statement would do the same on the same data. Writes
-  * of a streaming query, in foreachBatch too, are left to its own recovery.
+/** Lets a write run again if it loses (see [[Rerun]]): UPDATE, DELETE, MERGE, INSERT, REPLACE TABLE AS
+  * SELECT and writes of DataFrames, if the table has a policy and the statement would do the same on
+  * the same data; RESTORE always. Writes of a streaming query, in foreachBatch too, are left
+  * to its own recovery.
   *
   * A strategy of the planner, because the plan of a write has its `V1Write` only after all rules of the
   * optimizer that can be injected.
@@ -48,6 +52,8 @@ private[spark] class RerunStrategy(session: SparkSession) extends SparkStrategy 
           val log = options.get("path")
             .flatMap(path => Try(DeltaLog.forTable(session, new Path(path), options)).toOption)
           log.fold(plan)(command(save, _))
+        case restore: RestoreTableCommand => restoring(restore)
+        case replace: ReplaceTableAsSelect => replacing(replace)
         case insert: AppendData =>
           again(insert.write, insert).fold(plan)(write => insert.copy(write = Some(write)))
         case overwrite: OverwriteByExpression =>
@@ -61,6 +67,27 @@ private[spark] class RerunStrategy(session: SparkSession) extends SparkStrategy 
     if (runs.most > 1 && command.productIterator.forall(isDeterministic))
       RerunCommand(command, runs)
     else command
+  }
+
+  /** It writes no data files, and any commit makes it lose. From the second run on they wait for it.
+    */
+  private def restoring(restore: RestoreTableCommand): LogicalPlan = {
+    val log = restore.sourceTable.deltaLog
+    val most = runsOf(log).most.max(RerunStrategy.LeastOfRestore)
+    if (isPoliced(log)) RerunCommand(restore, Runs(most, () => true)) else restore
+  }
+
+  private def replacing(replace: ReplaceTableAsSelect): LogicalPlan = replace.name match {
+    case ResolvedIdentifier(catalog: TableCatalog, identifier)
+        if replace.getTagValue(RerunStrategy.IsRerun).isEmpty && isDeterministic(replace.query) =>
+      Try(catalog.loadTable(identifier)).toOption
+        .collect { case table: DeltaTableV2 => runsOf(table.deltaLog) }
+        .filter(_.most > 1)
+        .fold[LogicalPlan](replace) { runs =>
+          replace.setTagValue(RerunStrategy.IsRerun, ())
+          RerunReplace(replace, Runs(runs.most, () => true, replaceTable = true))
+        }
+    case _ => replace
   }
 
   private def again(write: Option[Write], insert: V2WriteCommand): Option[Write] =
@@ -77,11 +104,14 @@ private[spark] class RerunStrategy(session: SparkSession) extends SparkStrategy 
   private def runsOf(log: DeltaLog): Runs = {
     val planned = log.unsafeVolatileSnapshot.metadata
     Runs(
-      if (TablePolicy.named(planned.configuration).isEmpty || isNumbered) 1
+      if (!isPoliced(log) || isNumbered) 1
       else Setting.MaxRuns.in(planned.configuration, session.conf.getOption(_)).getOrElse(1),
       () => shape(log.update().metadata) == shape(planned)
     )
   }
+
+  private def isPoliced(log: DeltaLog) =
+    TablePolicy.named(log.unsafeVolatileSnapshot.metadata.configuration).nonEmpty
 
   /** Whether Delta takes the session's `txnVersion` back when it has used it once. */
   private def isNumbered: Boolean =
@@ -97,4 +127,11 @@ private[spark] class RerunStrategy(session: SparkSession) extends SparkStrategy 
     case several: Iterable[_] => several.forall(isDeterministic)
     case _ => true
   }
+}
+
+private object RerunStrategy {
+  private val LeastOfRestore = 5
+
+  /** Marks a statement that runs within a [[RerunReplace]]. */
+  private val IsRerun = TreeNodeTag[Unit]("interlock.isRerun")
 }

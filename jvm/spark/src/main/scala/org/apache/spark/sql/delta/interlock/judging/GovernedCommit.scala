@@ -138,7 +138,8 @@ final case class GovernedCommit(
       touched(info).written.forall(one => named.exists(_.toSet.subsetOf(one.values.toSet)))
     val isKnown = isPartitioned && !info.readWholeTable && !read.contains(None) &&
       named.size <= GovernedCommit.MostClaimed && (isConfined || staysInThem)
-    ClaimScope(Some(operationClass), if (isKnown) named else Nil)
+    val isRestore = operation.isInstanceOf[DeltaOperations.Restore]
+    ClaimScope(Some(operationClass), if (isKnown) named else Nil, holdsAll = isRestore)
   }
 
   /** The partition of a winner's file; None if the log does not tell it. */

@@ -5,6 +5,7 @@ import scala.annotation.nowarn
 import io.delta.storage.commit.Commit
 import io.interlock.coordinator.Interrupt
 import io.interlock.rules.{OperationClass, Policy}
+import io.interlock.spark.claims.ClaimingStatement
 import io.interlock.spark.commits.{Coordinators, ForeignWriters}
 import io.interlock.spark.compaction.Lineage
 import org.apache.hadoop.fs.FileStatus
@@ -360,8 +361,13 @@ class InterlockTransaction(log: DeltaLog, catalogTable: Option[CatalogTable], sn
     val merged = protocol.map(rules.merged(_, newProtocol, metadata))
     // Delta asks for the actions when it writes them.
     val looked = Iterator.empty[Action] ++ { rules.refuseIfGone(metadata); actions }
+    val policy = rules.policyOf(op, metadata)
+    for (rule <- policy; own <- send; again <- ClaimingStatement.current) {
+      val first = Attempt(getFirstAttemptVersion, readsOf(op), Serializable)
+      again.tries(new ClaimGate(statement, own.queue, governedBy(rule, op, Nil), first))
+    }
     // Large commits have no tags, so the user is recorded in the commit's context.
-    val user = rules.policyOf(op, metadata).map(_ => "user" -> Author.of(session).user)
+    val user = policy.map(_ => "user" -> Author.of(session).user)
     def large = super.commitLarge(session, looked, merged, op, context ++ user, metrics)
     val committed = if (send.isEmpty) failures.alone(getFirstAttemptVersion)(large) else large
     OwnCommits.add(txnId)
