@@ -6,6 +6,7 @@ import os
 import re
 import shutil
 import subprocess
+import zipfile
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -97,17 +98,20 @@ def delta_jars(jars: Sequence[str]) -> Check:
     import pyspark
 
     name = f"Delta in {', '.join(Path(jar).name for jar in jars)}"
-    absent = [jar for jar in jars if not Path(jar).is_file()]
-    if absent:
-        return Check(name, False, f"no file {absent[0]}", "name jars on this machine's disk")
+    for jar in jars:
+        if not zipfile.is_zipfile(jar):
+            found = "no jar" if Path(jar).exists() else "not there"
+            return Check(name, False, f"{jar} is {found}", "name jars on this machine's disk")
     spark = Path(pyspark.__file__).parent / "jars" / "*"
     class_path = os.pathsep.join([*jars, str(_artifacts.jar_path()), str(spark)])
     asked = subprocess.run(
         [_java_program() or "java", "-cp", class_path, "io.interlock.links.CheckLinks"],
         capture_output=True,
         text=True,
-        check=True,
+        check=False,
     )
+    if asked.returncode:
+        return Check(name, False, asked.stderr.strip(), "see what java says, and run it again")
     missing = asked.stdout.splitlines()
     if not missing:
         return Check(name, True, "has all that Interlock uses", fix="")

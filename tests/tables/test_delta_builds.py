@@ -34,10 +34,14 @@ except interlock.VersionMismatchError as error:
 """
 
 
+def jars_of(spark: SparkSession) -> list[Path]:
+    listed = spark.sparkContext.getConf().get("spark.jars", "").split(",")
+    return [Path(jar.removeprefix("file:")) for jar in listed]
+
+
 def built_anew(spark: SparkSession, folder: Path, old: bytes, new: bytes) -> list[Path]:
     """Return all jars of a session, with a name of the same length in all classes of Delta's."""
-    listed = spark.sparkContext.getConf().get("spark.jars", "").split(",")
-    jars = [Path(jar.removeprefix("file:")) for jar in listed]
+    jars = jars_of(spark)
     (delta,) = (jar for jar in jars if "delta-spark" in jar.name)
     with ZipFile(delta) as read, ZipFile(folder / delta.name, "w", ZIP_DEFLATED) as written:
         for name in read.namelist():
@@ -81,6 +85,23 @@ def test_a_build_without_a_method_that_is_used_is_refused_by_its_name(
     assert told in capsys.readouterr().out
 
 
-def test_jars_that_are_not_there(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["doctor", "--delta", str(tmp_path / "delta.jar")]) == 1
-    assert f"no file {tmp_path / 'delta.jar'}" in capsys.readouterr().out
+def test_files_that_are_no_jars(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    jar = tmp_path / "delta.jar"
+    assert main(["doctor", "--delta", str(jar)]) == 1
+    assert f"{jar} is not there" in capsys.readouterr().out
+    jar.write_text("half of a jar")
+    assert main(["doctor", "--delta", str(jar)]) == 1
+    assert f"{jar} is no jar" in capsys.readouterr().out
+
+
+def test_a_patch_before_the_jar_counts(
+    spark: SparkSession, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The loader takes DeltaLog from the first jar, and all other classes from the second."""
+    whole = built_anew(spark, tmp_path, b"isSameLogAs", b"isLikeLogAs")
+    patch = tmp_path / "patch.jar"
+    with ZipFile(whole[0]) as other, ZipFile(patch, "w") as some:
+        name = "org/apache/spark/sql/delta/DeltaLog.class"
+        some.writestr(name, other.read(name))
+    assert main(["doctor", "--delta", str(patch), *map(str, jars_of(spark))]) == 1
+    assert "isSameLogAs(DeltaLog) is not there" in capsys.readouterr().out

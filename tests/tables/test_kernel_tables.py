@@ -5,6 +5,8 @@ A table with a policy or a coordinator is written through Delta's log all the sa
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -159,7 +161,38 @@ def test_in_another_catalog_nothing_is_written_past_the_policy(
     assert rows(spark, table) == deltalake_rows(table) == EXAMPLE
 
 
-def test_in_another_catalog_a_stream_goes_through_the_log(
+STREAM = """
+import sys
+import interlock
+from interlock._session import DELTA_CATALOG
+from interlock._small_session import SMALL_SESSION
+from pyspark.sql import SparkSession
+
+table, checkpoint = sys.argv[1:]
+builder = interlock.configure(SparkSession.builder.config(map=SMALL_SESSION))
+builder.config("spark.sql.catalog.spark_catalog", DELTA_CATALOG)
+spark = builder.config("spark.databricks.delta.v2.enableMode", "STRICT").getOrCreate()
+rate = spark.readStream.format("rate-micro-batch").option("rowsPerBatch", 1).load()
+written = rate.selectExpr("4 AS id", "'d' AS v").writeStream.format("delta")
+try:
+    written.option("checkpointLocation", checkpoint).toTable(table)
+except interlock.InterlockError as error:
+    print(error.getCondition())
+"""
+
+
+def test_in_a_session_of_another_catalog_a_stream_is_refused(
+    tables: Tables, tmp_path: Path
+) -> None:
+    table = Table(tables.fresh(PLAIN, POLICY))
+    last = latest_version(table)
+    command = [sys.executable, "-c", STREAM, str(table), str(tmp_path)]
+    done = subprocess.run(command, capture_output=True, text=True, check=True, timeout=300)
+    assert done.stdout.splitlines() == ["INTERLOCK_WRITE_THROUGH_KERNEL"]
+    assert latest_version(table) == last
+
+
+def test_where_only_the_session_has_another_catalog_a_stream_goes_through_the_log(
     spark: SparkSession, tables: Tables, tmp_path: Path
 ) -> None:
     table = Table(tables.fresh(PLAIN, POLICY))

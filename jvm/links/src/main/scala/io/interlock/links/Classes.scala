@@ -31,14 +31,14 @@ final class Classes(loader: ClassLoader) extends Closeable {
       .orElse(Option(loader.getResourceAsStream(s"$name.class")))
       .map(Using.resource(_)(_.readAllBytes()))
 
-  /** Jars that had another class are looked at first, as a loader takes all classes of Spark or Delta
-    * from the same ones, and needs much longer.
+  /** For Spark's classes, jars that had another one are looked at first: a loader needs much longer.
+    * Delta's may be in several, as where one of them is a patch.
     */
   private def entry(name: String): Option[(ZipFile, ZipEntry)] = {
     val path = s"$name.class"
     def in(jar: ZipFile) = Option(jar.getEntry(path)).map(jar -> _)
-    jars.values.iterator.flatMap(in).nextOption()
-      .orElse(jar(loader.getResource(path)).flatMap(in))
+    val known = if (name.contains("delta/")) Iterator.empty else jars.values.iterator
+    known.flatMap(in).nextOption().orElse(jar(loader.getResource(path)).flatMap(in))
   }
 
   private def jar(resource: URL): Option[ZipFile] =
