@@ -96,6 +96,8 @@ class InterlockTransaction(log: DeltaLog, catalogTable: Option[CatalogTable], sn
     reads.counted(super.trackFilesRead(files))
 
   override def filterFiles(filters: Seq[Expression], keepNumRecords: Boolean): Seq[AddFile] = {
+    if (rules.policy.exists(_.judgesReads))
+      ReplacedRows.of(spark, filters).foreach(reads.nextScanIsFor(_))
     val files = super.filterFiles(reads.confined(filters), keepNumRecords)
     if (writes.beginWithScan) writes.begin().foreach(endIfLost)
     files
