@@ -53,6 +53,15 @@ def copy(table: Table, add: Action, values: dict[str, str | None]) -> Action:
     return {"add": {**add, **new_rows, "path": name, "partitionValues": values}}
 
 
+def compact_without_ids(table: Table, version: int, *, base: int | None = 1000) -> None:
+    """Copy a version's only file and give its rows new ids from `base` on, or none."""
+    (add,) = added(table, version)
+    moved = copy(table, add, add["partitionValues"])["add"] | {"baseRowId": base}
+    kept = {key: value for key, value in moved.items() if value is not None}
+    gone = remove(add, dataChange=False)
+    commit_by_hand(table, "OPTIMIZE", gone, {"add": kept | {"dataChange": False}})
+
+
 def vacuum(spark: SparkSession, table: Table) -> None:
     """Run Delta's VACUUM RETAIN 0 HOURS as a writer does that has no Interlock."""
     jvm: Any = spark._jvm

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from interlock.errors import ConcurrentDeleteReadError, ConflictError
+from interlock.errors import ConflictError
 from interlock.lab.model import in_order
 from pyspark.sql import SparkSession
 
@@ -131,25 +131,16 @@ def test_a_job_before_both_compactions_follows_a_superseded_one(
     assert len(check_log(table)) == 2
 
 
-@pytest.mark.parametrize(
-    ("winner", "last"),
-    [
-        ("OPTIMIZE {t} ZORDER BY (v)", "DELETE FROM {t} WHERE id = 3"),
-        ("DELETE FROM {t} WHERE id = 3", "OPTIMIZE {t} ZORDER BY (v)"),
-    ],
-    ids=["winner", "attempt"],
-)
-def test_rows_that_were_permuted_cannot_be_followed(
-    spark: SparkSession, table_path: Path, winner: str, last: str
+def test_a_major_compaction_does_not_supersede_a_zorder(
+    spark: SparkSession, table_path: Path
 ) -> None:
     table = three_files(spark, table_path)
-    error, version = behind(spark, table, (winner,), last)
-    assert isinstance(error, ConcurrentDeleteReadError)
-    assert "ZORDER BY" in str(error)
-    assert "ALTER TABLE ... COMPACT" in str(error)
+    error, version = behind(spark, table, ("OPTIMIZE {t} ZORDER BY (v)",), MAJOR)
+    assert isinstance(error, ConflictError)
+    assert error.rule == "D20"
+    assert "moved rows without recording where to" in str(error)
     assert version == 5
-    kept = {i: v for i, v in BEFORE.items() if i != 3}
-    shows(spark, table, BEFORE if "ZORDER" in winner else kept)
+    shows(spark, table, BEFORE)
 
 
 def test_a_permuting_compaction_passes_jobs_on_other_files(

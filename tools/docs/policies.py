@@ -30,9 +30,11 @@ _VERDICTS = {
     "commits, and a file in which both deleted rows gets one deletion vector with the rows of "
     "both.",
     "REMAP_ROWS": "The later job commits. The rows that it changed or deleted are marked as "
-    "deleted in the file where the compaction has put them. No data is read or written.",
+    "deleted in the file where the compaction has put them. No data is written, and of the data at "
+    "most row ids are read.",
     "REBASE_COMPACTION": "The compaction commits. The rows that the earlier job changed or "
-    "deleted are marked as deleted in the compaction's files. No data is read or written.",
+    "deleted are marked as deleted in the compaction's files. No data is written, and of the data "
+    "at most row ids are read.",
     "SUPERSEDE": "The later compaction commits. It removes the files that the earlier one made of "
     "its inputs.",
 }

@@ -128,6 +128,11 @@ private[rebase] object Unproved {
   def unrecorded(path: String): Unproved =
     new Unproved(s"the compaction did not record where the rows of $path went")
 
+  def unordered: Unproved = new Unproved(
+    "a compaction has moved rows without recording where to, as ZORDER BY, clustering and writers " +
+      "without Interlock do (ALTER TABLE ... COMPACT records it)"
+  )
+
   def incomplete(path: String): Unproved =
     new Unproved(s"what the compaction recorded of $path does not add up")
 

@@ -13,14 +13,17 @@ import io.interlock.rules.Overlap
   *
   * @param vectors
   *   the rows of a deletion vector by its token; never asked for the empty token
+  * @param rowIds
+  *   of the files of the compaction whose rows are followed
   */
-final class Rebases(vectors: String => RowSet) {
+final class Rebases(vectors: String => RowSet, rowIds: RowIds = RowIds.Unknown) {
 
   /** REMAP_ROWS: rows that a MUTATE marks dead in files which a compaction replaced are marked dead
     * in the compaction's outputs.
     *
     * The rank of row `p` of a file is `p` minus the number of rows before it that were dead when
-    * the compaction read the file. A segment says where the row of this rank is now.
+    * the compaction read the file. A segment says where the row of this rank is now. Rows of a file
+    * without segments are found by their ids.
     */
   def remapRows(changes: Seq[FileChange], winner: Compaction): Either[String, Remapped] = proved {
     val moved = changes.filter(change => winner.inputs.contains(change.path))
@@ -59,6 +62,7 @@ final class Rebases(vectors: String => RowSet) {
       winner: Compaction,
       vectorOf: String => String
   ): Either[String, Compaction] = proved {
+    if ((attempt.outputs ++ winner.outputs).exists(_.segments.isEmpty)) throw Unproved.unordered
     val shared = attempt.inputs.keySet.intersect(winner.inputs.keySet)
     shared.foreach { path =>
       if (attempt.inputs(path) != winner.inputs(path)) throw Unproved.otherVector(path)
@@ -108,26 +112,31 @@ final class Rebases(vectors: String => RowSet) {
     else {
       val went = Placement.of(compaction.outputs)
       val marks = mutable.Map.empty[String, RowSet.Builder]
-      changes.foreach { change =>
+      val untold = changes.flatMap { change =>
         if (change.before != compaction.inputs(change.path))
           throw Unproved.otherVector(change.path)
         val killed = change.after.map(grown(change, _))
-        if (!killed.exists(_.isEmpty)) {
-          val placement = went.getOrElse(change.path, throw Unproved.unrecorded(change.path))
+        if (killed.exists(_.isEmpty)) None
+        else went.get(change.path).fold(Option(dying(change, killed))) { placement =>
           val builder = marks.getOrElseUpdate(_: String, new RowSet.Builder)
           killed.fold {
             if (placement.missing > growth(placement, change.before))
               throw Unproved.incomplete(change.path)
             placement.killAll(builder)
           }(placement.kill(_, rows(placement.vector), builder))
+          None
         }
       }
-      val marked = marks.view.mapValues(_.result()).filterNot(_._2.isEmpty).toMap
-      compaction.outputs.collect {
-        case output if marked.contains(output.path) =>
-          output.path -> output.dead.union(marked(output.path))
+      val byIds = if (untold.isEmpty) Map.empty[String, RowSet] else RowIds.follow(untold, rowIds)
+      compaction.outputs.flatMap { output =>
+        val marked = (marks.get(output.path).map(_.result()) ++ byIds.get(output.path))
+          .filterNot(_.isEmpty)
+        Option.when(marked.nonEmpty)(output.path -> marked.foldLeft(output.dead)(_ union _))
       }.toMap
     }
+
+  private def dying(change: FileChange, killed: Option[RowSet]): Dying =
+    killed.fold(Dying(change.path, rows(change.before), allBut = true))(Dying(change.path, _))
 
   private def grown(change: FileChange, after: String): RowSet = {
     val (old, all) = (rows(change.before), rows(after))

@@ -6,7 +6,7 @@ import scala.collection.mutable
 
 import org.roaringbitmap.{RelativeRangeConsumer, RoaringBitmap}
 
-/** An immutable set of row indexes of one file, counted from 0.
+/** An immutable set of row indexes of one file, counted from 0; or of row ids.
   *
   * The cost of a run of rows does not depend on its length: no method visits the rows of a run one
   * by one.
@@ -14,7 +14,7 @@ import org.roaringbitmap.{RelativeRangeConsumer, RoaringBitmap}
   * @param words
   *   the low 32 bits of the rows by their high 32 bits; no bitmap is empty, and none is modified
   */
-final class RowSet private (private val words: TreeMap[Long, RoaringBitmap]) {
+final class RowSet private (private val words: TreeMap[Long, RoaringBitmap]) extends Serializable {
   val size: Long = words.valuesIterator.map(_.getLongCardinality).sum
   def isEmpty: Boolean = words.isEmpty
   def contains(row: Long): Boolean = words.get(row >> 32).exists(_.contains(row.toInt))
@@ -96,7 +96,7 @@ object RowSet {
   }
 
   /** Collects rows and ranges in any order, and joins adjacent ones. */
-  final private[rebase] class Builder {
+  final class Builder {
     private val words = mutable.LongMap.empty[RoaringBitmap]
     private var from, until = 0L
 

@@ -82,6 +82,19 @@ final class Disk {
   def rows(path: String): IndexedSeq[Int] = files(path)
   def vector(token: String): RowSet = vectors(token)
 
+  /** A row's number is its id. */
+  def rowIds(outputs: Seq[Output]): RowIds = new RowIds {
+    def of(dying: Seq[Dying]) =
+      Right(dying.map(file => identified(file.path)((i, _) => file.contains(i))))
+    def having(ids: RowSet, sources: Seq[String]) =
+      Right(outputs.map(output => identified(output.path)((_, id) => ids.contains(id))))
+    private def identified(path: String)(wanted: (Long, Long) => Boolean) = {
+      val found =
+        rows(path).zipWithIndex.map { case (id, i) => (i.toLong, id.toLong) }.filter(wanted.tupled)
+      IdentifiedRows(path, RowSet.of(found.map(_._1): _*), RowSet.of(found.map(_._2): _*))
+    }
+  }
+
   def live(path: String, token: String): Seq[Int] = {
     val dead = if (token.isEmpty) RowSet.empty else vector(token)
     rows(path).zipWithIndex.collect { case (row, i) if !dead.contains(i.toLong) => row }
@@ -138,8 +151,17 @@ final class Planner(disk: Disk) {
     val bins = files.groupBy(file => disk.partition(file._1)).toSeq.sortBy(_._1).flatMap {
       case (_, files) => files.grouped(1 + random.nextInt(4))
     }
-    val outputs = bins.flatMap(pack(_, random))
+    val outputs =
+      bins.flatMap(if (random.nextInt(4) == 0) permute(_, random) else pack(_, random))
     Plan(job, files.toMap, outputs.map(_.path -> "").toMap, outputs)
+  }
+
+  /** One bin's live rows in any order, in two outputs that do not say where they come from. */
+  private def permute(bin: Seq[(String, String)], random: Random): Seq[Output] = {
+    val live = random.shuffle(bin.flatMap { case (path, vector) => disk.live(path, vector) })
+    val (some, others) = live.splitAt(random.nextInt(live.size + 1))
+    Seq(some, others).filter(_.nonEmpty)
+      .map(rows => Output(disk.write(rows), rows.size.toLong, RowSet.empty, Nil))
   }
 
   /** One bin's live rows in order, cut into one to three outputs. */

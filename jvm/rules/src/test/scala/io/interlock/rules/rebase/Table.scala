@@ -12,7 +12,7 @@ import io.interlock.rules._
   */
 final class Table(history: History, policy: Policy, seen: String => Unit) {
   private val disk = new Disk
-  private val rebases = new Rebases(disk.vector)
+  private def rebases(of: Plan) = new Rebases(disk.vector, disk.rowIds(of.outputs))
 
   private val first = history.files.map { case (partition, size, dead) =>
     val path = disk.write(disk.newRows(partition, size))
@@ -70,13 +70,16 @@ final class Table(history: History, policy: Policy, seen: String => Unit) {
         Some(plan.copy(removes =
           snapshots.last.filter { case (path, _) => plan.job.scope(disk.partition(path)) }
         ))
-      case Verdict.RemapRows => proved(rebases.remapRows(plan.changes, winner.compaction))(
+      case Verdict.RemapRows => proved(rebases(winner).remapRows(plan.changes, winner.compaction))(
           remap(plan, winner, _)
         )
       case Verdict.RebaseCompaction =>
-        proved(rebases.rebaseCompaction(plan.compaction, winner.changes))(compact(plan, _))
+        proved(rebases(plan).rebaseCompaction(plan.compaction, winner.changes))(compact(plan, _))
       case Verdict.Supersede =>
-        proved(rebases.supersede(plan.compaction, winner.compaction, winner.adds))(compact(plan, _))
+        proved(rebases(plan).supersede(plan.compaction, winner.compaction, winner.adds))(compact(
+          plan,
+          _
+        ))
       case _ => None
     }
   }
@@ -87,6 +90,12 @@ final class Table(history: History, policy: Policy, seen: String => Unit) {
   }
 
   private def remap(plan: Plan, winner: Plan, remapped: Remapped): Plan = {
+    if (
+      remapped.dead.keys.exists(path =>
+        winner.outputs.exists(o => o.path == path && o.segments.isEmpty)
+      )
+    )
+      seen("by id")
     val rows = winner.outputs.map(output => output.path -> output.rows).toMap
     val marked = remapped.dead.collect {
       case (path, dead) if dead.size < rows(path) => path -> disk.writeVector(dead)

@@ -6,7 +6,9 @@ class UnprovedSuite extends munit.FunSuite {
     new Rebases(token => RowSet.of(token.split(',').toSeq.map(_.toLong): _*))
 
   private val otherVector = "the compaction read a with another deletion vector"
-  private val unrecorded = "the compaction did not record where the rows of a went"
+  private val withoutIds = "its files have no row ids"
+  private val unordered = "a compaction has moved rows without recording where to, as ZORDER BY, " +
+    "clustering and writers without Interlock do (ALTER TABLE ... COMPACT records it)"
   private def incomplete(path: String) = s"what the compaction recorded of $path does not add up"
 
   /** A compaction of file a into output o of ten rows. */
@@ -52,8 +54,8 @@ class UnprovedSuite extends munit.FunSuite {
     after = Some("1"),
     "rows of a die that the compaction had found dead"
   )
-  check("nothing is recorded of a file that is gone", into("")(), "", None, unrecorded)
-  check("nothing is recorded of a file in which rows die", into("")(), "", Some("1"), unrecorded)
+  check("nothing tells where a file that is gone went", into("")(), "", None, withoutIds)
+  check("nothing tells where rows went that die", into("")(), "", Some("1"), withoutIds)
   check("a row dies behind the last segment", whole, "", Some("10"), incomplete("a"))
 
   private val gap = into("")(Segment("a", "", 0, 3, 0), Segment("a", "", 4, 2, 3))
@@ -106,7 +108,14 @@ class UnprovedSuite extends munit.FunSuite {
     into("1")(Segment("a", "1", 0, 9, 0)),
     otherVector
   )
-  checkSupersede("the winner recorded nothing", whole, into("")(), unrecorded)
+  checkSupersede("the winner recorded nothing", whole, into("")(), unordered)
+  checkSupersede("the attempt recorded nothing", into("")(), whole, unordered)
+  checkSupersede(
+    "the winner recorded nothing of a file",
+    whole,
+    into("")(Segment("b", "", 0, 10, 0)),
+    "the compaction did not record where the rows of a went"
+  )
   checkSupersede(
     "the winner recorded less",
     whole,
@@ -141,5 +150,57 @@ class UnprovedSuite extends munit.FunSuite {
     into("")(Segment("a", "", 0, 5, 0)),
     whole,
     foreign
+  )
+
+  /** Rows 1 and 2 of a die, whose ids are 11 and 12. */
+  private def checkIds(
+      name: String,
+      reason: String,
+      found: Seq[IdentifiedRows],
+      gone: Seq[IdentifiedRows] = Seq(identified("a", 1L -> 11L, 2L -> 12L))
+  )(implicit loc: munit.Location): Unit = test(s"by id: $name") {
+    val rowIds = new RowIds {
+      def of(dying: Seq[Dying]) = Right(gone)
+      def having(ids: RowSet, sources: Seq[String]) = Right(found)
+    }
+    val byId = new Rebases(token => RowSet.of(token.split(',').toSeq.map(_.toLong): _*), rowIds)
+    val changes = Seq(FileChange("a", "", Some("1,2")))
+    assertEquals(byId.remapRows(changes, into("")()), Left(reason))
+  }
+
+  private def identified(path: String, ids: (Long, Long)*) =
+    IdentifiedRows(path, RowSet.of(ids.map(_._1): _*), RowSet.of(ids.map(_._2): _*))
+
+  checkIds(
+    "a row is found nowhere",
+    "of 2 rows 1 were found by their ids, in 1 places",
+    found = Seq(identified("o", 3L -> 11L))
+  )
+  checkIds(
+    "a row is found in two files",
+    "of 2 rows 2 were found by their ids, in 3 places",
+    found = Seq(identified("o", 3L -> 11L, 4L -> 12L), identified("p", 0L -> 11L))
+  )
+  checkIds(
+    "a row is found twice in a file, and another one nowhere",
+    "of 2 rows 1 were found by their ids, in 2 places",
+    found = Seq(identified("o", 3L -> 11L, 4L -> 11L))
+  )
+  checkIds(
+    "another row is found",
+    "of 2 rows 2 were found by their ids, in 2 places",
+    found = Seq(identified("o", 3L -> 11L, 4L -> 13L))
+  )
+  checkIds(
+    "two rows have one id",
+    "of 2 rows 1 were found by their ids, in 2 places",
+    gone = Seq(identified("a", 1L -> 11L, 2L -> 11L)),
+    found = Seq(identified("o", 3L -> 11L, 4L -> 11L))
+  )
+  checkIds(
+    "the file has not all the rows",
+    "a has not all the rows that die in it",
+    gone = Seq(identified("a", 1L -> 11L)),
+    found = Seq(identified("o", 3L -> 11L))
   )
 }

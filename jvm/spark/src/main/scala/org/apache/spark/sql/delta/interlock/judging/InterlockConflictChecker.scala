@@ -123,8 +123,10 @@ private[interlock] class InterlockConflictChecker(
 
     def failIf(found: Option[Clash]): Unit = found.foreach(fail(_))
 
-    private def rebasedRows =
-      new RowRebase(vectors, currentTransactionInfo, winner)(ruling.verdict)
+    private def rebasedRows = {
+      val rowIds = new ReadRowIds(spark, currentTransactionInfo.readSnapshot, _, _)
+      new RowRebase(vectors, currentTransactionInfo, winner, rowIds)(ruling.verdict)
+    }
 
     private def rebase(rebased: Either[String, CurrentTransactionInfo])(
         fail: String => Nothing

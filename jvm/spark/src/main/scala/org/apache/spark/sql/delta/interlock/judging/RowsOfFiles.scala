@@ -86,5 +86,5 @@ final private[interlock] class RowsOfFiles(
 private[interlock] object RowsOfFiles {
 
   /** The maximum size in bytes of files that are read in this thread. */
-  private val MostReadHere = 64L * 1024 * 1024
+  val MostReadHere = 64L * 1024 * 1024
 }

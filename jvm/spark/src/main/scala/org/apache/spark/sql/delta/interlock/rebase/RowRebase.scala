@@ -14,15 +14,20 @@ import org.apache.spark.sql.delta.{
 }
 
 /** Rebases one attempt over one winner by changing deletion vectors: translates Delta's actions for
-  * [[Rebases]], and its result back. Reads and writes deletion vectors, never data files.
+  * [[Rebases]], and its result back. Reads and writes deletion vectors; of data files at most the row
+  * ids.
   *
   * A Left is the reason why the rebase cannot be proved safe; for BY_ROWS what the winner did, as a
   * clause.
+  *
+  * @param rowIds
+  *   the row ids of a compaction's inputs and outputs
   */
 final private[interlock] class RowRebase(
     vectors: RowVectors,
     info: CurrentTransactionInfo,
-    winner: WinningCommitSummary
+    winner: WinningCommitSummary,
+    rowIds: (Seq[RemoveFile], Seq[AddFile]) => RowIds
 ) {
   private type Rebased = Either[String, CurrentTransactionInfo]
 
@@ -52,8 +57,7 @@ final private[interlock] class RowRebase(
     if (changes.isEmpty) Right(info)
     else
       for {
-        compaction <- winnersCompaction
-        remapped <- rebases.remapRows(changes, compaction)
+        remapped <- following(winner.addedFiles).remapRows(changes, winnersCompaction)
         marked <- mark(winner.addedFiles, remapped.dead)
       } yield changing(remapped.replaced, marked)
   }
@@ -97,10 +101,10 @@ final private[interlock] class RowRebase(
   private def rebaseCompaction: Rebased = {
     val changes = winnersChanges
     if (changes.isEmpty) Right(info)
-    else
+    else {
+      val before = attemptsCompaction
       for {
-        before <- attemptsCompaction
-        after <- rebases.rebaseCompaction(before, changes)
+        after <- following(adds).rebaseCompaction(before, changes)
         grown = after.outputs.diff(before.outputs).map(output => output.path -> output.dead).toMap
         marked <- mark(adds, grown)
       } yield {
@@ -119,6 +123,7 @@ final private[interlock] class RowRebase(
         }
         Metrics.recounted(info, actions)
       }
+    }
   }
 
   /** This compaction of the whole scope removes the files that the winner's compaction made of its
@@ -127,28 +132,30 @@ final private[interlock] class RowRebase(
   private def supersede: Rebased = {
     val inputs = removes.map(_.path).toSet
     if (!winner.removedFiles.exists(file => inputs(file.path))) Right(info)
-    else for {
-      attempt <- attemptsCompaction
-      earlier <- winnersCompaction
-      tokens = winner.addedFiles.map(add => add.path -> RowVectors.token(add.deletionVector)).toMap
-      after <- rebases.supersede(attempt, earlier, tokens)
-    } yield {
-      val replaced = after.inputs.keySet.diff(attempt.inputs.keySet)
-      val moving = Lineage.moving(after.outputs.map(output => output.path -> output.segments))
-      val kept = info.actions.filter {
-        case remove: RemoveFile => after.inputs.contains(remove.path)
-        case _ => true
+    else {
+      val attempt = attemptsCompaction
+      val tokens =
+        winner.addedFiles.map(add => add.path -> RowVectors.token(add.deletionVector)).toMap
+      rebases.supersede(attempt, winnersCompaction, tokens).map { after =>
+        val replaced = after.inputs.keySet.diff(attempt.inputs.keySet)
+        val moving = Lineage.moving(after.outputs.map(output => output.path -> output.segments))
+        val kept = info.actions.filter {
+          case remove: RemoveFile => after.inputs.contains(remove.path)
+          case _ => true
+        }
+        val removed = winner.addedFiles.filter(add => replaced(add.path))
+          .map(add => moving(add.removeWithTimestamp(dataChange = false)))
+        Metrics.recounted(info, kept ++ removed)
       }
-      val removed = winner.addedFiles.filter(add => replaced(add.path))
-        .map(add => moving(add.removeWithTimestamp(dataChange = false)))
-      Metrics.recounted(info, kept ++ removed)
     }
   }
 
-  private def winnersCompaction =
-    compactionOf(winner.removedFiles, winner.addedFiles, s"version ${winner.commitVersion}")
+  /** Follows rows of files that the attempt removes into the files of a compaction. */
+  private def following(outputs: Seq[AddFile]) =
+    new Rebases(vectors.rowsOf, rowIds(removes, outputs))
 
-  private def attemptsCompaction = compactionOf(removes, adds, info.op.name)
+  private def winnersCompaction = compactionOf(winner.removedFiles, winner.addedFiles)
+  private def attemptsCompaction = compactionOf(removes, adds)
 
   /** New vectors for the files in which rows are dead; None for a file without live rows. */
   private def mark(
@@ -183,31 +190,15 @@ final private[interlock] class RowRebase(
     )
   }
 
-  /** A compaction, from its actions.
-    *
-    * @param name
-    *   the compaction's name in the reason why its rows cannot be followed
-    */
-  private def compactionOf(
-      removes: Seq[RemoveFile],
-      adds: Seq[AddFile],
-      name: String
-  ): Either[String, Compaction] = {
+  /** A compaction, from its actions. Outputs have no segments where no tag says whence rows came. */
+  private def compactionOf(removes: Seq[RemoveFile], adds: Seq[AddFile]): Compaction = {
     val lineage = Lineage.of(removes)
-    val outputs = for {
-      add <- adds
-      segments <- lineage.get(add.path)
-      rows <- add.numPhysicalRecords
-    } yield Output(add.path, rows, deadRows(add), segments)
-    if (outputs.size < adds.size)
-      Left(
-        s"$name moved rows without recording where to, as ZORDER BY, clustering and writers " +
-          "without Interlock do (ALTER TABLE ... COMPACT records it)"
-      )
-    else {
-      val inputs = removes.map(file => file.path -> RowVectors.token(file.deletionVector))
-      Right(Compaction(inputs.toMap, outputs))
+    val inputs = removes.map(file => file.path -> RowVectors.token(file.deletionVector))
+    val outputs = adds.map { add =>
+      val segments = lineage.getOrElse(add.path, Nil)
+      Output(add.path, add.numPhysicalRecords.getOrElse(0), deadRows(add), segments)
     }
+    Compaction(inputs.toMap, outputs)
   }
 
   private def deadRows(add: AddFile): RowSet =
