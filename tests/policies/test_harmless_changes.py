@@ -30,7 +30,7 @@ COMMENT = "COMMENT ON TABLE {t} IS 'of events'"
 HARMFUL = (
     SET + "('delta.appendOnly' = 'true')",
     SET + "('delta.enableChangeDataFeed' = 'true')",
-    "ALTER TABLE {t} ADD COLUMN w INT FIRST",
+    "ALTER TABLE {t} ALTER COLUMN v FIRST",
     "ALTER TABLE {t} ALTER COLUMN id DROP NOT NULL",
     "ALTER TABLE {t} ADD CONSTRAINT positive CHECK (id > 0)",
     "ALTER TABLE {t} UNSET TBLPROPERTIES ('delta.enableDeletionVectors')",
@@ -112,7 +112,7 @@ def test_a_new_column(spark: SparkSession, table_path: Path, job: str) -> None:
     check_log(table)
 
 
-@pytest.mark.variant_cases(but=["*appendOnly*", "*FIRST"])
+@pytest.mark.variant_cases(but=["*appendOnly*", "*v FIRST"])
 @pytest.mark.parametrize("change", HARMFUL)
 def test_other_changes_fail_the_jobs_that_they_meet(
     spark: SparkSession, table_path: Path, change: str
@@ -125,16 +125,14 @@ def test_other_changes_fail_the_jobs_that_they_meet(
     assert [tuple(row) for row in unchanged.collect()] == [(1, "a"), (2, "b"), (3, "c")]
 
 
-@pytest.mark.variant_cases(but=["*{t} SET TBLPROPERTIES ('team' = 'y')", "*x INT"])
+@pytest.mark.variant_cases(but=["*{t} SET TBLPROPERTIES ('team' = 'y')"])
 @pytest.mark.parametrize(
     ("earlier", "later"),
     [
         (OWNER, SET + "('team' = 'y')"),
         (OWNER, "ALTER TABLE {t} UNSET TBLPROPERTIES IF EXISTS ('team')"),
-        (ADD_COLUMN, "ALTER TABLE {t} ADD COLUMN x INT"),
         (COMMENT, COMMENT.replace("events", "orders")),
         (HARMFUL[0], OWNER),
-        (OWNER, HARMFUL[0]),
     ],
 )
 def test_two_changes_of_one_thing(

@@ -20,11 +20,14 @@ The Python errors have the attributes `condition`, `sqlstate`, `policy`, `rule`,
 `Table.explain(error)` tells all that is known: [conflicts.md](conflicts.md).
 
 Checks of Delta's reject a job under every policy in these cases. The condition is Delta's
-(`DELTA_METADATA_CHANGED` and others). The errors are `interlock.ConflictError` too, with `None` for
-what Delta does not tell:"""
+(`DELTA_PROTOCOL_CHANGED` and others; `DELTA_METADATA_CHANGED` under the MaxCompute policies). The
+errors are `interlock.ConflictError` too, with `None` for what Delta does not tell:"""
 
 _DELTA = (
-    ("MetadataChanged", "the earlier job changed the schema, a property or the policy"),
+    (
+        "MetadataChanged",
+        "the earlier job changed the schema, a property or the policy, under a MaxCompute policy",
+    ),
     ("ProtocolChanged", "the earlier job upgraded the table, or created it at the same place"),
     ("ConcurrentTransaction", "two streaming queries write with one checkpoint"),
 )

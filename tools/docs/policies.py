@@ -68,16 +68,39 @@ table has both."""
 _METADATA = """\
 ## Changes of metadata
 
-A job fails if the table's metadata changed while it ran, whatever the policy. Under policies that
-have BY_FILES or BY_ROWS cells (`row_level`, `row_serializable`, `serializable`,
-`write_serializable`) harmless changes are the exception: they pass jobs that run, and each other
-if they change different things or set a property to the same value. So models that run in
-parallel and each end with OPTIMIZE, a comment and their own table properties all commit. Harmless
-are
+A job fails if the table's metadata changed while it ran, under the MaxCompute policies by every
+change. Policies that have BY_FILES or BY_ROWS cells (`row_level`, `row_serializable`,
+`serializable`, `write_serializable`) compare what the two jobs changed:
+
+- Equal changes are one change, whatever they change: the same comment, new column (name, type and
+  place), property, constraint or CLUSTER BY, the same RENAME or DROP COLUMN. Each statement makes
+  its version, and the later one changes nothing. ALTER TABLE ... CLUSTER BY with the columns that
+  the table has already makes no version, under any policy.
+- Different harmless changes both stand. So dbt models that run in parallel on one table, with
+  comments, CLUSTER BY and table properties of their own, all commit, and so do loaders that each
+  add columns. A new column keeps its place: at the end, at the front, or behind the column that it
+  was to follow.
+- Jobs that write data pass harmless changes: rows that they write have NULL in a new column. They
+  may add columns themselves, by `mergeSchema` or MERGE WITH SCHEMA EVOLUTION.
+- Other changes, such as `delta.appendOnly`, a CHECK constraint or another type, pass comments on
+  the table and harmless properties. Everything else fails after them, and they fail after new
+  columns and comments on columns.
+- Two changes of one thing to different values contradict each other: the later one fails, and the
+  error (INTERLOCK_METADATA_CHANGED) says what both have changed: *version 3 (ADD COLUMNS by ann)
+  changed the column w to INT AFTER v, and this job to STRING AFTER v*.
+
+With column mapping, ids are those of the first job, and the later one's new columns get higher
+ones. Only files that have been written cannot be given other ids: an append or MERGE that adds
+columns fails if an earlier job added other columns, and commits if it added the same ones. Without
+column mapping it fails if the earlier job spelled the column otherwise (`W` for `w`).
+
+CREATE TABLE IF NOT EXISTS does nothing if another job creates the table at the same time with a
+policy; without IF NOT EXISTS it fails as if the table had been there before.
+
+Harmless are
 
 - comments on the table and on columns,
-- ADD COLUMN at the end of the table, nullable and without a default: rows that a running job
-  writes have NULL there,
+- new columns, nullable and without a default,
 - SET and UNSET TBLPROPERTIES of properties of your own, whose names do not begin with `delta.`,
   `interlock.`, `option.` or `spark.`, and of these:"""
 

@@ -27,6 +27,7 @@ _BY_CONDITION: dict[str | None, type[errors.InterlockError]] = {
     "INTERLOCK_CONCURRENT_DELETE_READ": errors.ConcurrentDeleteReadError,
     "INTERLOCK_CONCURRENT_WRITE": errors.ConcurrentWriteError,
     "INTERLOCK_FAILED_AFTER_COMMIT": errors.CommittedError,
+    "INTERLOCK_METADATA_CHANGED": errors.MetadataChangedError,
     "INTERLOCK_STORAGE_FAILED": errors.StorageError,
     "INTERLOCK_VERSION_MISMATCH": errors.VersionMismatchError,
 }

@@ -43,7 +43,10 @@ object ConflictKind {
       extends ConflictKind("has written this batch of the stream already")
 
   case object MetadataChanged
-      extends ConflictKind("changed the table's schema, properties or policy")
+      extends Raised(
+        "INTERLOCK_METADATA_CHANGED",
+        "changed the table's schema, properties or policy"
+      )
 
   case object ProtocolChanged
       extends ConflictKind("created the table or changed which features it has")

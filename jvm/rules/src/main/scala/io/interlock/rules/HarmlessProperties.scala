@@ -14,21 +14,4 @@ object HarmlessProperties {
 
   def contain(key: String): Boolean =
     names(key) || prefixes.exists(key.startsWith) || !Reserved.exists(key.startsWith)
-
-  /** The properties after two changes of the same properties; none if one of the two does more than
-    * change harmless ones, or if they give a key different values.
-    */
-  def merged(
-      base: Map[String, String],
-      one: Map[String, String],
-      other: Map[String, String]
-  ): Option[Map[String, String]] = {
-    def changed(to: Map[String, String]) =
-      (base.keySet ++ to.keySet).filter(key => base.get(key) != to.get(key))
-    val (byOne, byOther) = (changed(one), changed(other))
-    val agree = byOne.intersect(byOther).forall(key => one.get(key) == other.get(key))
-    Option.when(agree && (byOne ++ byOther).forall(contain))(
-      one -- byOther ++ other.view.filterKeys(byOther)
-    )
-  }
 }

@@ -72,6 +72,10 @@ final class ConcurrentWriteConflict private[errors] (private[errors] val rendere
     extends ConcurrentWriteException(rendered.message)
     with InterlockConflict
 
+final class MetadataChangedConflict private[errors] (private[errors] val rendered: Rendered)
+    extends MetadataChangedException(rendered.message)
+    with InterlockConflict
+
 /** Turns conflicts into the exceptions of their kinds. */
 object Conflicts {
   type ConflictException = org.apache.spark.sql.delta.DeltaConcurrentModificationException
@@ -90,6 +94,7 @@ object Conflicts {
       case ConflictKind.ConcurrentAppend => new ConcurrentAppendConflict(rendered)
       case ConflictKind.ConcurrentDeleteRead => new ConcurrentDeleteReadConflict(rendered)
       case ConflictKind.ConcurrentDeleteDelete => new ConcurrentDeleteDeleteConflict(rendered)
+      case ConflictKind.MetadataChanged => new MetadataChangedConflict(rendered)
       case _ => new ConcurrentWriteConflict(rendered)
     }
   }

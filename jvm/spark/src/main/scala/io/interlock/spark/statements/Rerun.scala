@@ -5,8 +5,7 @@ import java.util.concurrent.ThreadLocalRandom
 import scala.annotation.tailrec
 import scala.util.{Failure, Success, Try}
 
-import io.delta.exceptions.{MetadataChangedException, ProtocolChangedException}
-import io.interlock.rules.Conflict
+import io.interlock.rules.{Conflict, ConflictKind}
 import io.interlock.spark.claims.ClaimingStatement
 import io.interlock.spark.errors.{Conflicts, InterlockConflict}
 import io.interlock.spark.properties.SessionPolicies
@@ -37,7 +36,7 @@ private[statements] object Rerun extends Logging {
   def apply[A](runs: Runs)(run: Int => A): A = ClaimingStatement.run { statement =>
     @tailrec def from(number: Int, lost: Vector[Conflict]): A = Try(run(number)) match {
       case Success(done) => done
-      case Failure(failed: InterlockConflict) =>
+      case Failure(failed: InterlockConflict) if runs.heal(failed.conflict.kind) =>
         val isFrozen = lost.lastOption.exists(_.readVersion == failed.conflict.readVersion)
         if (number == runs.most || isFrozen) throw told(failed.conflict, lost)
         Thread.sleep(pause(number))
@@ -49,15 +48,6 @@ private[statements] object Rerun extends Logging {
             s"${runs.most})."
         )
         from(number + 1, lost :+ failed.conflict)
-      case Failure(changed @ (_: MetadataChangedException | _: ProtocolChangedException))
-          if runs.replaceTable && number < runs.most =>
-        Thread.sleep(pause(number))
-        statement.claim()
-        logWarning(
-          "The table was changed while a statement replaced it, which runs again.",
-          changed
-        )
-        from(number + 1, lost)
       case Failure(other) => throw other
     }
     from(1, Vector.empty)
@@ -91,6 +81,9 @@ final private[statements] case class Runs(
     areAsPlanned: () => Boolean,
     replaceTable: Boolean = false
 ) {
+  def heal(conflict: ConflictKind): Boolean =
+    replaceTable || conflict != ConflictKind.MetadataChanged
+
   override def toString: String = most.toString
 }
 

@@ -6,14 +6,13 @@ import java.nio.file.FileAlreadyExistsException
 import scala.util.control.NonFatal
 import scala.util.{Success, Try}
 
-import io.delta.exceptions.{MetadataChangedException, ProtocolChangedException}
+import io.delta.exceptions.ProtocolChangedException
 import io.interlock.coordinator.{Causes, CommitUnknownException, CoordinatorException}
 import io.interlock.rules.{OperationClass, Policy}
 import io.interlock.spark.commits.Operations
 import io.interlock.spark.compaction.FailedCompaction
 import io.interlock.spark.errors._
-import org.apache.spark.SparkThrowable
-import org.apache.spark.sql.delta.DeltaOperations.{Operation, OptimizeOrReorg, ReplaceTable}
+import org.apache.spark.sql.delta.DeltaOperations.{Operation, OptimizeOrReorg}
 import org.apache.spark.sql.delta.actions.{Action, Metadata, RemoveFile}
 import org.apache.spark.sql.delta.interlock.judging.{GovernedCommit, JudgingJob}
 import org.apache.spark.sql.delta.interlock.table.PropertyRules
@@ -149,7 +148,7 @@ final private[interlock] class Failures(
       actions: Seq[Action],
       found: DeltaConcurrentModificationException
   ): Throwable = {
-    val conflict = told(op, found)
+    val conflict = told(found)
     governed match {
       case Some(commit) =>
         audit.rejected(commit.policy, op, Some(commit), conflict)
@@ -159,27 +158,16 @@ final private[interlock] class Failures(
     conflict
   }
 
-  /** Of a table that another job has created or replaced meanwhile, Delta says that its protocol or
-    * its metadata was changed.
-    */
-  private def told(op: Operation, conflict: DeltaConcurrentModificationException) = {
-    def text(changed: DeltaConcurrentModificationException with SparkThrowable, did: String) =
-      s"[${changed.getErrorClass}] Another job $did; nothing of this one was kept. " +
-        "Run the statement again."
-    conflict match {
-      case changed: ProtocolChangedException if table.isNew =>
-        val did = s"created ${table.name} while this statement ran, which was to create it as well"
-        because(changed, new ProtocolChangedException(text(changed, did)))
-      case changed: MetadataChangedException if op.isInstanceOf[ReplaceTable] =>
-        val did = s"replaced or altered ${table.name} while this statement ran, which replaces it"
-        because(changed, new MetadataChangedException(text(changed, did)))
-      case other => other
-    }
-  }
-
-  private def because[A <: Throwable](cause: Throwable, told: A): A = {
-    told.initCause(cause)
-    told
+  /** Of a table that another job has created meanwhile, Delta says that its protocol was changed. */
+  private def told(conflict: DeltaConcurrentModificationException) = conflict match {
+    case changed: ProtocolChangedException if table.isNew =>
+      val created = new ProtocolChangedException(
+        s"[${changed.getErrorClass}] Another job created ${table.name} while this statement ran, " +
+          "which was to create it as well; nothing of this one was kept. Run the statement again."
+      )
+      created.initCause(changed)
+      created
+    case other => other
   }
 
   /** Deletes the files that the statement staged. They are kept if the policy judges by files or

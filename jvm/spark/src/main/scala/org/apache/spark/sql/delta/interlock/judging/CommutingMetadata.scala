@@ -1,91 +1,201 @@
 package org.apache.spark.sql.delta.interlock.judging
 
-import io.interlock.rules.HarmlessProperties
-import org.apache.spark.sql.delta.CurrentTransactionInfo
-import org.apache.spark.sql.delta.actions.Metadata
-import org.apache.spark.sql.delta.schema.SchemaMergingUtils
-import org.apache.spark.sql.types.{
-  Metadata => SparkMetadata,
-  MetadataBuilder,
-  StructField,
-  StructType
+import java.util.Locale
+
+import io.interlock.rules.MetadataPart._
+import io.interlock.rules.{MetadataMerge, MetadataPart}
+import org.apache.spark.sql.delta.actions.{AddFile, FileAction, Metadata}
+import org.apache.spark.sql.delta.schema.SchemaMergingUtils.{explode, transformColumns}
+import org.apache.spark.sql.delta.schema.SchemaUtils
+import org.apache.spark.sql.delta.{
+  CurrentTransactionInfo,
+  DeltaColumnMapping,
+  DeltaConfigs,
+  DeltaOperations,
+  NoMapping
 }
+import org.apache.spark.sql.types.{Metadata => FieldMetadata, _}
 
-/** Changes of a table's metadata that leave concurrent jobs right: of comments, of harmless
-  * properties (see [[HarmlessProperties]]), and new columns at the end that are NULL in all rows.
+/** The metadata of an attempt behind winners that changed the metadata as well.
+  *
+  * @param base
+  *   what the attempt has read
+  * @param winner
+  *   the metadata after the winners
+  * @param own
+  *   the metadata with which the attempt came to its commit
   */
-private[judging] object CommutingMetadata {
-  private val Comment = "comment"
-  private val Harmless = Set(
-    Comment,
-    "delta.columnMapping.id",
-    "delta.columnMapping.physicalName"
-  )
+final private[judging] class CommutingMetadata(base: Metadata, winner: Metadata, own: Metadata) {
+  import CommutingMetadata._
 
-  /** The attempt after a winner that has changed the metadata; none if one of the two changes more
-    * than that, or both change the same thing.
-    *
-    * @param own
-    *   the metadata with which the attempt came to its commit
+  private val before = explode(base.schema).map { case (path, _) => lower(path) }.toSet
+  private val idsBefore = explode(base.schema).flatMap { case (_, field) => idOf(field) }.toSet
+  private val (read, theirs, ours) = (partsOf(base), partsOf(winner), partsOf(own))
+  private val isMapped = base.columnMappingMode != NoMapping
+  private val winnerHasNewIds = isMapped && lastId(winner) != lastId(base)
+
+  /** @param info
+    *   the attempt
+    * @return
+    *   the attempt after the winner, or why there is none
     */
-  def rebased(
-      info: CurrentTransactionInfo,
-      winner: Metadata,
-      own: Metadata
-  ): Option[CurrentTransactionInfo] =
-    merged(info.readSnapshot.metadata, winner, own).map { both =>
-      val actions = info.actions.map {
-        case _: Metadata => both
-        case other => other
-      }
-      info.copy(metadata = both, actions = if (info.metadataChanged) actions else info.actions)
-    }
-
-  private def merged(base: Metadata, one: Metadata, other: Metadata): Option[Metadata] =
-    for {
-      properties <-
-        HarmlessProperties.merged(base.configuration, one.configuration, other.configuration)
-      description <- onlyOne(base.description, one.description, other.description)
-      schema <- onlyOne(base.schemaString, one.schemaString, other.schemaString)
-      if isHarmless(base.schema, one.schema) && isHarmless(base.schema, other.schema)
-      both = base.copy(
-        configuration = properties,
-        description = description,
-        schemaString = schema
+  def rebased(info: CurrentTransactionInfo): Either[String, CurrentTransactionInfo] =
+    merged(info.actions.exists(_.isInstanceOf[FileAction]))
+      .filterOrElse(
+        hasOwnNames(_) || !info.actions.exists(_.isInstanceOf[AddFile]),
+        "added columns, and the files of this job have its own new columns under other names or ids"
       )
-      if Seq(one, other).forall(isAllOf(_, both))
-    } yield both
+      .filterOrElse(
+        _ => !definesAnew(info.op) || Seq(winner, own).exists(_.schema == base.schema),
+        "changed the table's schema, and this job defines it anew"
+      )
+      .map { both =>
+        val actions = info.actions.map {
+          case _: Metadata => both
+          case other => other
+        }
+        info.copy(metadata = both, actions = if (info.metadataChanged) actions else info.actions)
+      }
 
-  /** The value after two changes of which at most one changes it. */
-  private def onlyOne[A](base: A, one: A, other: A): Option[A] =
-    if (one == base || one == other) Some(other) else Option.when(other == base)(one)
+  private def merged(writesData: Boolean): Either[String, Metadata] =
+    new MetadataMerge(read, theirs, ours)(addsNulls).merged(writesData)
+      .map { both =>
+        // A change that is not harmless passes only winners that leave the schema as it was.
+        val isOwn = winner.schema == base.schema
+        val kept = if (isOwn) own else winner
+        val schema = if (isOwn) own.schema else added.foldLeft(winner.schema)(withColumn)
+        val properties = both.collect { case (Property(key), value: String) => key -> value }
+        val merged = kept.copy(
+          description = both.get(TableComment).map(_.toString).orNull,
+          configuration = properties ++ lastId(kept).map(LastId -> _),
+          schemaString = commented(schema, both).json
+        )
+        if (!winnerHasNewIds) merged
+        else
+          DeltaColumnMapping.assignColumnIdAndPhysicalName(
+            merged,
+            winner,
+            isChangingModeOnExistingTable = false,
+            isOverwritingSchema = false
+          )
+      }
 
-  /** Whether the metadata differ in nothing else than what is merged. */
-  private def isAllOf(one: Metadata, both: Metadata): Boolean =
-    one.copy(
-      configuration = both.configuration,
-      description = both.description,
-      schemaString = both.schemaString
-    ) == both
-
-  private def isHarmless(before: StructType, after: StructType): Boolean = {
-    val (kept, added) = withoutComments(after).fields.splitAt(before.fields.length)
-    kept.sameElements(withoutComments(before).fields) && added.forall(isNull)
+  /** Whether the attempt's new columns have the names and ids by which its files know them. */
+  private def hasOwnNames(both: Metadata): Boolean = {
+    def names(of: Metadata) = explode(of.schema).map { case (path, field) =>
+      lower(path) -> (DeltaColumnMapping.getPhysicalName(field) -> idOf(field))
+    }.toMap
+    val after = names(both)
+    names(own).forall { case (path, name) => before(path) || after.get(path).contains(name) }
   }
 
-  /** Whether rows that do not have the column have NULL there. */
-  private def isNull(column: StructField): Boolean =
-    column.nullable && {
-      val rest = new MetadataBuilder().withMetadata(column.metadata)
-      Harmless.foreach(rest.remove)
-      rest.build() == SparkMetadata.empty
+  private def partsOf(metadata: Metadata): Map[MetadataPart, Any] = {
+    val rest = metadata.copy(description = null, configuration = Map(), schemaString = null)
+    columns(metadata.schema) + (Definition -> rest) ++
+      (metadata.configuration - LastId).map { case (key, value) => Property(key) -> value } ++
+      Option(metadata.description).map(TableComment -> _)
+  }
+
+  private def columns(schema: StructType): Map[MetadataPart, Any] = {
+    val fields = explode(schema).map { case (path, field) => lower(path) -> field }
+    val places = fields.foldLeft((Map.empty[Seq[String], String], Map.empty[Seq[String], String])) {
+      case ((places, last), (path, field)) =>
+        val next = if (before(path)) last + (path.init -> field.name) else last
+        (places + (path -> last.getOrElse(path.init, "")), next)
+    }._1
+    fields.flatMap { case (path, field) =>
+      Seq[(MetadataPart, Any)](Column(path) -> Shape(bare(path, field), places(path))) ++
+        field.getComment().map(ColumnComment(path) -> _)
+    }.toMap
+  }
+
+  /** A field without its comment and the fields inside it; a new one, which is not an old one with
+    * another name, also without its id.
+    */
+  private def bare(path: Seq[String], field: StructField): StructField = {
+    val metadata = withoutComment(field)
+    if (!before(path) && !idOf(field).exists(idsBefore))
+      DeltaColumnMapping.COLUMN_MAPPING_METADATA_KEYS.foreach(metadata.remove)
+    val name = if (before(path)) field.name else path.last
+    StructField(name, hollow(field.dataType), field.nullable, metadata.build())
+  }
+
+  private def addsNulls(column: Column): Boolean =
+    Seq(theirs, ours).map(_.get(column)).forall {
+      case Some(Shape(field, _)) =>
+        val rest = new MetadataBuilder().withMetadata(field.metadata).remove(CharType)
+        field.nullable && rest.build() == FieldMetadata.empty
+      case _ => true
     }
 
-  private def withoutComments(schema: StructType): StructType =
-    SchemaMergingUtils.transformColumns(schema)((_, field, _) =>
-      field.copy(metadata =
-        new MetadataBuilder().withMetadata(field.metadata).remove(Comment).build()
-      )
-    )
+  /** The attempt's new columns that the winner does not have; of nested ones the outermost. */
+  private def added: Seq[(Seq[String], StructField)] = {
+    def isNew(path: Seq[String]) =
+      ours.contains(Column(lower(path))) && !theirs.contains(Column(lower(path)))
+    explode(own.schema).filter { case (path, _) =>
+      isNew(path) && !path.init.inits.exists(isNew)
+    }
+  }
 
+  /** Puts a new column of the attempt behind the column that it follows there, or at the end. */
+  private def withColumn(schema: StructType, column: (Seq[String], StructField)): StructType = {
+    val (path, field) = column
+    def siblings(of: StructType) =
+      explode(of).map { case (path, _) => lower(path) }.filter(_.init == lower(path.init))
+    val (left, right) = siblings(own.schema).span(_ != lower(path))
+    val there = siblings(schema)
+    val index =
+      if (right.exists(before)) left.lastOption.fold(0)(there.indexOf(_) + 1) else there.length
+    val plain =
+      if (winnerHasNewIds) DeltaColumnMapping.dropColumnMappingMetadata(StructType(Seq(field))).head
+      else field
+    SchemaUtils
+      .addColumn(schema, plain, SchemaUtils.findColumnPosition(path.init, schema) :+ index)
+  }
+
+  private def commented(schema: StructType, parts: Map[MetadataPart, Any]): StructType =
+    transformColumns(schema) { (path, field, _) =>
+      val metadata = withoutComment(field)
+      parts.get(ColumnComment(lower(path :+ field.name)))
+        .foreach(comment => metadata.putString("comment", comment.toString))
+      field.copy(metadata = metadata.build())
+    }
+}
+
+private object CommutingMetadata {
+  private val LastId = DeltaConfigs.COLUMN_MAPPING_MAX_ID.key
+
+  /** Where Spark keeps the length of a CHAR or VARCHAR. */
+  private val CharType = "__CHAR_VARCHAR_TYPE_STRING"
+
+  /** @param place
+    *   the name of the last column before it that both have read, if there is one
+    */
+  final private case class Shape(field: StructField, place: String) {
+    override def toString: String =
+      field.dataType.sql + (if (place.isEmpty) " FIRST" else s" AFTER $place")
+  }
+
+  private def lower(path: Seq[String]) = path.map(_.toLowerCase(Locale.ROOT))
+
+  private def idOf(field: StructField) =
+    Option.when(DeltaColumnMapping.hasColumnId(field))(DeltaColumnMapping.getColumnId(field))
+
+  private def lastId(of: Metadata) = of.configuration.get(LastId)
+
+  private def withoutComment(field: StructField) =
+    new MetadataBuilder().withMetadata(field.metadata).remove("comment")
+
+  private def hollow(of: DataType): DataType = of match {
+    case _: StructType => new StructType
+    case array: ArrayType => array.copy(elementType = hollow(array.elementType))
+    case map: MapType => map.copy(hollow(map.keyType), hollow(map.valueType))
+    case other => other
+  }
+
+  private def definesAnew(op: DeltaOperations.Operation) = op match {
+    case _: DeltaOperations.ReplaceTable => true
+    case write: DeltaOperations.Write => write.canOverwriteSchema.contains(true)
+    case _ => false
+  }
 }

@@ -5,8 +5,9 @@ import io.interlock.spark.commits.{CommitTags, Operations}
 import io.interlock.spark.errors.Conflicts
 import io.interlock.spark.properties.{OtherCoordinator, SessionPolicies}
 import org.apache.spark.sql.SparkSession
+import org.apache.spark.sql.delta.RowId.RowTrackingMetadataDomain
 import org.apache.spark.sql.delta._
-import org.apache.spark.sql.delta.actions.Metadata
+import org.apache.spark.sql.delta.actions.{DomainMetadata, Metadata, Protocol}
 import org.apache.spark.sql.delta.interlock.rebase.{MovedReads, ReplaceLive, RowRebase, RowVectors}
 
 /** Delta's conflict check, with its three checks on data files replaced by a policy's decision.
@@ -55,19 +56,55 @@ private[interlock] class InterlockConflictChecker(
         found.copy(did = s"${found.did}, and version $version has read that")
       ))
 
-  /** Also fails if something else orders the table's commits from the winner on. */
+  override protected def checkConflicts(): CurrentTransactionInfo = {
+    if (attempt.policy.judgesReads) currentTransactionInfo = withoutEqual(currentTransactionInfo)
+    super.checkConflicts()
+  }
+
+  /** Two equal upgrades are one. Also fails if something else orders the table's commits from the
+    * winner on.
+    */
   override protected def checkProtocolCompatibility(): Unit = {
-    super.checkProtocolCompatibility()
+    winner.protocol.filter(isOwnUpgrade).fold(super.checkProtocolCompatibility()) { upgrade =>
+      currentTransactionInfo = currentTransactionInfo.copy(
+        actions = currentTransactionInfo.actions.filterNot(_ == upgrade)
+      )
+    }
     val (metadata, protocol) = (currentTransactionInfo.metadata, currentTransactionInfo.protocol)
     val properties = winner.metadataUpdates.headOption.getOrElse(metadata).configuration
     if (OtherCoordinator.of(properties, protocol.readerAndWriterFeatureNames).nonEmpty)
       throw DeltaErrors.protocolChangedException(winner.commitInfo)
   }
 
+  private def isOwnUpgrade(protocol: Protocol) =
+    attempt.policy.judgesReads && currentTransactionInfo.actions.contains(protocol) &&
+      !TableFeature.isProtocolRemovingFeatures(protocol, info.readSnapshot.protocol)
+
   override protected def attemptToResolveMetadataConflicts(): Unit =
-    winner.metadataUpdates.headOption.filter(_ => attempt.policy.judgesReads)
-      .flatMap(CommutingMetadata.rebased(currentTransactionInfo, _, own))
-      .fold(super.attemptToResolveMetadataConflicts())(currentTransactionInfo = _)
+    if (winner.metadataUpdates.isEmpty || !attempt.policy.judgesReads)
+      super.attemptToResolveMetadataConflicts()
+    else
+      new CommutingMetadata(info.readSnapshot.metadata, winner.metadataUpdates.head, own)
+        .rebased(currentTransactionInfo).fold(leaveToDelta, currentTransactionInfo = _)
+
+  /** Delta lets jobs that write data pass some changes of its features. */
+  private def leaveToDelta(did: String): Unit =
+    try super.attemptToResolveMetadataConflicts()
+    catch { case _: MetadataChangedException => throw changed(did) }
+
+  /** Two equal settings of a domain, such as the clustering columns, are one. */
+  private def withoutEqual(info: CurrentTransactionInfo): CurrentTransactionInfo = {
+    val set = info.actions.collect {
+      case domain: DomainMetadata if !RowTrackingMetadataDomain.isSameDomain(domain) => domain
+    }
+    val other = winner.actions.collectFirst {
+      case theirs: DomainMetadata
+          if set.exists(own => own.domain == theirs.domain && own != theirs) =>
+        theirs.domain
+    }
+    other.foreach(domain => throw changed(s"changed $domain, and this job in another way"))
+    info.copy(actions = info.actions.filterNot(set.filter(winner.actions.contains).contains))
+  }
 
   override protected def checkForAddedFilesThatShouldHaveBeenReadByCurrentTxn(): Unit =
     if (byDelta) super.checkForAddedFilesThatShouldHaveBeenReadByCurrentTxn()
@@ -98,6 +135,32 @@ private[interlock] class InterlockConflictChecker(
     attempt,
     vectors
   )
+
+  private def changed(did: String) = raised(lost(ConflictKind.MetadataChanged, did))
+
+  private def raised(conflict: Conflict) = Conflicts.raised(conflict, SessionPolicies.readable)
+
+  /** @param did
+    *   what the winner did, as a clause to follow its name
+    */
+  private def lost(kind: ConflictKind, did: String): Conflict = {
+    val told = CommitTags.winner(winner.commitVersion, winner.commitInfo)
+    val earlier = told.copy(
+      operation = told.operation.orElse(Some("an unnamed operation")),
+      operationClass = Some(judgedWinner.operationClass)
+    )
+    Conflict(
+      kind,
+      attempt.policy.name,
+      Operations.name(attempt.operation),
+      attempt.operationClass,
+      readVersion = info.readSnapshot.version,
+      table,
+      info.txnId,
+      winner = Some(earlier),
+      why = s"$earlier $did"
+    )
+  }
 
   /** One part of the attempt, with the policy's ruling. */
   final private class Part(judged: Attempt, val ruling: Ruling) {
@@ -141,23 +204,10 @@ private[interlock] class InterlockConflictChecker(
         Some(reason)
       )
 
-    private def fail(clash: Clash, unproved: Option[String] = None): Nothing = {
-      val told = CommitTags.winner(winner.commitVersion, winner.commitInfo)
-      val earlier = told.copy(
-        operation = told.operation.orElse(Some("an unnamed operation")),
-        operationClass = Some(judgedWinner.operationClass)
-      )
-      throw Conflicts.raised(
-        Conflict(
-          clash.kind,
-          attempt.policy.name,
-          Operations.name(attempt.operation),
-          judged.operationClass,
-          readVersion = info.readSnapshot.version,
-          table,
-          info.txnId,
-          winner = Some(earlier),
-          why = s"$earlier ${clash.did}",
+    private def fail(clash: Clash, unproved: Option[String] = None): Nothing =
+      throw raised(
+        lost(clash.kind, clash.did).copy(
+          operationClass = judged.operationClass,
           rule = Some(ruling.cell.fold("no cell")(_.label)),
           verdict = Some(ruling.verdict),
           ruling = Some(Conflict.ruling(
@@ -168,10 +218,8 @@ private[interlock] class InterlockConflictChecker(
           )),
           scope = Some(scopeText),
           overlap = clash.where
-        ),
-        SessionPolicies.readable
+        )
       )
-    }
 
     private def kind = ConflictKind.of(
       judgedWinner.operationClass,

@@ -20,7 +20,7 @@ import org.apache.spark.sql.delta.coordinatedcommits._
 import org.apache.spark.sql.delta.interlock.commit._
 import org.apache.spark.sql.delta.interlock.judging.{GovernedCommit, OwnCommits, ReadRows}
 import org.apache.spark.sql.delta.interlock.log.{Author, LogListing}
-import org.apache.spark.sql.delta.interlock.table.{PropertyRules, ReadTable}
+import org.apache.spark.sql.delta.interlock.table.{PhysicalNames, PropertyRules, ReadTable}
 import org.apache.spark.sql.delta.stats.DeltaScan
 import org.apache.spark.sql.delta.util.TransactionHelper
 import org.apache.spark.sql.delta.{CurrentTransactionInfo => Info, _}
@@ -184,7 +184,10 @@ class InterlockTransaction(log: DeltaLog, catalogTable: Option[CatalogTable], sn
   override protected def updateMetadataInternal(
       proposed: Metadata,
       withoutDefaults: Boolean
-  ): Unit = super.updateMetadataInternal(rules.completed(proposed), withoutDefaults)
+  ): Unit = super.updateMetadataInternal(
+    PhysicalNames.stable(rules.completed(proposed), snapshot.metadata),
+    withoutDefaults
+  )
 
   /** CREATE TABLE LIKE sets the source's protocol after the metadata; the features set before must
     * be kept.
@@ -248,7 +251,8 @@ class InterlockTransaction(log: DeltaLog, catalogTable: Option[CatalogTable], sn
       tags: Map[String, String]
   ): Option[Long] = committing(op, failures.raised(op, actions, _)) {
     governed = rules.policyOf(op, metadata).map(governedBy(_, op, actions))
-    governed.fold(super.commitImpl(actions, op, canSkipEmptyCommits, tags)) { commit =>
+    if (governed.nonEmpty && isDone(actions, op)) Some(snapshot.version)
+    else governed.fold(super.commitImpl(actions, op, canSkipEmptyCommits, tags)) { commit =>
       rules.refuse(commit, actions)
       if (commit.countsReads) takeUpReads(commit, getIsolationLevelToUse(actions, op))
       val said = tags ++ commit.tags ++ ReadRows.tags(op, readPredicates.size)
@@ -267,6 +271,13 @@ class InterlockTransaction(log: DeltaLog, catalogTable: Option[CatalogTable], sn
     */
   private def batches(actions: Seq[Action]): Seq[SetTransaction] =
     actions.collect { case batch: SetTransaction => batch }
+
+  /** Whether a CLUSTER BY names the columns by which the table is clustered already. */
+  private def isDone(actions: Seq[Action], op: Operation): Boolean = op match {
+    case _: DeltaOperations.ClusterBy =>
+      newMetadata.isEmpty && actions.forall(snapshot.domainMetadata.contains)
+    case _ => false
+  }
 
   /** Counts the reads of the statement's plans among those of the transaction. */
   private def takeUpReads(commit: GovernedCommit, level: IsolationLevel): Unit = {
