@@ -41,7 +41,7 @@ def lost(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Lost:
 
     winner = f"UPDATE {made} SET v = 'a2' WHERE id = 3"
     by_rows = lose(spark, {"merge": merge}, winner)["merge"]
-    alter = f"ALTER TABLE {made} ADD COLUMN w INT FIRST"
+    alter = f"ALTER TABLE {made} ADD CONSTRAINT c CHECK (id > 0)"
     by_schema = lose(spark, {"insert": insert}, alter)["insert"]
     table = interlock.table(spark, str(made.path))
     return Lost(
@@ -123,11 +123,21 @@ def test_explain_takes_an_error_or_an_id(lost: Lost) -> None:
 
 
 @pytest.mark.variant_cases("connect")
-def test_errors_of_deltas_own_checks_are_found_by_their_message(lost: Lost) -> None:
-    assert lost.insert.txn_id is None
-    told = lost.table.explain(lost.insert)
+def test_errors_of_deltas_own_checks_are_found_by_their_message(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    made = make_table(spark, tmp_path / "t", policy="maxcompute_delta")
+
+    def insert(held: str) -> None:
+        spark.sql(f"INSERT INTO {made} SELECT {held}(20), 'j'")
+
+    alter = f"ALTER TABLE {made} ADD COLUMN w INT FIRST"
+    error = lose(spark, {"insert": insert}, alter)["insert"]
+    assert isinstance(error, interlock.ConflictError)
+    assert error.txn_id is None
+    told = interlock.table(spark, str(made.path)).explain(error)
     assert (told.kind, told.operation) == ("MetadataChanged", "INSERT INTO")
-    assert told.message == lost.insert.message
+    assert told.message == error.message
 
 
 def test_the_timeline_tells_it_in_the_words_of_the_error(lost: Lost) -> None:

@@ -109,6 +109,17 @@ def test_two_jobs_replace_one_table(spark: SparkSession, table_path: Path, runs:
     assert "Run the statement again" in str(second.error)
 
 
+def test_a_replacement_that_reads_its_table_keeps_a_new_column(
+    spark: SparkSession, table_path: Path, twice: None
+) -> None:
+    """SELECT * was planned without the column, so a second run would drop its values."""
+    table = table_of(spark, table_path, "serializable")
+    winners = ("ALTER TABLE {t} ADD COLUMN w INT", "UPDATE {t} SET w = 5")
+    replace = "CREATE OR REPLACE TABLE {t} USING delta AS SELECT * FROM {t}"
+    assert isinstance(last_of(spark, table, winners, replace), ConflictError)
+    assert rows(spark, table) == ((1, "a", 5), (2, "b", 5))
+
+
 def test_dynamic_partition_overwrite(spark: SparkSession, table_path: Path, twice: None) -> None:
     columns = COLUMNS + " PARTITIONED BY (v)"
     table = make_table(

@@ -57,7 +57,7 @@ def table(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Tabl
     )
     spark.sql(f"INSERT INTO {table} VALUES (1, 'a'), (2, 'b'), (3, 'c')")
     delete = f"DELETE FROM {{t}} WHERE v = 'a' OR v = {LITERAL}"
-    added = sql_race(spark, table, "ALTER TABLE {t} ADD COLUMN w INT FIRST", delete)
+    added = sql_race(spark, table, "ALTER TABLE {t} ALTER COLUMN v FIRST", delete)
     updated = sql_race(spark, table, f"UPDATE {{t}} SET v = {LITERAL} WHERE id = 2", delete)
     passing = ("DELETE FROM {t} WHERE id = 3", "ALTER TABLE {t} COMPACT MAJOR")
     assert [job.ok for job in (*added, *updated)] == [True, False] * 2

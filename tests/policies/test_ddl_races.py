@@ -4,6 +4,7 @@ stand, and of two that contradict each other the later one fails and says why.
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Callable
 from pathlib import Path
@@ -20,6 +21,7 @@ from tests.kit.support import (
     commit,
     deltalake_rows,
     ids,
+    last_of,
     latest_version,
     make_table,
     python_job,
@@ -392,3 +394,55 @@ def test_the_columns_by_which_it_is_clustered_already(
     assert latest_version(table) == 2
     spark.sql((ALTER + "CLUSTER BY (id)").format(t=table))
     assert latest_version(table) == 3
+
+
+NEW = ADD + "w INT"
+WINNERS = {
+    "a comment": (ALTER + "ALTER COLUMN v COMMENT 'x'",),
+    "a column that is dropped": (
+        NEW,
+        "INSERT INTO {t} VALUES (3, 'c', 5)",
+        ALTER + "DROP COLUMN w",
+    ),
+}
+
+
+@pytest.mark.parametrize("mapping", ["name", "id"])
+@pytest.mark.parametrize("winners", WINNERS)
+def test_a_new_column_never_has_the_data_of_a_dropped_one(
+    spark: SparkSession, table_path: Path, winners: str, mapping: str
+) -> None:
+    table = table_of(spark, table_path, mapping=mapping, columns="(id INT, v STRING) USING delta")
+    assert last_of(spark, table, WINNERS[winners], NEW) is None
+    if winners == "a comment":
+        spark.sql(f"INSERT INTO {table} VALUES (3, 'c', 5)")
+        spark.sql(f"ALTER TABLE {table} DROP COLUMN w")
+        spark.sql(f"ALTER TABLE {table} ADD COLUMN w INT")
+    assert rows(spark, table) == ((1, "a", None), (2, "b", None), (3, "c", None))
+    columns = json.loads(last(table)["schemaString"])["fields"]
+    highest = max(column["metadata"]["delta.columnMapping.id"] for column in columns)
+    assert int(last(table)["configuration"]["delta.columnMapping.maxColumnId"]) >= highest
+
+
+def test_a_change_is_not_lost_because_part_of_it_was_made(
+    spark: SparkSession, table_path: Path
+) -> None:
+    """Both add w, and the later one puts the columns into another order."""
+    table = table_of(spark, table_path, columns="(id INT, v STRING) USING delta")
+    reordered = ALTER + "REPLACE COLUMNS (v STRING, id INT, w INT)"
+    _, error = told(spark, table, NEW, reordered)
+    assert error is not None
+    assert "changed the table's schema, and this job changes it as well" in error
+    assert fields(spark, table) == {"id": "int", "v": "string", "w": "int"}
+
+
+def test_a_table_that_is_replaced_keeps_its_clustering(
+    spark: SparkSession, table_path: Path
+) -> None:
+    table = table_of(spark, table_path)
+    replace = "CREATE OR REPLACE TABLE {t} USING delta CLUSTER BY (v) AS SELECT 7 AS id, 'r' AS v"
+    _, error = told(spark, table, ALTER + "CLUSTER BY (v)", replace)
+    detail = spark.sql(f"DESCRIBE DETAIL {table}").first()
+    assert detail is not None
+    assert detail["clusteringColumns"] == ["v"]
+    assert rows(spark, table) == (FIRST if error else ((7, "r"),))

@@ -380,7 +380,7 @@ class TestMetadataChangedException:
     @pytest.mark.parametrize(
         "winner",
         [
-            "ALTER TABLE {t} ADD COLUMN w INT FIRST",
+            "ALTER TABLE {t} ALTER COLUMN v FIRST",
             "ALTER TABLE {t} SET TBLPROPERTIES ('delta.appendOnly' = 'true')",
         ],
         ids=["schema", "property"],

@@ -16,6 +16,7 @@ import org.apache.spark.sql.connector.write.{V1Write, Write}
 import org.apache.spark.sql.delta.actions.Metadata
 import org.apache.spark.sql.delta.catalog.DeltaTableV2
 import org.apache.spark.sql.delta.commands._
+import org.apache.spark.sql.delta.interlock.statement.PlanReads
 import org.apache.spark.sql.delta.sources.{DeltaDataSource, DeltaSQLConf}
 import org.apache.spark.sql.delta.{DeltaDynamicPartitionOverwriteCommand, DeltaLog}
 import org.apache.spark.sql.execution.command.RunnableCommand
@@ -81,14 +82,26 @@ private[spark] class RerunStrategy(session: SparkSession) extends SparkStrategy 
     case ResolvedIdentifier(catalog: TableCatalog, identifier)
         if replace.getTagValue(RerunStrategy.IsRerun).isEmpty && isDeterministic(replace.query) =>
       Try(catalog.loadTable(identifier)).toOption
-        .collect { case table: DeltaTableV2 => runsOf(table.deltaLog) }
-        .filter(_.most > 1)
-        .fold[LogicalPlan](replace) { runs =>
+        .collect { case table: DeltaTableV2 => table.deltaLog }
+        .map(log => log -> runsOf(log)).filter(_._2.most > 1)
+        .fold[LogicalPlan](replace) { case (log, runs) =>
           replace.setTagValue(RerunStrategy.IsRerun, ())
-          RerunReplace(replace, Runs(runs.most, () => true, replaceTable = true))
+          RerunReplace(
+            replace,
+            if (mayRead(replace.query, log)) runs
+            else Runs(runs.most, () => true, replaceTable = true)
+          )
         }
     case _ => replace
   }
+
+  /** Whether a query may read a table, whose columns it then knows from when it was planned. */
+  private def mayRead(query: LogicalPlan, log: DeltaLog): Boolean =
+    query.collectWithSubqueries { case leaf if leaf.children.isEmpty => leaf }.exists {
+      case _: LocalRelation | _: OneRowRelation | _: Range => false
+      case PlanReads.Scan(other) => other.deltaLog.isSameLogAs(log)
+      case _ => true
+    }
 
   private def again(write: Option[Write], insert: V2WriteCommand): Option[Write] =
     (write, insert.table) match {

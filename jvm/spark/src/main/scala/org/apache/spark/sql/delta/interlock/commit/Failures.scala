@@ -8,7 +8,7 @@ import scala.util.{Success, Try}
 
 import io.delta.exceptions.ProtocolChangedException
 import io.interlock.coordinator.{Causes, CommitUnknownException, CoordinatorException}
-import io.interlock.rules.{OperationClass, Policy}
+import io.interlock.rules.{ConflictKind, OperationClass, Policy}
 import io.interlock.spark.commits.Operations
 import io.interlock.spark.compaction.FailedCompaction
 import io.interlock.spark.errors._
@@ -179,8 +179,12 @@ final private[interlock] class Failures(
       actions: Seq[Action],
       conflict: DeltaConcurrentModificationException
   ): Unit = {
+    val isOverData = conflict match {
+      case told: InterlockConflict => told.conflict.kind != ConflictKind.MetadataChanged
+      case _ => false
+    }
     val isTriedAgain = commit.isRetriedByDelta && commit.policy.judgesReads &&
-      !conflict.isInstanceOf[InterlockConflict] && Try(areInputsLive(actions)).getOrElse(false)
+      !isOverData && Try(areInputsLive(actions)).getOrElse(false)
     if (!isTriedAgain) {
       if (commit.isRetriedByDelta) FailedCompaction.remember(conflict)
       staged.deleteAll(actions): Unit

@@ -59,25 +59,46 @@ final private[judging] class CommutingMetadata(base: Metadata, winner: Metadata,
 
   private def merged(writesData: Boolean): Either[String, Metadata] =
     new MetadataMerge(read, theirs, ours)(addsNulls).merged(writesData)
-      .map { both =>
-        // A change that is not harmless passes only winners that leave the schema as it was.
+      .flatMap { both =>
         val isOwn = winner.schema == base.schema
         val kept = if (isOwn) own else winner
-        val schema = if (isOwn) own.schema else added.foldLeft(winner.schema)(withColumn)
+        val schema =
+          if (isOwn) withOtherIds(own.schema) else added.foldLeft(winner.schema)(withColumn)
+        val highest = Seq(base, winner, own).flatMap(lastId).maxByOption(_.toLong)
         val properties = both.collect { case (Property(key), value: String) => key -> value }
         val merged = kept.copy(
           description = both.get(TableComment).map(_.toString).orNull,
-          configuration = properties ++ lastId(kept).map(LastId -> _),
+          configuration = properties ++ highest.map(LastId -> _),
           schemaString = commented(schema, both).json
         )
-        if (!winnerHasNewIds) merged
-        else
-          DeltaColumnMapping.assignColumnIdAndPhysicalName(
-            merged,
-            winner,
-            isChangingModeOnExistingTable = false,
-            isOverwritingSchema = false
-          )
+        val result =
+          if (!winnerHasNewIds) merged
+          else
+            DeltaColumnMapping.assignColumnIdAndPhysicalName(
+              merged,
+              winner,
+              isChangingModeOnExistingTable = false,
+              isOverwritingSchema = false
+            )
+        // A harmless change of the winner may be only part of what the attempt changes.
+        Either.cond(
+          partsOf(result) == both,
+          result,
+          "changed the table's schema, and this job changes it as well"
+        )
+      }
+
+  /** The attempt's new columns without ids, which the winner may have given to others. */
+  private def withOtherIds(schema: StructType): StructType =
+    if (!winnerHasNewIds) schema
+    else
+      transformColumns(schema) { (path, field, _) =>
+        if (before(lower(path :+ field.name)) || idOf(field).exists(idsBefore)) field
+        else {
+          val metadata = new MetadataBuilder().withMetadata(field.metadata)
+          DeltaColumnMapping.COLUMN_MAPPING_METADATA_KEYS.foreach(metadata.remove)
+          field.copy(metadata = metadata.build())
+        }
       }
 
   /** Whether the attempt's new columns have the names and ids by which its files know them. */

@@ -57,7 +57,9 @@ private[interlock] class InterlockConflictChecker(
       ))
 
   override protected def checkConflicts(): CurrentTransactionInfo = {
-    if (attempt.policy.judgesReads) currentTransactionInfo = withoutEqual(currentTransactionInfo)
+    val replacesTable = attempt.operation.isInstanceOf[DeltaOperations.ReplaceTable]
+    if (attempt.policy.judgesReads && !replacesTable)
+      currentTransactionInfo = withoutEqual(currentTransactionInfo)
     super.checkConflicts()
   }
 

@@ -159,7 +159,8 @@ class InterlockTransaction(log: DeltaLog, catalogTable: Option[CatalogTable], sn
 
   /** Ends a statement that has lost already, before it writes. */
   private def endIfLost(change: Unwritten): Unit =
-    for (policy <- rules.policy; own <- send) {
+    // A numbered batch that another driver has written meanwhile has not lost.
+    for (policy <- rules.policy; own <- send if readTxn.isEmpty) {
       val commit = governedBy(policy, change.op, Nil)
       val level = rules.isolation(
         if (change.changesData) Serializable else super.getIsolationLevelToUse(Nil, change.op),

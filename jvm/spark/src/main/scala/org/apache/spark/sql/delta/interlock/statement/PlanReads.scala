@@ -245,7 +245,7 @@ object PlanReads extends AdaptiveSparkPlanHelper {
       .map(PlanRead(_, version, thread = threadOf(table)))
   }.toSeq
 
-  private[interlock] object Scan {
+  object Scan {
     def unapply(plan: LogicalPlan): Option[TahoeFileIndex] = Some(plan).collect {
       case LogicalRelation(HadoopFsRelation(index: TahoeFileIndex, _, _, _, _, _), _, _, _, _) =>
         index
