@@ -427,13 +427,21 @@ def test_a_new_column_never_has_the_data_of_a_dropped_one(
 def test_a_change_is_not_lost_because_part_of_it_was_made(
     spark: SparkSession, table_path: Path
 ) -> None:
-    """Both add w, and the later one puts the columns into another order."""
+    """Both add w, and the later one also widens id."""
     table = table_of(spark, table_path, columns="(id INT, v STRING) USING delta")
-    reordered = ALTER + "REPLACE COLUMNS (v STRING, id INT, w INT)"
-    _, error = told(spark, table, NEW, reordered)
-    assert error is not None
-    assert "changed the table's schema, and this job changes it as well" in error
+    spark.sql(f"ALTER TABLE {table} SET TBLPROPERTIES ('delta.enableTypeWidening' = 'true')")
+
+    def append(session: SparkSession) -> None:
+        wide = session.sql("SELECT 3000000000 AS id, 'c' AS v, 30 AS w").write.format("delta")
+        wide.mode("append").option("mergeSchema", "true").save(str(table.path))
+
+    added = sql_job(NEW.format(t=table))
+    won, lost = race(spark, added, python_job("append", append))
+    assert won.ok
+    assert "changed the table's schema, and this job changes it as well" in str(lost.error)
     assert fields(spark, table) == {"id": "int", "v": "string", "w": "int"}
+    append(spark)
+    assert rows(spark, table)[2:] == ((3000000000, "c", 30),)
 
 
 def test_a_table_that_is_replaced_keeps_its_clustering(
