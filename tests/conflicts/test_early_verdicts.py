@@ -307,13 +307,19 @@ def test_a_job_that_is_cancelled_while_it_is_judged(spark: SparkSession, tmp_pat
 
 
 def test_another_run_of_the_same_batch(spark: SparkSession, table_path: Path) -> None:
-    """The winner is the same batch (txnAppId, txnVersion), so the commit finds it done."""
+    """The second winner is the same batch (txnAppId, txnVersion): the commit finds it done, though
+    the first one would make it lose.
+    """
     table = table_of(spark, table_path, "maxcompute_delta")
     batch = {"txnAppId": "a", "txnVersion": "1"}
     names = {f"spark.databricks.delta.write.{key}": value for key, value in batch.items()}
     with confs(spark, names):
-        assert lost(spark, table, UPDATE, UPDATE) is None
-    assert latest_version(table) == READ + 1
+        unnumbered = spark.newSession()
+        assert (
+            lost(spark, table, UPDATE, lambda: unnumbered.sql(X1.format(t=table)), UPDATE) is None
+        )
+    assert latest_version(table) == READ + 2
+    assert rows(spark, table) == ((1, "Y"), *START[1:])
 
 
 def test_a_policy_that_does_not_permit_it(spark: SparkSession, table_path: Path) -> None:
