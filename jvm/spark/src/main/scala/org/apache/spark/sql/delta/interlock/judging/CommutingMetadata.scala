@@ -88,12 +88,16 @@ final private[judging] class CommutingMetadata(base: Metadata, winner: Metadata,
         )
       }
 
+  /** Whether it is a new column, and not an old one with another name. */
+  private def isNewColumn(path: Seq[String], field: StructField) =
+    !before(path) && !idOf(field).exists(idsBefore)
+
   /** The attempt's new columns without ids, which the winner may have given to others. */
   private def withOtherIds(schema: StructType): StructType =
     if (!winnerHasNewIds) schema
     else
       transformColumns(schema) { (path, field, _) =>
-        if (before(lower(path :+ field.name)) || idOf(field).exists(idsBefore)) field
+        if (!isNewColumn(lower(path :+ field.name), field)) field
         else {
           val metadata = new MetadataBuilder().withMetadata(field.metadata)
           DeltaColumnMapping.COLUMN_MAPPING_METADATA_KEYS.foreach(metadata.remove)
@@ -130,12 +134,10 @@ final private[judging] class CommutingMetadata(base: Metadata, winner: Metadata,
     }.toMap
   }
 
-  /** A field without its comment and the fields inside it; a new one, which is not an old one with
-    * another name, also without its id.
-    */
+  /** A field without its comment and the fields inside it; a new one also without its id. */
   private def bare(path: Seq[String], field: StructField): StructField = {
     val metadata = withoutComment(field)
-    if (!before(path) && !idOf(field).exists(idsBefore))
+    if (isNewColumn(path, field))
       DeltaColumnMapping.COLUMN_MAPPING_METADATA_KEYS.foreach(metadata.remove)
     val name = if (before(path)) field.name else path.last
     StructField(name, hollow(field.dataType), field.nullable, metadata.build())
