@@ -20,7 +20,7 @@ import org.apache.spark.sql.execution.metric.SQLMetric
 import org.apache.spark.sql.sources.InsertableRelation
 import org.apache.spark.sql.{DataFrame, Row, SparkSession}
 
-/** Runs a statement again if it lost a conflict over data, as often as its table or session permits.
+/** Runs a statement again if it lost a conflict, as often as its table or session permits.
   * Every run reads the table as it is then, and from the second run on the statement holds a claim.
   * What Delta's checks reject (a changed schema unless the statement replaces the table, a second
   * streaming query), what may have been committed, and a statement that was planned for another

@@ -62,8 +62,7 @@ final private[judging] class CommutingMetadata(base: Metadata, winner: Metadata,
       .flatMap { both =>
         val isOwn = winner.schema == base.schema
         val kept = if (isOwn) own else winner
-        val schema =
-          if (isOwn) withOtherIds(own.schema) else added.foldLeft(winner.schema)(withColumn)
+        val schema = if (isOwn) ownSchema else added.foldLeft(winner.schema)(withColumn)
         val highest = Seq(base, winner, own).flatMap(lastId).maxByOption(_.toLong)
         val properties = both.collect { case (Property(key), value: String) => key -> value }
         val merged = kept.copy(
@@ -92,16 +91,16 @@ final private[judging] class CommutingMetadata(base: Metadata, winner: Metadata,
   private def isNewColumn(path: Seq[String], field: StructField) =
     !before(path) && !idOf(field).exists(idsBefore)
 
-  /** The attempt's new columns without ids, which the winner may have given to others. */
-  private def withOtherIds(schema: StructType): StructType =
-    if (!winnerHasNewIds) schema
+  /** The attempt's schema. Its new columns have no ids if the winner may have given them to others.
+    */
+  private lazy val ownSchema: StructType =
+    if (!winnerHasNewIds) own.schema
     else
-      transformColumns(schema) { (path, field, _) =>
+      transformColumns(own.schema) { (path, field, _) =>
         if (!isNewColumn(lower(path :+ field.name), field)) field
         else {
           val metadata = new MetadataBuilder().withMetadata(field.metadata)
-          DeltaColumnMapping.COLUMN_MAPPING_METADATA_KEYS.foreach(metadata.remove)
-          field.copy(metadata = metadata.build())
+          field.copy(metadata = withoutId(metadata).build())
         }
       }
 
@@ -137,8 +136,7 @@ final private[judging] class CommutingMetadata(base: Metadata, winner: Metadata,
   /** A field without its comment and the fields inside it; a new one also without its id. */
   private def bare(path: Seq[String], field: StructField): StructField = {
     val metadata = withoutComment(field)
-    if (isNewColumn(path, field))
-      DeltaColumnMapping.COLUMN_MAPPING_METADATA_KEYS.foreach(metadata.remove)
+    if (isNewColumn(path, field)) withoutId(metadata): Unit
     val name = if (before(path)) field.name else path.last
     StructField(name, hollow(field.dataType), field.nullable, metadata.build())
   }
@@ -155,7 +153,7 @@ final private[judging] class CommutingMetadata(base: Metadata, winner: Metadata,
   private def added: Seq[(Seq[String], StructField)] = {
     def isNew(path: Seq[String]) =
       ours.contains(Column(lower(path))) && !theirs.contains(Column(lower(path)))
-    explode(own.schema).filter { case (path, _) =>
+    explode(ownSchema).filter { case (path, _) =>
       isNew(path) && !path.init.inits.exists(isNew)
     }
   }
@@ -169,11 +167,8 @@ final private[judging] class CommutingMetadata(base: Metadata, winner: Metadata,
     val there = siblings(schema)
     val index =
       if (right.exists(before)) left.lastOption.fold(0)(there.indexOf(_) + 1) else there.length
-    val plain =
-      if (winnerHasNewIds) DeltaColumnMapping.dropColumnMappingMetadata(StructType(Seq(field))).head
-      else field
     SchemaUtils
-      .addColumn(schema, plain, SchemaUtils.findColumnPosition(path.init, schema) :+ index)
+      .addColumn(schema, field, SchemaUtils.findColumnPosition(path.init, schema) :+ index)
   }
 
   private def commented(schema: StructType, parts: Map[MetadataPart, Any]): StructType =
@@ -205,6 +200,9 @@ private object CommutingMetadata {
     Option.when(DeltaColumnMapping.hasColumnId(field))(DeltaColumnMapping.getColumnId(field))
 
   private def lastId(of: Metadata) = of.configuration.get(LastId)
+
+  private def withoutId(metadata: MetadataBuilder): MetadataBuilder =
+    DeltaColumnMapping.COLUMN_MAPPING_METADATA_KEYS.foldLeft(metadata)(_ remove _)
 
   private def withoutComment(field: StructField) =
     new MetadataBuilder().withMetadata(field.metadata).remove("comment")
