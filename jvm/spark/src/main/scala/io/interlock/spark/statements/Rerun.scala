@@ -74,15 +74,17 @@ private[statements] object Rerun extends Logging {
   *   whether the table still has the schema that the statement was planned for: an UPDATE or a
   *   DELETE would write its rows without a column that has been added since
   * @param replaceTable
-  *   whether it replaces the table with its schema, so that a change of the schema does not matter
+  *   whether it replaces the whole table and its schema, so that no other change matters
   */
 final private[statements] case class Runs(
     most: Int,
     areAsPlanned: () => Boolean,
     replaceTable: Boolean = false
 ) {
-  def heal(conflict: ConflictKind): Boolean =
-    replaceTable || conflict != ConflictKind.MetadataChanged
+  def heal(conflict: ConflictKind): Boolean = conflict match {
+    case _: ConflictKind.OfData => true
+    case _ => replaceTable
+  }
 
   override def toString: String = most.toString
 }

@@ -75,7 +75,7 @@ private[spark] class RerunStrategy(session: SparkSession) extends SparkStrategy 
   private def restoring(restore: RestoreTableCommand): LogicalPlan = {
     val log = restore.sourceTable.deltaLog
     val most = runsOf(log).most.max(RerunStrategy.LeastOfRestore)
-    if (isPoliced(log)) RerunCommand(restore, Runs(most, () => true)) else restore
+    if (isPoliced(log)) RerunCommand(restore, replacements(most)) else restore
   }
 
   private def replacing(replace: ReplaceTableAsSelect): LogicalPlan = replace.name match {
@@ -88,8 +88,7 @@ private[spark] class RerunStrategy(session: SparkSession) extends SparkStrategy 
           replace.setTagValue(RerunStrategy.IsRerun, ())
           RerunReplace(
             replace,
-            if (mayRead(replace.query, log)) runs
-            else Runs(runs.most, () => true, replaceTable = true)
+            if (mayRead(replace.query, log)) runs else replacements(runs.most)
           )
         }
     case _ => replace
@@ -122,6 +121,8 @@ private[spark] class RerunStrategy(session: SparkSession) extends SparkStrategy 
       () => shape(log.update().metadata) == shape(planned)
     )
   }
+
+  private def replacements(most: Int) = Runs(most, () => true, replaceTable = true)
 
   private def isPoliced(log: DeltaLog) =
     TablePolicy.named(log.unsafeVolatileSnapshot.metadata.configuration).nonEmpty

@@ -71,10 +71,22 @@ class RerunSuite extends munit.FunSuite {
   }
 
   test("what a new run cannot heal is not run again") {
-    val others = Seq(lost(5, ConflictKind.ConcurrentWrite), new IllegalStateException("committed?"))
+    val others = Seq(
+      lost(5, ConflictKind.ConcurrentWrite),
+      lost(5, ConflictKind.MetadataChanged),
+      new IllegalStateException("committed?")
+    )
     for (error <- others) {
       val (result, done) = runs(3, Failure(error))
       assertEquals((result.failed.get, done), (error, 1))
+    }
+  }
+
+  test("a statement that replaces its table runs again after any commit") {
+    for (kind <- Seq(ConflictKind.ConcurrentWrite, ConflictKind.MetadataChanged)) {
+      val ends = Iterator(Failure(lost(5, kind)), Try("made"))
+      val made = Rerun(Runs(3, () => true, replaceTable = true))(_ => ends.next().get)
+      assertEquals(made, "made")
     }
   }
 }
