@@ -7,6 +7,7 @@ import java.util.zip.{ZipEntry, ZipFile}
 
 import scala.annotation.tailrec
 import scala.collection.mutable
+import scala.jdk.CollectionConverters._
 import scala.util.Using
 
 import org.apache.xbean.asm9.Opcodes
@@ -31,15 +32,23 @@ final class Classes(loader: ClassLoader) extends Closeable {
       .orElse(Option(loader.getResourceAsStream(s"$name.class")))
       .map(Using.resource(_)(_.readAllBytes()))
 
-  /** For Spark's classes, jars that had another one are looked at first: a loader needs much longer.
-    * Delta's may be in several, as where one of them is a patch.
-    */
+  /** Jars that had another class are looked at first: a loader needs much longer. */
   private def entry(name: String): Option[(ZipFile, ZipEntry)] = {
     val path = s"$name.class"
     def in(jar: ZipFile) = Option(jar.getEntry(path)).map(jar -> _)
-    val known = if (name.contains("delta/")) Iterator.empty else jars.values.iterator
-    known.flatMap(in).nextOption().orElse(jar(loader.getResource(path)).flatMap(in))
+    val known =
+      jarsOfDelta.collectFirst { case (packages, holders) if name.startsWith(packages) => holders }
+    known.getOrElse(jars.values).iterator.flatMap(in).nextOption()
+      .orElse(jar(loader.getResource(path)).flatMap(in))
   }
+
+  /** Those that have Delta's packages, in the loader's order: there may be several, as where one of
+    * them is a patch.
+    */
+  private lazy val jarsOfDelta: Seq[(String, Seq[ZipFile])] =
+    Seq("org/apache/spark/sql/delta/", "io/delta/").map(packages =>
+      packages -> loader.getResources(packages).asScala.map(jar).takeWhile(_.nonEmpty).flatten.toSeq
+    )
 
   private def jar(resource: URL): Option[ZipFile] =
     Option(resource).map(_.openConnection()).collect {
