@@ -3,7 +3,15 @@ package io.interlock.links
 import scala.jdk.CollectionConverters._
 
 import org.apache.xbean.asm9.tree._
-import org.apache.xbean.asm9.{ClassReader, Handle, Opcodes, Type}
+import org.apache.xbean.asm9.{
+  ClassReader,
+  ClassVisitor,
+  FieldVisitor,
+  Handle,
+  MethodVisitor,
+  Opcodes,
+  Type
+}
 
 /** What of a class file matters to the classes that are linked to it. Names have slashes, as in
   * `java/lang/Object`.
@@ -34,17 +42,42 @@ private[links] object ClassFile {
   private val StaticHandles =
     Set(Opcodes.H_INVOKESTATIC, Opcodes.H_GETSTATIC, Opcodes.H_PUTSTATIC)
 
+  /** By a visitor of its own: a tree would decode annotations too, and Scala's are long. */
   def of(bytes: Array[Byte]): ClassFile = {
-    val node = read(bytes, ClassReader.SKIP_CODE)
-    val methods = node.methods.asScala.map(m => Member(m.name, m.desc) -> m.access)
-    val fields = node.fields.asScala.map(f => Member(f.name, f.desc) -> f.access)
-    val parents = Option(node.superName).toSeq ++ node.interfaces.asScala
-    ClassFile(node.name, node.access, parents, (methods ++ fields).toMap)
+    val members = Map.newBuilder[Member, Int]
+    val reader = new ClassReader(bytes)
+    val visitor = new ClassVisitor(Opcodes.ASM9) {
+      override def visitMethod(
+          access: Int,
+          name: String,
+          descriptor: String,
+          signature: String,
+          exceptions: Array[String]
+      ): MethodVisitor = {
+        members += Member(name, descriptor) -> access
+        null
+      }
+      override def visitField(
+          access: Int,
+          name: String,
+          descriptor: String,
+          signature: String,
+          value: Any
+      ): FieldVisitor = {
+        members += Member(name, descriptor) -> access
+        null
+      }
+    }
+    reader.accept(visitor, ClassReader.SKIP_CODE)
+    val parents = Option(reader.getSuperName).toSeq ++ reader.getInterfaces
+    ClassFile(reader.getClassName, reader.getAccess, parents, members.result())
   }
 
   /** The classes and members that the code of a class names. */
   def uses(bytes: Array[Byte]): (Set[String], Set[Use]) = {
-    val methods = read(bytes, 0).methods.asScala.toSeq
+    val node = new ClassNode
+    new ClassReader(bytes).accept(node, ClassReader.SKIP_DEBUG | ClassReader.SKIP_FRAMES)
+    val methods = node.methods.asScala.toSeq
     val caught = methods.flatMap(_.tryCatchBlocks.asScala).flatMap(block => Option(block.`type`))
     val (classes, members) = methods.flatMap(_.instructions.asScala).flatMap {
       case call: MethodInsnNode =>
@@ -58,12 +91,6 @@ private[links] object ClassFile {
       case _ => Nil
     }.partitionMap(identity)
     ((classes ++ caught).toSet, members.filterNot(_.owner.startsWith("[")).toSet)
-  }
-
-  private def read(bytes: Array[Byte], flags: Int): ClassNode = {
-    val node = new ClassNode
-    new ClassReader(bytes).accept(node, flags | ClassReader.SKIP_DEBUG | ClassReader.SKIP_FRAMES)
-    node
   }
 
   private def member(owner: String, name: String, descriptor: String, isStatic: Boolean) =
