@@ -5,7 +5,6 @@ import java.net.{JarURLConnection, URL}
 import java.nio.file.Path
 import java.util.zip.{ZipEntry, ZipFile}
 
-import scala.annotation.tailrec
 import scala.collection.mutable
 import scala.jdk.CollectionConverters._
 import scala.util.Using
@@ -16,7 +15,7 @@ import org.apache.xbean.asm9.Opcodes
 final class Classes(loader: ClassLoader) extends Closeable {
   private val jars = mutable.LinkedHashMap.empty[Path, ZipFile]
   private val read = mutable.Map.empty[String, Option[ClassFile]]
-  private val lineages = mutable.Map.empty[String, Seq[ClassFile]]
+  private val lineages = mutable.Map.empty[String, LazyList[ClassFile]]
 
   /** The checksum by which the class's jar lists it, found without reading the class; none if no jar
     * has the class.
@@ -57,21 +56,19 @@ final class Classes(loader: ClassLoader) extends Closeable {
         jars.getOrElseUpdate(file, new ZipFile(file.toFile))
     }
 
-  /** A class and all that it stands on, itself first; what is not there is left out. */
-  private[links] def lineage(name: String): Seq[ClassFile] =
-    lineages.getOrElseUpdate(name, findLineage(name))
+  /** A class and all that it stands on, itself first; what is not there is left out. Read as far as
+    * it is asked for.
+    */
+  private[links] def lineage(name: String): LazyList[ClassFile] =
+    lineages.getOrElseUpdate(name, lineage(List(name), Set.empty))
 
-  private def findLineage(name: String): Seq[ClassFile] = {
-    @tailrec def add(names: List[String], found: Vector[ClassFile]): Vector[ClassFile] =
-      names match {
-        case Nil => found
-        case next :: rest if found.exists(_.name == next) => add(rest, found)
-        case next :: rest =>
-          val file = get(next)
-          add(rest ++ file.toSeq.flatMap(_.parents), found ++ file)
-      }
-    add(List(name), Vector.empty)
-  }
+  private def lineage(names: List[String], seen: Set[String]): LazyList[ClassFile] =
+    names.filterNot(seen) match {
+      case Nil => LazyList.empty
+      case next :: rest =>
+        val file = get(next)
+        file.to(LazyList) #::: lineage(rest ++ file.toSeq.flatMap(_.parents), seen + next)
+    }
 
   /** The class that has a member which another class may use by the name of `owner`, and its access
     * flags.
