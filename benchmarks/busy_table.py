@@ -1,6 +1,6 @@
 """A day of a busy table on stock Delta, with its users' retry loop, and under `row_level`.
 
-    python -m benchmarks.busy_table [--hours 24] [--results results.json]
+    python -m benchmarks.busy_table [--hours 24] [--clustered] [--results results.json]
 
 `benchmarks.busy_figure` draws the results.
 
@@ -28,11 +28,11 @@ from tests.kit.tree import ROOT
 SIDES = ("stock", "row_level")
 
 
-def run(side: str, folder: Path, hours: int) -> Day:
+def run(side: str, folder: Path, hours: int, *, clustered: bool) -> Day:
     """Run one side in a process of its own."""
     command = [sys.executable, "-m", "integration.busy_table", side, str(folder)]
     done = subprocess.run(
-        [*command, "--hours", str(hours)],
+        [*command, "--hours", str(hours), *["--clustered"] * clustered],
         cwd=ROOT,
         env={**os.environ, "PYSPARK_PYTHON": sys.executable},
         capture_output=True,
@@ -82,14 +82,16 @@ def main() -> None:
     """Run both sides, print them and check what must be."""
     parser = argparse.ArgumentParser(description="A busy table: stock Delta against row_level.")
     parser.add_argument("--hours", type=int, default=24)
+    parser.add_argument("--clustered", action="store_true", help="a table that is clustered")
     parser.add_argument("--results", type=Path, help="also write the measures, as JSON")
     arguments = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:
-        days = [run(side, Path(folder), arguments.hours) for side in SIDES]
+        given = {"hours": arguments.hours, "clustered": arguments.clustered}
+        days = [run(side, Path(folder), **given) for side in SIDES]
     report(days)
     if arguments.results:
         sides = dict(zip(SIDES, map(measures, days), strict=True))
-        results = {"hours": arguments.hours, "machine": machine(), "sides": sides}
+        results = {**given, "machine": machine(), "sides": sides}
         arguments.results.write_text(json.dumps(results, indent=2), encoding="utf-8")
     assert days[0].given_up or days[0].rows == days[1].rows, "the sides end with other rows"
     lost = {kind: count for kind, count in days[1].aborted.items() if kind != "MERGE"}

@@ -1,6 +1,6 @@
 """A day of a busy table, hour by hour, by writers that run at the same time.
 
-    python -m integration.busy_table {stock,row_level} FOLDER [--hours 24]
+    python -m integration.busy_table {stock,row_level} FOLDER [--hours 24] [--clustered]
 
 In every hour five writers start together: an ingest that appends every few seconds, late updates of
 single events, deletes of users who asked for it, late corrections that come as MERGE, and OPTIMIZE.
@@ -138,7 +138,9 @@ def _correct(number: int, chance: random.Random) -> Statement:
 class Table:
     """The table, and what became of its writers' statements."""
 
-    def __init__(self, spark: SparkSession, path: Path, side: str) -> None:
+    def __init__(
+        self, spark: SparkSession, path: Path, side: str, *, clustered: bool = False
+    ) -> None:
         self._spark = spark
         self._name = f"delta.`{path}`"
         self._lock = threading.Lock()
@@ -148,7 +150,7 @@ class Table:
             properties += f", 'interlock.policy' = '{side}'"
         spark.sql(
             f"CREATE TABLE {self._name} (id BIGINT, user BIGINT, status STRING, correction BIGINT) "
-            f"USING delta TBLPROPERTIES ({properties})"
+            f"USING delta {'CLUSTER BY (user) ' * clustered}TBLPROPERTIES ({properties})"
         )
         spark.sql(
             f"INSERT INTO {self._name} SELECT id, id % {USERS}, 'new', 0 "
@@ -229,11 +231,13 @@ def main() -> None:
     parser.add_argument("side", choices=("stock", "row_level"))
     parser.add_argument("folder", type=Path)
     parser.add_argument("--hours", type=int, default=24)
+    parser.add_argument("--clustered", action="store_true", help="CLUSTER BY the users")
     arguments = parser.parse_args()
     spark = session(arguments.side, arguments.folder)
     spark.sparkContext.setLogLevel("OFF")
     try:
-        day = Table(spark, arguments.folder / arguments.side, arguments.side).run(arguments.hours)
+        path, clustered = arguments.folder / arguments.side, arguments.clustered
+        day = Table(spark, path, arguments.side, clustered=clustered).run(arguments.hours)
         print(json.dumps(asdict(day)))
     finally:
         spark.stop()

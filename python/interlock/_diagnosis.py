@@ -95,15 +95,15 @@ def jar() -> Check:
 
 def delta_jars(jars: Sequence[str]) -> Check:
     """Compare what Interlock uses of Delta with jars of Delta, without a session."""
-    import pyspark
+    from pyspark.find_spark_home import _find_spark_home
 
     name = f"Delta in {', '.join(Path(jar).name for jar in jars)}"
     for jar in jars:
         if not zipfile.is_zipfile(jar):
-            found = "no jar" if Path(jar).exists() else "not there"
+            found = "no jar" if os.path.exists(jar) else "not there"
             return Check(name, False, f"{jar} is {found}", "name jars on this machine's disk")
-    spark = Path(pyspark.__file__).parent / "jars" / "*"
-    class_path = os.pathsep.join([*jars, str(_artifacts.jar_path()), str(spark)])
+    spark = os.path.join(_find_spark_home(), "jars", "*")
+    class_path = os.pathsep.join([*jars, str(_artifacts.jar_path()), spark])
     asked = subprocess.run(
         [_java_program() or "java", "-cp", class_path, "io.interlock.links.CheckLinks"],
         capture_output=True,

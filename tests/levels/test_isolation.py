@@ -32,6 +32,8 @@ QUICK: dict[str, Sequence[int]] = {
     "lists": range(4),
     "skew": range(6),
     "keys": range(8),
+    "z-order": range(103, 106),
+    "clustering": range(103, 106),
     # Of two jobs, the first of which changes what the other has read: by replaceUsing, replaceOn,
     # versions and times that functions name, a range without an end, changes, and frames that were
     # checkpointed (in each way).

@@ -293,23 +293,64 @@ def test_jobs_that_evolve_the_schema_in_different_ways(
     check_log(table)
 
 
-@pytest.mark.parametrize(("mapping", "first"), [("name", "x"), ("none", "W")])
+RENAMED = (ADD + "w INT", ALTER + "RENAME COLUMN w TO x")
+DROPPED = (ADD + "w INT", "INSERT INTO {t} VALUES (4, 'd', 5)", ALTER + "DROP COLUMN w")
+
+
+@pytest.mark.parametrize(
+    ("mapping", "winners"),
+    [
+        ("id", (ADD + "x INT",)),
+        ("none", (ADD + "W INT",)),
+        ("name", RENAMED),
+        ("name", DROPPED),
+    ],
+    ids=["other id", "other case", "renamed", "dropped"],
+)
 def test_files_with_other_names_of_columns(
-    spark: SparkSession, table_path: Path, mapping: str, first: str
+    spark: SparkSession, table_path: Path, mapping: str, winners: tuple[str, ...]
 ) -> None:
     """Without column mapping they have columns by name, which some readers compare by case."""
-    table = table_of(spark, table_path, mapping=mapping)
-    added, lost, later = evolving(
-        spark,
-        table,
-        ADD + f"{first} INT",
-        appended("SELECT 3 AS id, 'c' AS v, 30 AS w"),
-        "UPDATE {t} SET v = 'U' WHERE id = 1",
+    table = table_of(spark, table_path, mapping=mapping, columns="(id INT, v STRING) USING delta")
+    merge = (
+        "MERGE WITH SCHEMA EVOLUTION INTO {t} t USING (SELECT 3 AS id, 'c' AS v, 30 AS w) s "
+        "ON t.id = s.id WHEN NOT MATCHED THEN INSERT *"
     )
-    assert (added, later) == (None, None)
+    lost = last_of(spark, table, winners, merge)
     assert isinstance(lost, MetadataChangedError)
     assert "its own new columns under other names or ids." in str(lost)
-    assert rows(spark, table) == ((1, "U", None), (2, "b", None))
+    assert 30 not in [row[-1] for row in rows(spark, table)]
+
+
+def test_files_with_other_new_columns_of_a_mapped_table(
+    spark: SparkSession, table_path: Path
+) -> None:
+    """Readers of the mode `name` find them by the names that the files have."""
+    table = table_of(spark, table_path, mapping="name")
+    ended = evolving(
+        spark,
+        table,
+        ADD + "x STRUCT<k: INT>",
+        appended("SELECT 3 AS id, 'c' AS v, 30 AS w, named_struct('k', 3) AS y"),
+        merged("SELECT 2 AS id, 'M' AS v, 20 AS w, 'z' AS z"),
+        ADD + "w INT",
+        "UPDATE {t} SET v = 'U' WHERE id = 1",
+    )
+    assert ended == [None] * 5
+    assert list(fields(spark, table)) == ["id", "v", "x", "w", "y", "z"]
+    found = [tuple(row) for row in spark.sql(f"SELECT * FROM {table} ORDER BY id").collect()]
+    assert found == [
+        (1, "U", None, None, None, None),
+        (2, "M", None, 20, None, "z"),
+        (3, "c", None, 30, (3,), None),
+    ]
+    mapped = re.findall(r'columnMapping.id":(\d+)', last(table)["schemaString"])
+    assert len(mapped) == len(set(mapped)) == 8
+    assert last(table)["configuration"]["delta.columnMapping.maxColumnId"] == max(mapped, key=int)
+    spark.sql(f"ALTER TABLE {table} DROP COLUMN w")
+    spark.sql(f"ALTER TABLE {table} ADD COLUMN w INT")
+    assert {row.w for row in spark.sql(f"SELECT w FROM {table}").collect()} == {None}
+    check_log(table)
 
 
 CONTRADICTIONS = {

@@ -15,6 +15,7 @@ from tests.kit.log_replay import check_log, live_rows
 from tests.kit.support import (
     Table,
     commit,
+    confs,
     deltalake_rows,
     last_of,
     latest_version,
@@ -228,3 +229,25 @@ def test_a_compaction_that_does_not_keep_row_ids(
     assert isinstance(held.error, ConflictError)
     assert why in str(held.error)
     assert latest_version(table) == FIRST
+
+
+@pytest.mark.soak
+@pytest.mark.parametrize("timeout", ["60s", "1s"])
+def test_ids_of_large_files(spark: SparkSession, table_path: Path, timeout: str) -> None:
+    """Files of more than 64 MB are read by a Spark job, which ends after the time limit."""
+    many = "INSERT INTO {t} SELECT /*+ COALESCE(1) */ id, xxhash64(id) FROM range(6000000)"
+    table = make_table(
+        spark, table_path, columns=COLUMNS[ZORDER], statements=(many,), policy="row_level"
+    )
+    (add,) = (action["add"] for action in commit(table, 1) if "add" in action)
+    assert add["size"] > 64 * 1024 * 1024
+    with confs(spark, {"spark.interlock.judging.timeout": timeout}):
+        error = last_of(spark, table, (ZORDER,), "UPDATE {t} SET v = 50 WHERE id IN (2, 5000000)")
+    if timeout == "1s":
+        assert isinstance(error, ConflictError)
+        assert "not compared within 1 s (spark.interlock.judging.timeout)" in str(error)
+        assert latest_version(table) == 2
+    else:
+        assert error is None
+        changed = spark.sql(f"SELECT id FROM {table} WHERE v = 50 AND id > 0").collect()
+        assert sorted(row.id for row in changed) == [2, 5_000_000]

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import argparse
 import json
+import os
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from interlock import _diagnosis
 from interlock._commands.sessions import add_conf, unlogged, user_session
-from interlock._diagnosis import Check
+from interlock._diagnosis import Check, told_by
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -85,8 +86,8 @@ def _checks(arguments: argparse.Namespace) -> Iterator[Check]:
 
 def _folder(target: str) -> Path | None:
     """Take it for a folder if it is one, and no Delta table."""
-    path = Path(target)
-    return path if path.is_dir() and not (path / "_delta_log").is_dir() else None
+    is_table = os.path.isdir(os.path.join(target, "_delta_log"))
+    return Path(target) if os.path.isdir(target) and not is_table else None
 
 
 def _is_url(target: str) -> bool:
@@ -96,25 +97,22 @@ def _is_url(target: str) -> bool:
 
 def _has_table(spark: SparkSession, url: str) -> bool:
     from delta.tables import DeltaTable
-    from pyspark.errors import PySparkException
 
     try:
         return bool(DeltaTable.isDeltaTable(spark, url))
-    except PySparkException:  # of the storage, which has been told
+    except Exception:  # of the storage, which has been told
         return False
 
 
 def _table(spark: SparkSession, target: str) -> Iterator[Check]:
-    from pyspark.errors import PySparkException
-
     from interlock._table_diagnosis import of_table
 
-    path = Path(target)
     try:
         with unlogged():
-            yield from of_table(spark, str(path.resolve()) if path.is_dir() else target)
-    except (ValueError, PySparkException) as error:
-        found = str(error).partition("\n\nJVM stacktrace:")[0].partition("; line 1")[0]
+            folder = os.path.realpath(target) if os.path.isdir(target) else target
+            yield from of_table(spark, folder)
+    except Exception as error:  # whatever Spark or the storage may raise
+        found = told_by(error).partition("\n\nJVM stacktrace:")[0].partition("; line 1")[0]
         yield Check("Table", False, found, "name a Delta table, as db.t or by its path")
 
 

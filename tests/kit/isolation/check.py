@@ -42,11 +42,17 @@ def check(history: History, table: Table, ends: Sequence[Ended]) -> Counter[str]
             for (earlier, _), end in zip(history.jobs[: planned.begins], ends, strict=False):
                 if earlier.compacts and end.version is not None:
                     assert end.version != ended.error.winner_version, f"for nothing: {ended.error}"
+            before = list(zip(history.jobs[:turn], ends, strict=False))
+            lost_to = ended.error.winner_version
+            winner = next(job for (job, _), end in before if end.version == lost_to)
+            harmless = statement.harmless or winner.harmless
+            assert not harmless, f"lost for nothing: {ended.error}"
             by_rows = history.policy.startswith("row_") and history.vectors
+            if by_rows and statement.compacts and winner.where is not None:
+                raise AssertionError(f"a compaction lost for nothing: {ended.error}")
             if by_rows and statement.where is not None:
-                before = list(zip(history.jobs[:turn], ends, strict=False))
                 strict = history.policy == "row_serializable"
-                touched = _touched(before, states, ended.error.winner_version, blind=strict)
+                touched = _touched(before, states, lost_to, blind=strict)
                 overlap = any(map(statement.where.holds, touched))
                 assert overlap, f"lost for nothing: {ended.error}"
             continue

@@ -54,11 +54,12 @@ class History:
 
     def table(self, spark: SparkSession, path: Path) -> Table:
         """Make the table that the jobs find."""
+        layout = " CLUSTER BY (id)" if self.workload.clustered else ""
         return make_table(
             spark,
             path,
             policy=self.policy,
-            columns=_COLUMNS + (" PARTITIONED BY (p)" if self.partitioned else ""),
+            columns=_COLUMNS + (" PARTITIONED BY (p)" if self.partitioned else layout),
             properties={"delta.enableDeletionVectors": str(self.vectors).lower()},
             statements=(_INSERT,),
         )
@@ -88,4 +89,5 @@ def history(policy: str, name: str, seed: int, *, vectors: bool) -> History:
         (jobs.in_capitals(job) if chance.random() < 0.2 and job.steps is None else job, pin)
         for job, pin in drawn
     )
-    return History(policy, name, seed, seed % 2 == 0, vectors, spelt)
+    partitioned = seed % 2 == 0 and not WORKLOADS[name].clustered
+    return History(policy, name, seed, partitioned, vectors, spelt)

@@ -20,6 +20,7 @@ class Statement(Job):
     Attributes:
         where: the rows that an UPDATE, DELETE or MERGE selects, which do not depend on other rows
         blind: whether it adds rows and reads none
+        harmless: whether it changes no rows and contradicts no job, so that nobody may lose by it
         delay: how many of the other jobs end between its read and its transaction's begin, if it
             has steps
 
@@ -27,6 +28,7 @@ class Statement(Job):
 
     where: Predicate | None = None
     blind: bool = False
+    harmless: bool = False
     delay: int = 0
 
     def effect(self, rows: Rows) -> Change:
@@ -195,6 +197,27 @@ def leave(identifier: int, p: int) -> Statement:
 def compaction(heading: Heading | None, p: int | None) -> Statement:
     """COMPACT of that heading, or OPTIMIZE."""
     return _of(jobs.optimize(p, COLUMNS) if heading is None else jobs.compact(heading, p, COLUMNS))
+
+
+def by_values(how: str) -> Statement:
+    """OPTIMIZE that puts rows into another order: ZORDER, or by the columns of clustering."""
+    return _of(Job(Heading.MINOR, f"OPTIMIZE {{t}} {how}"))
+
+
+def replace_where(p: int, row: Row) -> Statement:
+    """REPLACE WHERE of a value of p by one row, which has that value."""
+    where = Predicate(f"p = {p}", lambda row: row.p == p)
+    return Statement(
+        Heading.UPDATE,
+        f"INSERT INTO {{t}} REPLACE WHERE {where.sql} VALUES ({COLUMNS.fields(row)})",
+        lambda read, now: Change(deleted=tuple(filter(where.holds, now)), inserted=(row,)),
+        where=where,
+    )
+
+
+def describe(what: str) -> Statement:
+    """Change of the metadata alone, always the same change of the same thing."""
+    return Statement(Heading.UPDATE, what, lambda read, now: Change(), harmless=True)
 
 
 def _update(what: str, where: Predicate, after: Callable[[Row], Row]) -> Statement:

@@ -32,11 +32,13 @@ class Workload:
     Attributes:
         draw: makes a job, by chance and by its number in the history, from 1 to 9
         holds: whether rows are right in which these jobs have succeeded
+        clustered: whether the table is clustered by id, and never partitioned
 
     """
 
     draw: Draw
     holds: Callable[[Rows, Sequence[Statement]], bool] = lambda rows, done: True
+    clustered: bool = False
 
 
 def _changes(chance: random.Random, number: int) -> Statement:
@@ -151,6 +153,36 @@ def _early(chance: random.Random, number: int) -> Statement:
     return replace(drawn, delay=chance.choice((0, 1, 1, 2))) if drawn.steps else drawn
 
 
+_DESCRIPTIONS = (
+    "COMMENT ON TABLE {t} IS 'of a history'",
+    "ALTER TABLE {t} ALTER COLUMN v COMMENT 'digits'",
+    "ALTER TABLE {t} ALTER COLUMN p COMMENT 'a part'",
+    "ALTER TABLE {t} SET TBLPROPERTIES ('team' = 'us')",
+)
+
+
+def _layouts(*compactions: str) -> Draw:
+    """Changes of rows among compactions that put them into another order, and among DDL."""
+
+    def draw(chance: random.Random, number: int) -> Statement:
+        p, where = chance.randint(1, 3), _predicate(chance)
+        makers: dict[Callable[[], Statement], int] = {
+            lambda: statements.by_values(chance.choice(compactions)): 7,
+            lambda: statements.describe(chance.choice(_DESCRIPTIONS)): 4,
+            lambda: statements.append(where, number): 5,
+            lambda: statements.move(where, p): 3,
+            lambda: statements.delete(where): 3,
+            lambda: statements.merge((chance.choice((*_IDS, 8)),), number, p): 3,
+            lambda: statements.replace_where(p, Row(100 * number, str(number), p)): 4,
+            lambda: statements.insert(Row(8, str(number), p)): 2,
+            lambda: _compaction(chance): 2,
+        }
+        (make,) = chance.choices(list(makers), list(makers.values()))
+        return make()
+
+    return draw
+
+
 def _no_key_twice(rows: Rows, done: Sequence[Statement]) -> bool:
     return len({row.id for row in rows}) == len(rows)
 
@@ -184,6 +216,8 @@ WORKLOADS = {
     "own reads": Workload(_own_reads),
     "keys": Workload(_keys, _no_key_twice),
     "early": Workload(_early),
+    "z-order": Workload(_layouts("ZORDER BY (id)", "ZORDER BY (v, id)")),
+    "clustering": Workload(_layouts("", "FULL"), clustered=True),
 }
 
 

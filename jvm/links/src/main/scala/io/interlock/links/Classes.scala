@@ -13,7 +13,7 @@ import org.apache.xbean.asm9.Opcodes
 
 /** The classes that a loader finds. For use by one thread. */
 final class Classes(loader: ClassLoader) extends Closeable {
-  private val jars = mutable.LinkedHashMap.empty[Path, ZipFile]
+  private val opened = mutable.Map.empty[Path, ZipFile]
   private val read = mutable.Map.empty[String, Option[ClassFile]]
   private val lineages = mutable.Map.empty[String, LazyList[ClassFile]]
 
@@ -31,29 +31,31 @@ final class Classes(loader: ClassLoader) extends Closeable {
       .orElse(Option(loader.getResourceAsStream(s"$name.class")))
       .map(Using.resource(_)(_.readAllBytes()))
 
-  /** Jars that had another class are looked at first: a loader needs much longer. */
+  /** In the first jar that has it, in the loader's order: a jar before that of Spark or Delta may be a
+    * patch of it. The loader would need much longer to find it.
+    */
   private def entry(name: String): Option[(ZipFile, ZipEntry)] = {
     val path = s"$name.class"
     def in(jar: ZipFile) = Option(jar.getEntry(path)).map(jar -> _)
-    val known =
-      jarsOfDelta.collectFirst { case (packages, holders) if name.startsWith(packages) => holders }
-    known.getOrElse(jars.values).iterator.flatMap(in).nextOption()
-      .orElse(jar(loader.getResource(path)).flatMap(in))
+    val holders = jarsOf.collectFirst { case (folder, jars) if name.startsWith(folder) => jars }
+    holders.iterator.flatten.flatMap(in).nextOption().orElse(
+      jar(loader.getResource(path)).flatMap(in)
+    )
   }
 
-  /** Those that have Delta's packages, in the loader's order: there may be several, as where one of
-    * them is a patch.
+  /** Those that have a folder, which ends where the loader has something else than a jar. A jar that
+    * lists classes without their folders is not seen.
     */
-  private lazy val jarsOfDelta: Seq[(String, Seq[ZipFile])] =
-    Seq("org/apache/spark/sql/delta/", "io/delta/").map(packages =>
-      packages -> loader.getResources(packages).asScala.map(jar).takeWhile(_.nonEmpty).flatten.toSeq
+  private lazy val jarsOf: Seq[(String, Seq[ZipFile])] =
+    Seq("org/apache/spark/sql/delta/", "io/delta/", "org/apache/spark/").map(folder =>
+      folder -> loader.getResources(folder).asScala.map(jar).takeWhile(_.nonEmpty).flatten.toSeq
     )
 
   private def jar(resource: URL): Option[ZipFile] =
     Option(resource).map(_.openConnection()).collect {
-      case connection: JarURLConnection =>
+      case connection: JarURLConnection if connection.getJarFileURL.getProtocol == "file" =>
         val file = Path.of(connection.getJarFileURL.toURI)
-        jars.getOrElseUpdate(file, new ZipFile(file.toFile))
+        opened.getOrElseUpdate(file, new ZipFile(file.toFile))
     }
 
   /** A class and all that it stands on, itself first; what is not there is left out. Read as far as
@@ -83,7 +85,7 @@ final class Classes(loader: ClassLoader) extends Closeable {
   /** The methods that a class has to have and has not. */
   private[links] def unimplemented(name: String): Seq[Use] = {
     def isAbstract(access: Int) = (access & Opcodes.ACC_ABSTRACT) != 0
-    val files = lineage(name)
+    val files = lineage(name).toVector
     val implemented = files.flatMap(_.members).collect {
       case (member, access) if !isAbstract(access) => member
     }.toSet
@@ -94,5 +96,5 @@ final class Classes(loader: ClassLoader) extends Closeable {
     } yield Use(file.name, member, isStatic = false)
   }
 
-  override def close(): Unit = jars.values.foreach(_.close())
+  override def close(): Unit = opened.values.foreach(_.close())
 }

@@ -1,13 +1,11 @@
 package io.interlock.spark.statements
 
-import io.interlock.spark.predicates.Decidable
+import io.interlock.spark.predicates.Pinned
 import org.apache.spark.sql.SparkSession
 import org.apache.spark.sql.catalyst.expressions._
-import org.apache.spark.sql.catalyst.expressions.aggregate.{AggregateExpression, Count, Max, Min}
 import org.apache.spark.sql.catalyst.plans.logical._
 import org.apache.spark.sql.catalyst.plans.{LeftAnti, LeftOuter, LeftSemi}
 import org.apache.spark.sql.catalyst.rules.Rule
-import org.apache.spark.sql.catalyst.util.UnsafeRowUtils
 import org.apache.spark.sql.classic.ClassicConversions.castToImpl
 import org.apache.spark.sql.delta.OptimisticTransaction
 import org.apache.spark.sql.delta.interlock.judging.MatchedReads
@@ -56,31 +54,11 @@ final class JoinsInTransaction(session: SparkSession) extends Rule[LogicalPlan]
 
   private def readsOf(join: Joined): Option[(DeltaScan, MatchedReads)] = join match {
     case (source, target @ Rows(Scan(table, scan)), on)
-        if isPinned(source) && source.outputSet.intersect(table.outputSet).isEmpty =>
+        if Pinned(source)(Scan.unapply(_).nonEmpty) &&
+          source.outputSet.intersect(table.outputSet).isEmpty =>
       Some(scan -> new MatchedReads(castToImpl(session), source, target, on))
     case _ => None
   }
-
-  /** Whether a plan gives the same rows when it runs again. */
-  private def isPinned(plan: LogicalPlan): Boolean =
-    plan.expressions.forall(Decidable(_)) && plan.children.forall(isPinned) && (plan match {
-      case _: LocalRelation | _: OneRowRelation | _: Range | Scan(_, _) => true
-      case _: Project | _: Filter | _: Join | _: Union => true
-      case aggregate: Aggregate => isOrderless(aggregate)
-      case _ => false
-    })
-
-  /** Whether the result does not depend on the order of the rows, as it does for sums of doubles and
-    * for which of several texts that are equal stands for a group.
-    */
-  private def isOrderless(aggregate: Aggregate): Boolean =
-    aggregate.output.forall(column => UnsafeRowUtils.isBinaryStable(column.dataType)) &&
-      aggregate.aggregateExpressions.flatMap(_.collect { case found: AggregateExpression =>
-        found.aggregateFunction
-      }).forall {
-        case _: Count | _: Min | _: Max => true
-        case _ => false
-      }
 
   private object Scan {
     def unapply(plan: LogicalPlan): Option[(LogicalRelation, DeltaScan)] = plan match {

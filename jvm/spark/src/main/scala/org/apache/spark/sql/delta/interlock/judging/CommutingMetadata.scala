@@ -12,6 +12,8 @@ import org.apache.spark.sql.delta.{
   DeltaColumnMapping,
   DeltaConfigs,
   DeltaOperations,
+  IcebergCompat,
+  NameMapping,
   NoMapping
 }
 import org.apache.spark.sql.types.{Metadata => FieldMetadata, _}
@@ -28,8 +30,8 @@ import org.apache.spark.sql.types.{Metadata => FieldMetadata, _}
 final private[judging] class CommutingMetadata(base: Metadata, winner: Metadata, own: Metadata) {
   import CommutingMetadata._
 
-  private val before = explode(base.schema).map { case (path, _) => lower(path) }.toSet
-  private val idsBefore = explode(base.schema).flatMap { case (_, field) => idOf(field) }.toSet
+  private val before = fields(base.schema).map(_._1).toSet
+  private val idsBefore = fields(base.schema).flatMap { case (_, field) => idOf(field) }.toSet
   private val (read, theirs, ours) = (partsOf(base), partsOf(winner), partsOf(own))
   private val isMapped = base.columnMappingMode != NoMapping
   private val winnerHasNewIds = isMapped && lastId(winner) != lastId(base)
@@ -63,7 +65,9 @@ final private[judging] class CommutingMetadata(base: Metadata, winner: Metadata,
         val isOwn = winner.schema == base.schema
         val kept = if (isOwn) own else winner
         val schema = if (isOwn) ownSchema else added.foldLeft(winner.schema)(withColumn)
-        val highest = Seq(base, winner, own).flatMap(lastId).maxByOption(_.toLong)
+        // If the winner has given ids, those of the attempt count no more.
+        val sources = Seq(base, winner) ++ Option.when(!winnerHasNewIds)(own)
+        val highest = sources.flatMap(lastId).maxByOption(_.toLong)
         val properties = both.collect { case (Property(key), value: String) => key -> value }
         val merged = kept.copy(
           description = both.get(TableComment).map(_.toString).orNull,
@@ -91,6 +95,22 @@ final private[judging] class CommutingMetadata(base: Metadata, winner: Metadata,
   private def isNewColumn(path: Seq[String], field: StructField) =
     !before(path) && !idOf(field).exists(idsBefore)
 
+  /** Whether the attempt's new columns keep the names by which its files know them, and get other
+    * ids: readers of this mode do not look at the ids. Not if a column may have had such a name, and
+    * was dropped or renamed since.
+    */
+  private lazy val keepsNames = {
+    def added(of: Metadata) = fields(of.schema).filter { case (path, field) =>
+      isNewColumn(path, field)
+    }
+    val (their, its) = (added(winner), added(own))
+    base.columnMappingMode == NameMapping && !IcebergCompat.isAnyEnabled(winner) &&
+    idsBetween(base, winner).forall(their.flatMap { case (_, field) => idOf(field) }.toSet) &&
+    !its.exists { case (path, field) =>
+      their.exists(other => other._1 != path && physical(other._2) == physical(field))
+    }
+  }
+
   /** The attempt's schema. Its new columns have no ids if the winner may have given them to others.
     */
   private lazy val ownSchema: StructType =
@@ -100,14 +120,15 @@ final private[judging] class CommutingMetadata(base: Metadata, winner: Metadata,
         if (!isNewColumn(lower(path :+ field.name), field)) field
         else {
           val metadata = new MetadataBuilder().withMetadata(field.metadata)
+          if (!keepsNames) withoutName(metadata): Unit
           field.copy(metadata = withoutId(metadata).build())
         }
       }
 
   /** Whether the attempt's new columns have the names and ids by which its files know them. */
   private def hasOwnNames(both: Metadata): Boolean = {
-    def names(of: Metadata) = explode(of.schema).map { case (path, field) =>
-      lower(path) -> (DeltaColumnMapping.getPhysicalName(field) -> idOf(field))
+    def names(of: Metadata) = fields(of.schema).map { case (path, field) =>
+      path -> (physical(field) -> (if (keepsNames) None else idOf(field)))
     }.toMap
     val after = names(both)
     names(own).forall { case (path, name) => before(path) || after.get(path).contains(name) }
@@ -121,22 +142,22 @@ final private[judging] class CommutingMetadata(base: Metadata, winner: Metadata,
   }
 
   private def columns(schema: StructType): Map[MetadataPart, Any] = {
-    val fields = explode(schema).map { case (path, field) => lower(path) -> field }
-    val places = fields.foldLeft((Map.empty[Seq[String], String], Map.empty[Seq[String], String])) {
+    val all = fields(schema)
+    val places = all.foldLeft((Map.empty[Seq[String], String], Map.empty[Seq[String], String])) {
       case ((places, last), (path, field)) =>
         val next = if (before(path)) last + (path.init -> field.name) else last
         (places + (path -> last.getOrElse(path.init, "")), next)
     }._1
-    fields.flatMap { case (path, field) =>
+    all.flatMap { case (path, field) =>
       Seq[(MetadataPart, Any)](Column(path) -> Shape(bare(path, field), places(path))) ++
         field.getComment().map(ColumnComment(path) -> _)
     }.toMap
   }
 
-  /** A field without its comment and the fields inside it; a new one also without its id. */
+  /** A field without its comment and the fields inside it; a new one also without id and name. */
   private def bare(path: Seq[String], field: StructField): StructField = {
     val metadata = withoutComment(field)
-    if (isNewColumn(path, field)) withoutId(metadata): Unit
+    if (isNewColumn(path, field)) withoutName(withoutId(metadata)): Unit
     val name = if (before(path)) field.name else path.last
     StructField(name, hollow(field.dataType), field.nullable, metadata.build())
   }
@@ -162,7 +183,7 @@ final private[judging] class CommutingMetadata(base: Metadata, winner: Metadata,
   private def withColumn(schema: StructType, column: (Seq[String], StructField)): StructType = {
     val (path, field) = column
     def siblings(of: StructType) =
-      explode(of).map { case (path, _) => lower(path) }.filter(_.init == lower(path.init))
+      fields(of).map(_._1).filter(_.init == lower(path.init))
     val (left, right) = siblings(own.schema).span(_ != lower(path))
     val there = siblings(schema)
     val index =
@@ -182,6 +203,7 @@ final private[judging] class CommutingMetadata(base: Metadata, winner: Metadata,
 
 private object CommutingMetadata {
   private val LastId = DeltaConfigs.COLUMN_MAPPING_MAX_ID.key
+  private val PhysicalName = DeltaColumnMapping.COLUMN_MAPPING_PHYSICAL_NAME_KEY
 
   /** Where Spark keeps the length of a CHAR or VARCHAR. */
   private val CharType = "__CHAR_VARCHAR_TYPE_STRING"
@@ -201,8 +223,20 @@ private object CommutingMetadata {
 
   private def lastId(of: Metadata) = of.configuration.get(LastId)
 
+  private def idsBetween(one: Metadata, later: Metadata): Seq[Long] =
+    lastId(one).zip(lastId(later)).toSeq.flatMap { case (a, b) => a.toLong + 1 to b.toLong }
+
+  /** All fields, also nested ones, by their path in lower case. */
+  private def fields(schema: StructType): Seq[(Seq[String], StructField)] =
+    explode(schema).map { case (path, field) => lower(path) -> field }
+
+  private def physical(field: StructField) = DeltaColumnMapping.getPhysicalName(field)
+
   private def withoutId(metadata: MetadataBuilder): MetadataBuilder =
-    DeltaColumnMapping.COLUMN_MAPPING_METADATA_KEYS.foldLeft(metadata)(_ remove _)
+    (DeltaColumnMapping.COLUMN_MAPPING_METADATA_KEYS - PhysicalName).foldLeft(metadata)(_ remove _)
+
+  private def withoutName(metadata: MetadataBuilder): MetadataBuilder =
+    metadata.remove(PhysicalName)
 
   private def withoutComment(field: StructField) =
     new MetadataBuilder().withMetadata(field.metadata).remove("comment")

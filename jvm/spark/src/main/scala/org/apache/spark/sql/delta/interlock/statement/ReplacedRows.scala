@@ -1,6 +1,6 @@
 package org.apache.spark.sql.delta.interlock.statement
 
-import io.interlock.spark.predicates.Decidable
+import io.interlock.spark.predicates.Pinned
 import org.apache.spark.sql.SparkSession
 import org.apache.spark.sql.catalyst.expressions.{And, Exists, Expression}
 import org.apache.spark.sql.catalyst.optimizer.PullupCorrelatedPredicates
@@ -24,17 +24,10 @@ private[statement] object ReplacedRows {
     case Seq(exists: Exists, others @ _*) if others.forall(_.semanticEquals(exists)) =>
       val table = LocalRelation(exists.outerAttrs.flatMap(_.references).distinct)
       PullupCorrelatedPredicates(Filter(exists, table)) match {
-        case Filter(Exists(source, _, _, on, _), _) if isPinned(source) =>
+        case Filter(Exists(source, _, _, on, _), _) if Pinned(source)(_.isInstanceOf[LogicalRDD]) =>
           on.reduceOption(And).map(new MatchedReads(castToImpl(session), source, table, _))
         case _ => None
       }
     case _ => None
   }
-
-  private def isPinned(plan: LogicalPlan): Boolean =
-    plan.expressions.forall(Decidable(_)) && plan.children.forall(isPinned) && (plan match {
-      case _: LogicalRDD | _: LocalRelation | _: OneRowRelation | _: Range => true
-      case _: Project | _: Filter | _: SubqueryAlias => true
-      case _ => false
-    })
 }
