@@ -1,6 +1,7 @@
 """A day of a busy table on stock Delta, with its users' retry loop, and under `row_level`.
 
-    python -m benchmarks.busy_table [--hours 24] [--clustered] [--results results.json]
+    python -m benchmarks.busy_table [--hours 24] [--clustered] [--parquet v2]
+        [--results results.json]
 
 `benchmarks.busy_figure` draws the results.
 
@@ -28,11 +29,11 @@ from tests.kit.tree import ROOT
 SIDES = ("stock", "row_level")
 
 
-def run(side: str, folder: Path, hours: int, *, clustered: bool) -> Day:
+def run(side: str, folder: Path, hours: int, *, clustered: bool, parquet: str) -> Day:
     """Run one side in a process of its own."""
     command = [sys.executable, "-m", "integration.busy_table", side, str(folder)]
     done = subprocess.run(
-        [*command, "--hours", str(hours), *["--clustered"] * clustered],
+        [*command, "--hours", str(hours), "--parquet", parquet, *["--clustered"] * clustered],
         cwd=ROOT,
         env={**os.environ, "PYSPARK_PYTHON": sys.executable},
         capture_output=True,
@@ -83,10 +84,11 @@ def main() -> None:
     parser = argparse.ArgumentParser(description="A busy table: stock Delta against row_level.")
     parser.add_argument("--hours", type=int, default=24)
     parser.add_argument("--clustered", action="store_true", help="a table that is clustered")
+    parser.add_argument("--parquet", choices=("v1", "v2"), default="v1", help="of the files")
     parser.add_argument("--results", type=Path, help="also write the measures, as JSON")
     arguments = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:
-        given = {"hours": arguments.hours, "clustered": arguments.clustered}
+        given = {name: value for name, value in vars(arguments).items() if name != "results"}
         days = [run(side, Path(folder), **given) for side in SIDES]
     report(days)
     if arguments.results:

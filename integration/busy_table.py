@@ -1,6 +1,7 @@
 """A day of a busy table, hour by hour, by writers that run at the same time.
 
     python -m integration.busy_table {stock,row_level} FOLDER [--hours 24] [--clustered]
+        [--parquet v2]
 
 In every hour five writers start together: an ingest that appends every few seconds, late updates of
 single events, deletes of users who asked for it, late corrections that come as MERGE, and OPTIMIZE.
@@ -215,11 +216,11 @@ class Table:
         return sum(one.getBytesWritten() for one in found if one.getScheme() == "file")
 
 
-def session(side: str, folder: Path) -> SparkSession:
-    """Start the session of one side."""
-    builder = SparkSession.builder.config(map=dict(SETTINGS)).config(
-        "spark.sql.warehouse.dir", str(folder / "warehouse")
-    )
+def session(side: str, folder: Path, parquet: str = "v1") -> SparkSession:
+    """Start the session of one side, which writes a version of Parquet."""
+    builder = SparkSession.builder.config(map=dict(SETTINGS))
+    builder = builder.config("spark.sql.warehouse.dir", str(folder / "warehouse"))
+    builder = builder.config("spark.hadoop.parquet.writer.version", parquet)
     if side != "stock":
         return interlock.configure(builder).getOrCreate()
     return stock(builder).getOrCreate()
@@ -232,8 +233,9 @@ def main() -> None:
     parser.add_argument("folder", type=Path)
     parser.add_argument("--hours", type=int, default=24)
     parser.add_argument("--clustered", action="store_true", help="CLUSTER BY the users")
+    parser.add_argument("--parquet", choices=("v1", "v2"), default="v1", help="of the files")
     arguments = parser.parse_args()
-    spark = session(arguments.side, arguments.folder)
+    spark = session(arguments.side, arguments.folder, arguments.parquet)
     spark.sparkContext.setLogLevel("OFF")
     try:
         path, clustered = arguments.folder / arguments.side, arguments.clustered

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pyarrow.parquet as pq
 import pytest
 from interlock.errors import ConflictError
 from interlock.lab.model import Rows, in_order
@@ -167,6 +168,20 @@ def test_a_compaction_takes_over_what_changed_meanwhile(
     assert latest_version(table) == FIRST + 1
     assert tags(table, FIRST + 1)["interlock.verdicts"] == "REBASE_COMPACTION"
     shows(spark, table, ids, AFTER[statement], by=FIRST)
+
+
+def test_files_of_the_second_version_of_parquet(spark: SparkSession, table_path: Path) -> None:
+    """Their row ids are delta-encoded, so that they hardly take room; all readers know that."""
+    with confs(spark, {"parquet.writer.version": "v2"}):
+        table = a_table(spark, table_path)
+        ids = row_tracking(spark, table)
+        assert last_of(spark, table, (ZORDER,), MERGE) is None
+    shows(spark, table, ids, AFTER[MERGE], by=FIRST + 1)
+    (add,) = (action["add"] for action in commit(table, FIRST) if "add" in action)
+    group = pq.ParquetFile(table.path / add["path"]).metadata.row_group(0)
+    columns = [group.column(index) for index in range(group.num_columns)]
+    (row_ids,) = (it for it in columns if it.path_in_schema.startswith("_row-id-col"))
+    assert "DELTA_BINARY_PACKED" in row_ids.encodings
 
 
 def test_an_optimize_by_stock_delta(
