@@ -1,6 +1,6 @@
 """A day of a busy table on stock Delta, with its users' retry loop, and under `row_level`.
 
-    python -m benchmarks.busy_table [--hours 24] [--clustered] [--parquet v2]
+    python -m benchmarks.busy_table [--hours 24] [--clustered] [--parquet 2.12.0]
         [--results results.json]
 
 `benchmarks.busy_figure` draws the results.
@@ -84,7 +84,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description="A busy table: stock Delta against row_level.")
     parser.add_argument("--hours", type=int, default=24)
     parser.add_argument("--clustered", action="store_true", help="a table that is clustered")
-    parser.add_argument("--parquet", choices=("v1", "v2"), default="v1", help="of the files")
+    parser.add_argument("--parquet", default="1.0.0", help="version of the files")
     parser.add_argument("--results", type=Path, help="also write the measures, as JSON")
     arguments = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:

@@ -1,7 +1,7 @@
 """A day of a busy table, hour by hour, by writers that run at the same time.
 
     python -m integration.busy_table {stock,row_level} FOLDER [--hours 24] [--clustered]
-        [--parquet v2]
+        [--parquet 2.12.0]
 
 In every hour five writers start together: an ingest that appends every few seconds, late updates of
 single events, deletes of users who asked for it, late corrections that come as MERGE, and OPTIMIZE.
@@ -140,13 +140,20 @@ class Table:
     """The table, and what became of its writers' statements."""
 
     def __init__(
-        self, spark: SparkSession, path: Path, side: str, *, clustered: bool = False
+        self,
+        spark: SparkSession,
+        path: Path,
+        side: str,
+        *,
+        clustered: bool = False,
+        parquet: str = "1.0.0",
     ) -> None:
         self._spark = spark
         self._name = f"delta.`{path}`"
         self._lock = threading.Lock()
         self.day = Day(side)
-        properties = "'delta.enableDeletionVectors' = 'true'"
+        properties = f"'delta.parquet.format.version' = '{parquet}'"
+        properties += ", 'delta.enableDeletionVectors' = 'true'"
         if side != "stock":
             properties += f", 'interlock.policy' = '{side}'"
         spark.sql(
@@ -216,11 +223,11 @@ class Table:
         return sum(one.getBytesWritten() for one in found if one.getScheme() == "file")
 
 
-def session(side: str, folder: Path, parquet: str = "v1") -> SparkSession:
-    """Start the session of one side, which writes a version of Parquet."""
-    builder = SparkSession.builder.config(map=dict(SETTINGS))
-    builder = builder.config("spark.sql.warehouse.dir", str(folder / "warehouse"))
-    builder = builder.config("spark.hadoop.parquet.writer.version", parquet)
+def session(side: str, folder: Path) -> SparkSession:
+    """Start the session of one side."""
+    builder = SparkSession.builder.config(map=dict(SETTINGS)).config(
+        "spark.sql.warehouse.dir", str(folder / "warehouse")
+    )
     if side != "stock":
         return interlock.configure(builder).getOrCreate()
     return stock(builder).getOrCreate()
@@ -233,13 +240,14 @@ def main() -> None:
     parser.add_argument("folder", type=Path)
     parser.add_argument("--hours", type=int, default=24)
     parser.add_argument("--clustered", action="store_true", help="CLUSTER BY the users")
-    parser.add_argument("--parquet", choices=("v1", "v2"), default="v1", help="of the files")
+    parser.add_argument("--parquet", default="1.0.0", help="version of the files")
     arguments = parser.parse_args()
-    spark = session(arguments.side, arguments.folder, arguments.parquet)
+    spark = session(arguments.side, arguments.folder)
     spark.sparkContext.setLogLevel("OFF")
     try:
-        path, clustered = arguments.folder / arguments.side, arguments.clustered
-        day = Table(spark, path, arguments.side, clustered=clustered).run(arguments.hours)
+        given = {"clustered": arguments.clustered, "parquet": arguments.parquet}
+        table = Table(spark, arguments.folder / arguments.side, arguments.side, **given)
+        day = table.run(arguments.hours)
         print(json.dumps(asdict(day)))
     finally:
         spark.stop()

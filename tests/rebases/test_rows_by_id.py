@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
+from types import MappingProxyType
 
 import pyarrow.parquet as pq
 import pytest
@@ -71,8 +73,10 @@ def a_table(
     *,
     vectors: bool = True,
     policy: str = "maxcompute_delta",
+    properties: Mapping[str, str] = MappingProxyType({}),
 ) -> Table:
     properties = {
+        **properties,
         "delta.enableDeletionVectors": str(vectors).lower(),
         "delta.enableChangeDataFeed": "true",
     }
@@ -172,10 +176,10 @@ def test_a_compaction_takes_over_what_changed_meanwhile(
 
 def test_files_of_the_second_version_of_parquet(spark: SparkSession, table_path: Path) -> None:
     """Their row ids are delta-encoded, so that they hardly take room; all readers know that."""
-    with confs(spark, {"parquet.writer.version": "v2"}):
-        table = a_table(spark, table_path)
-        ids = row_tracking(spark, table)
-        assert last_of(spark, table, (ZORDER,), MERGE) is None
+    second = {"delta.parquet.format.version": "2.12.0"}
+    table = a_table(spark, table_path, properties=second)
+    ids = row_tracking(spark, table)
+    assert last_of(spark, table, (ZORDER,), MERGE) is None
     shows(spark, table, ids, AFTER[MERGE], by=FIRST + 1)
     (add,) = (action["add"] for action in commit(table, FIRST) if "add" in action)
     group = pq.ParquetFile(table.path / add["path"]).metadata.row_group(0)
