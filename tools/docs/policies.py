@@ -90,9 +90,10 @@ change. Policies that have BY_FILES or BY_ROWS cells (`row_level`, `row_serializ
   changed the column w to INT AFTER v, and this job to STRING AFTER v*.
 
 With column mapping, ids are those of the first job, and the later one's new columns get higher
-ones. Only files that have been written cannot be given other ids: an append or MERGE that adds
-columns fails if an earlier job added other columns, and commits if it added the same ones. Without
-column mapping it fails if the earlier job spelled the column otherwise (`W` for `w`).
+ones. Only files that have been written cannot be given other ids: where readers go by ids (the mode
+`id`, and the `icebergCompat` properties), an append or MERGE that adds columns fails if an earlier
+job added other columns, and commits if it added the same ones. Without column mapping it fails if
+the earlier job spelled the column otherwise (`W` for `w`).
 
 CREATE TABLE IF NOT EXISTS does nothing if another job creates the table at the same time with a
 policy; without IF NOT EXISTS it fails as if the table had been there before.
