@@ -101,8 +101,7 @@ def test_a_patch_before_the_jar_counts(
     whole = built_anew(spark, tmp_path, b"isSameLogAs", b"isLikeLogAs")
     patch = tmp_path / "patch.jar"
     with ZipFile(whole[0]) as other, ZipFile(patch, "w") as some:
-        folder = "org/apache/spark/sql/delta/"
-        some.writestr(folder, b"")
-        some.writestr(f"{folder}DeltaLog.class", other.read(f"{folder}DeltaLog.class"))
+        name = "org/apache/spark/sql/delta/DeltaLog.class"
+        some.writestr(name, other.read(name))
     assert main(["doctor", "--delta", str(patch), *map(str, jars_of(spark))]) == 1
     assert "isSameLogAs(DeltaLog) is not there" in capsys.readouterr().out

@@ -13,6 +13,7 @@ import org.apache.xbean.asm9.Opcodes
 
 /** The classes that a loader finds. For use by one thread. */
 final class Classes(loader: ClassLoader) extends Closeable {
+  private val SparkFolder = "org/apache/spark/"
   private val opened = mutable.Map.empty[Path, ZipFile]
   private val read = mutable.Map.empty[String, Option[ClassFile]]
   private val lineages = mutable.Map.empty[String, LazyList[ClassFile]]
@@ -32,24 +33,19 @@ final class Classes(loader: ClassLoader) extends Closeable {
       .map(Using.resource(_)(_.readAllBytes()))
 
   /** In the first jar that has it, in the loader's order: a jar before that of Spark or Delta may be a
-    * patch of it. The loader would need much longer to find it.
+    * patch of it. For Delta's classes the loader is asked, which takes longer and misses no jar.
     */
   private def entry(name: String): Option[(ZipFile, ZipEntry)] = {
     val path = s"$name.class"
     def in(jar: ZipFile) = Option(jar.getEntry(path)).map(jar -> _)
-    val holders = jarsOf.collectFirst { case (folder, jars) if name.startsWith(folder) => jars }
-    holders.iterator.flatten.flatMap(in).nextOption().orElse(
-      jar(loader.getResource(path)).flatMap(in)
-    )
+    val isOfSpark = name.startsWith(SparkFolder) && !name.contains("/delta/")
+    val holders = if (isOfSpark) jarsOfSpark else Nil
+    holders.iterator.flatMap(in).nextOption().orElse(jar(loader.getResource(path)).flatMap(in))
   }
 
-  /** Those that have a folder, which ends where the loader has something else than a jar. A jar that
-    * lists classes without their folders is not seen.
-    */
-  private lazy val jarsOf: Seq[(String, Seq[ZipFile])] =
-    Seq("org/apache/spark/sql/delta/", "io/delta/", "org/apache/spark/").map(folder =>
-      folder -> loader.getResources(folder).asScala.map(jar).takeWhile(_.nonEmpty).flatten.toSeq
-    )
+  /** Those that list Spark's folder, up to where the loader has something else than a jar. */
+  private lazy val jarsOfSpark: Seq[ZipFile] =
+    loader.getResources(SparkFolder).asScala.map(jar).takeWhile(_.nonEmpty).flatten.toSeq
 
   private def jar(resource: URL): Option[ZipFile] =
     Option(resource).map(_.openConnection()).collect {

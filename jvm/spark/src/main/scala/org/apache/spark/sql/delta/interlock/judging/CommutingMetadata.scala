@@ -100,10 +100,10 @@ final private[judging] class CommutingMetadata(base: Metadata, winner: Metadata,
     * was dropped or renamed since.
     */
   private lazy val keepsNames = {
-    def added(of: Metadata) = fields(of.schema).filter { case (path, field) =>
+    def newFields(of: Metadata) = fields(of.schema).filter { case (path, field) =>
       isNewColumn(path, field)
     }
-    val (their, its) = (added(winner), added(own))
+    val (their, its) = (newFields(winner), newFields(own))
     base.columnMappingMode == NameMapping && !IcebergCompat.isAnyEnabled(winner) &&
     idsBetween(base, winner).forall(their.flatMap { case (_, field) => idOf(field) }.toSet) &&
     !its.exists { case (path, field) =>
