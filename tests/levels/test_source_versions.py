@@ -245,18 +245,29 @@ def test_each_write_of_it(
     check(table, WINNERS[winner], means, error, fails=fails)
 
 
-@pytest.mark.variant_cases(but=["localCheckpoint-changed-row_serializable"])
+@pytest.mark.variant_cases(
+    but=[
+        "append-localCheckpoint-changed-row_serializable",
+        "replaceUsing-latest version-optimize-serializable",
+    ]
+)
 @pytest.mark.parametrize("policy", POLICIES[1:])
 @pytest.mark.parametrize("winner", ["changed", "optimize"])
 @pytest.mark.parametrize("source", ["localCheckpoint", "latest version"])
+@pytest.mark.parametrize("write", ["append", "replaceUsing"])
 def test_other_levels(
-    spark: SparkSession, target: Callable[..., Target], source: str, winner: str, policy: str
+    spark: SparkSession,
+    target: Callable[..., Target],
+    write: str,
+    source: str,
+    winner: str,
+    policy: str,
 ) -> None:
     table = target(policy, "path")
     data = SOURCES[source].read(table, one)
     beside(lambda: spark.sql(WINNERS[winner].format(t=table)))
-    write, means = WRITES["append"]
-    error = ended(lambda: write(table, data))
+    run, means = WRITES[write]
+    error = ended(lambda: run(table, data))
     check(table, WINNERS[winner], means, error, fails=winner == "changed")
 
 
@@ -311,6 +322,7 @@ STATEMENTS: dict[str, tuple[str, Means]] = {
         "INSERT-current time-name-begins-1-*",
         "INSERT-between-name-commits-3-changed",
         "INSERT-changes-name-commits-1-changed",
+        "UPDATE-changes-name-begins-1-changed",
     ]
 )
 @pytest.mark.parametrize(("runs", "winner"), [(1, "changed"), (3, "changed"), (1, "optimize")])

@@ -24,7 +24,10 @@ import org.apache.spark.sql.execution._
 import org.apache.spark.sql.execution.adaptive.AdaptiveSparkPlanHelper
 import org.apache.spark.sql.execution.columnar._
 import org.apache.spark.sql.execution.command.RunnableCommand
-import org.apache.spark.sql.execution.datasources.v2.DataSourceV2Relation
+import org.apache.spark.sql.execution.datasources.v2.{
+  DataSourceV2Relation,
+  DataSourceV2ScanRelation
+}
 import org.apache.spark.sql.execution.datasources.{HadoopFsRelation, LogicalRelation}
 
 /** A read of a table that Delta does not track in the transaction which depends on it.
@@ -193,6 +196,7 @@ object PlanReads extends AdaptiveSparkPlanHelper {
       case InMemoryRelation(_, cached, _) => ofCache(cached)
       case rows: LogicalRDD => ofRdd(rows.rdd)
       case relation: DataSourceV2Relation => ofKernel(relation.table)
+      case scan: DataSourceV2ScanRelation => ofKernel(scan.relation.table)
       case LogicalRelation(changes: DeltaCDFRelation, _, _, _, _) =>
         val analyzed = changes.snapshotWithSchemaMode.snapshot
         val end = if (changes.endingVersion.isEmpty) running.getOrElse(analyzed) else analyzed

@@ -94,8 +94,9 @@ final private[statement] class PlannedReads(
         new Winners(table, warns = false),
         audit,
         (winner, info) =>
-          if (isOwn && OwnCommits.has(winner)) Some(MovedReads.follow(info, winner))
-          else Some(info).filter(_ => changesNoRows(winner))
+          Option.when(isOwn && OwnCommits.has(winner) || changesNoRows(winner))(
+            MovedReads.follow(info, winner)
+          )
       )
       round.judge(read, (read.next to table.snapshot.version).map(table.commit))
     } catch {
@@ -119,9 +120,14 @@ final private[statement] class PlannedReads(
         )
     }
 
-  /** Whether a commit leaves all rows, and the names of their columns, as they were. */
+  /** Whether a commit leaves all rows, and the names of their columns, as they were: a compaction
+    * moves rows, and what was read before it began is the same.
+    */
   private def changesNoRows(winner: WinningCommitSummary) =
-    !winner.actions.exists(_.isInstanceOf[FileAction]) && winner.metadataUpdates.forall(set =>
+    !winner.actions.exists {
+      case file: FileAction => file.dataChange
+      case _ => false
+    } && winner.metadataUpdates.forall(set =>
       set.columnMappingMode == NoMapping || set.schema == table.snapshot.metadata.schema
     )
 }
