@@ -29,6 +29,7 @@ COLUMNS = "(id INT, v STRING) USING delta"
 INSERT = "INSERT INTO {t} VALUES (1, 'a'), (2, 'b')"
 X1 = "UPDATE {t} SET v = 'X' WHERE id = 1"
 RERUN = "io.interlock.spark.statements.Rerun"
+REPLACE = "CREATE OR REPLACE TABLE {{t}} USING delta AS SELECT {0} AS id, 'r' AS v"
 
 
 @pytest.fixture
@@ -94,9 +95,8 @@ def test_a_second_run_reads_what_the_winner_wrote(
 @pytest.mark.parametrize("runs", [1, 2])
 def test_two_jobs_replace_one_table(spark: SparkSession, table_path: Path, runs: int) -> None:
     table = table_of(spark, table_path)
-    replace = "CREATE OR REPLACE TABLE {{t}} USING delta AS SELECT {0} AS id, 'r' AS v"
     with confs(spark, {"spark.interlock.rerun.maxRuns": str(runs)}), log_of(spark, RERUN) as told:
-        first, second = sql_race(spark, table, replace.format(5), replace.format(6))
+        first, second = sql_race(spark, table, REPLACE.format(5), REPLACE.format(6))
     assert first.error is None
     assert latest_version(table) == 1 + runs
     assert rows(spark, table) == deltalake_rows(table) == ((4 + runs, "r"),)
@@ -107,6 +107,18 @@ def test_two_jobs_replace_one_table(spark: SparkSession, table_path: Path, runs:
     assert isinstance(second.error, MetadataChangedError)
     assert "CREATE OR REPLACE TABLE AS SELECT lost: version 2" in str(second.error)
     assert "Run the statement again" in str(second.error)
+
+
+@pytest.mark.parametrize("winner", ["COMMENT ON TABLE {t} IS 'c'", REPLACE.format(1)])
+def test_a_replacement_that_no_policy_judges(
+    spark: SparkSession, table_path: Path, twice: None, winner: str
+) -> None:
+    """Under a MaxCompute policy Delta's own check fails it."""
+    table = table_of(spark, table_path, policy="maxcompute_delta")
+    first, second = sql_race(spark, table, winner, REPLACE.format(2))
+    assert (first.error, second.error) == (None, None)
+    assert rows(spark, table) == deltalake_rows(table) == ((2, "r"),)
+    assert latest_version(table) == 3
 
 
 def test_a_replacement_that_reads_its_table_keeps_a_new_column(

@@ -32,7 +32,11 @@ final class MetadataMerge(
     */
   def merged(writesData: Boolean): Either[String, Map[MetadataPart, Any]] = {
     val inTwoWays = first(ofWinner.intersect(ofAttempt)).map(part =>
-      s"changed ${part.text} to ${value(winner, part)}, and this job to ${value(attempt, part)}"
+      (value(winner, part), value(attempt, part)) match {
+        case (theirs, own) if part != MetadataPart.Definition && theirs != own =>
+          s"changed ${part.text} to $theirs, and this job to $own"
+        case _ => s"changed ${part.text}, and this job changes it in another way"
+      }
     )
     val harmful = first((if (writesData) byWinner else ofWinner).filterNot(isHarmless))
       .map(part => s"changed ${part.text}")
@@ -67,5 +71,6 @@ final class MetadataMerge(
 
   private def first(parts: Set[MetadataPart]) = parts.minByOption(_.text)
 
-  private def value(of: Map[MetadataPart, Any], part: MetadataPart) = of.getOrElse(part, "nothing")
+  private def value(of: Map[MetadataPart, Any], part: MetadataPart) =
+    of.getOrElse(part, "nothing").toString
 }

@@ -15,6 +15,7 @@ import org.apache.spark.sql.catalyst.plans.QueryPlan
 import org.apache.spark.sql.catalyst.plans.logical.ReplaceTableAsSelect
 import org.apache.spark.sql.classic.ClassicConversions.castToImpl
 import org.apache.spark.sql.connector.write.V1Write
+import org.apache.spark.sql.delta.DeltaConcurrentModificationException
 import org.apache.spark.sql.execution.command.{LeafRunnableCommand, RunnableCommand}
 import org.apache.spark.sql.execution.metric.SQLMetric
 import org.apache.spark.sql.sources.InsertableRelation
@@ -48,6 +49,13 @@ private[statements] object Rerun extends Logging {
             s"${runs.most})."
         )
         from(number + 1, lost :+ failed.conflict)
+      // Delta's own check of what a statement replaces anyway.
+      case Failure(changed: DeltaConcurrentModificationException)
+          if runs.replaceTable && number < runs.most =>
+        Thread.sleep(pause(number))
+        statement.claim()
+        logWarning(s"A statement that replaces its table runs again: ${changed.getMessage}")
+        from(number + 1, lost)
       case Failure(other) => throw other
     }
     from(1, Vector.empty)

@@ -31,6 +31,10 @@ final private[judging] class CommutingMetadata(base: Metadata, winner: Metadata,
   import CommutingMetadata._
 
   private val before = fields(base.schema).map(_._1).toSet
+
+  /** The columns that all have. */
+  private val kept =
+    Seq(winner, own).map(of => fields(of.schema).map(_._1).toSet).foldLeft(before)(_ & _)
   private val idsBefore = fields(base.schema).flatMap { case (_, field) => idOf(field) }.toSet
   private val (read, theirs, ours) = (partsOf(base), partsOf(winner), partsOf(own))
   private val isMapped = base.columnMappingMode != NoMapping
@@ -145,7 +149,7 @@ final private[judging] class CommutingMetadata(base: Metadata, winner: Metadata,
     val all = fields(schema)
     val places = all.foldLeft((Map.empty[Seq[String], String], Map.empty[Seq[String], String])) {
       case ((places, last), (path, field)) =>
-        val next = if (before(path)) last + (path.init -> field.name) else last
+        val next = if (kept(path)) last + (path.init -> field.name) else last
         (places + (path -> last.getOrElse(path.init, "")), next)
     }._1
     all.flatMap { case (path, field) =>
@@ -209,7 +213,7 @@ private object CommutingMetadata {
   private val CharType = "__CHAR_VARCHAR_TYPE_STRING"
 
   /** @param place
-    *   the name of the last column before it that both have read, if there is one
+    *   the name of the last column before it that all have, if there is one
     */
   final private case class Shape(field: StructField, place: String) {
     override def toString: String =

@@ -57,9 +57,7 @@ private[interlock] class InterlockConflictChecker(
       ))
 
   override protected def checkConflicts(): CurrentTransactionInfo = {
-    val replacesTable = attempt.operation.isInstanceOf[DeltaOperations.ReplaceTable]
-    if (attempt.policy.judgesReads && !replacesTable)
-      currentTransactionInfo = withoutEqual(currentTransactionInfo)
+    if (attempt.policy.judgesReads) currentTransactionInfo = withoutEqual(currentTransactionInfo)
     super.checkConflicts()
   }
 
@@ -94,19 +92,23 @@ private[interlock] class InterlockConflictChecker(
     try super.attemptToResolveMetadataConflicts()
     catch { case _: MetadataChangedException => throw changed(did) }
 
-  /** Two equal settings of a domain, such as the clustering columns, are one. */
+  /** Two equal settings of a domain, such as the clustering columns, are one, unless the attempt
+    * defines the table anew.
+    */
   private def withoutEqual(info: CurrentTransactionInfo): CurrentTransactionInfo = {
     val set = info.actions.collect {
       case domain: DomainMetadata if !RowTrackingMetadataDomain.isSameDomain(domain) => domain
     }
     val other = winner.actions.collectFirst {
       case theirs: DomainMetadata
-          if set.exists(own => own.domain == theirs.domain && own != theirs) =>
+          if set.exists(own => own.domain == theirs.domain && (definesAnew || own != theirs)) =>
         theirs.domain
     }
     other.foreach(domain => throw changed(s"changed $domain, and this job in another way"))
     info.copy(actions = info.actions.filterNot(set.filter(winner.actions.contains).contains))
   }
+
+  private def definesAnew = attempt.operation.isInstanceOf[DeltaOperations.ReplaceTable]
 
   override protected def checkForAddedFilesThatShouldHaveBeenReadByCurrentTxn(): Unit =
     if (byDelta) super.checkForAddedFilesThatShouldHaveBeenReadByCurrentTxn()
