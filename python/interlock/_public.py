@@ -9,6 +9,8 @@ from interlock._session import configure as configure
 from interlock._tables import Claim as Claim
 from interlock._tables import Table as Table
 from interlock._tables import table as table
+from interlock._transactions import Transaction as Transaction
+from interlock._transactions import transaction as transaction
 from interlock.errors import ArgumentError as ArgumentError
 from interlock.errors import CommitStateUnknown as CommitStateUnknown
 from interlock.errors import CommittedError as CommittedError

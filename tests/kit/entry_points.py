@@ -162,8 +162,8 @@ MERGE_SMALLFILES. `maxcompute_standard` refuses every MUTATE.
 
 A commit keeps its class in `commitInfo.tags` as `interlock.class`, its policy as
 `interlock.policy` and the partitions that an overwrite names as `interlock.replaced`. Delta
-writes RESTORE and CLONE without tags: they lose to any concurrent commit, and later jobs are
-judged as after an OVERWRITE.
+writes RESTORE and CLONE without tags: any concurrent commit makes CLONE fail, and RESTORE is
+computed again behind it. Later jobs are judged as after an OVERWRITE.
 
 In the tables `t` is a table's name, `path` its folder, `table` its `DeltaTable`, `df` a
 DataFrame and `stream` a streaming DataFrame with its columns. `new` is an empty folder. `p` is a

@@ -29,7 +29,7 @@ PREVIEW = (
 )
 KEYS = "'interlock.policy', 'interlock.coordinator'"  # as the error advises
 # In a session that began without Interlock, as another library may begin one.
-LOAD = "spark._jvm.org.apache.spark.sql.delta.interlock.statement.TransactionHook.install()"
+LOAD = "spark._jvm.org.apache.spark.sql.delta.interlock.block.TransactionHook.install()"
 
 
 @pytest.fixture(scope="module")

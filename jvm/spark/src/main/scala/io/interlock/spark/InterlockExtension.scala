@@ -24,14 +24,17 @@ import io.interlock.spark.statements.{
   ResolveShowHistory,
   ResolveTableRange,
   ResolveTruncate,
+  RunAtomicScript,
+  StatementsInBlock,
   VacuumRetention
 }
 import org.apache.spark.SparkEnv
 import org.apache.spark.interlock.metrics.InterlockMetrics
 import org.apache.spark.interlock.ui.InterlockTab
 import org.apache.spark.sql.SparkSessionExtensions
+import org.apache.spark.sql.delta.interlock.block.{ReadsInBlock, TransactionHook}
 import org.apache.spark.sql.delta.interlock.log.SessionEnd
-import org.apache.spark.sql.delta.interlock.statement.{MarkedRows, PlanReads, TransactionHook}
+import org.apache.spark.sql.delta.interlock.statement.{MarkedRows, PlanReads}
 import org.apache.spark.sql.delta.interlock.table.ExclusiveFeature
 
 /** The session extension for `spark.sql.extensions`, listed after Delta's.
@@ -48,19 +51,24 @@ final class InterlockExtension extends (SparkSessionExtensions => Unit) {
     InterlockTab.attach()
     Misspelt.warnOfStart()
     extensions.injectParser((_, delegate) => new InterlockParser(delegate))
+    extensions.injectHintResolutionRule(session => new StatementsInBlock(session))
     extensions.injectHintResolutionRule(_ => MarkTruncate)
     extensions.injectHintResolutionRule(session => new ReaderOptions(session))
     extensions.injectResolutionRule(_ => ResolveTruncate)
     extensions.injectResolutionRule(_ => ResolveCompact)
     extensions.injectResolutionRule(session => new ResolveTableRange(session))
     extensions.injectResolutionRule(_ => ResolveShowHistory)
+    extensions.injectResolutionRule(session => new RunAtomicScript(session))
     extensions.injectOptimizerRule(_ => ReadsInTransaction)
+    extensions.injectOptimizerRule(session => new ReadsInBlock(session))
     extensions.injectPreCBORule(session => new JoinsInTransaction(session))
     extensions.injectPlannerStrategy(session => new RerunStrategy(session))
     extensions.injectPostHocResolutionRule(_ => MarkedRows)
+    extensions.injectPostHocResolutionRule(session => new ReadsInBlock(session))
     extensions.injectPostHocResolutionRule(_ => VacuumRetention)
     extensions.injectPostHocResolutionRule(_ => PolicyInAlter)
     extensions.injectCheckRule(_ => PlanReads.remember)
+    extensions.injectCheckRule(session => new StatementsInBlock(session).check)
     extensions.injectCheckRule(_ => WriterOptions)
     extensions.injectCheckRule(_ => DeltaOnly)
     extensions.injectCheckRule(_ => KernelWrites)

@@ -10,6 +10,9 @@ object CommitTags {
   val Policy = "interlock.policy"
   val Replaced = "interlock.replaced"
 
+  /** The id of the atomic block that committed. */
+  val BlockId = "interlock.block"
+
   /** Whether an UPDATE or DELETE has read rows besides those that it changed. */
   val ReadsOthers = "interlock.readsOthers"
 

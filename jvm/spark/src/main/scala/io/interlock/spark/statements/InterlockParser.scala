@@ -17,6 +17,7 @@ final class InterlockParser(protected val delegate: ParserInterface) extends Bin
         val text = new VariableSubstitution().substitute(sql)
         ShowHistory.parse(delegate, text)
           .orElse(CompactText.parse(delegate, text))
+          .orElse(BlockText.parse(delegate, text))
           .orElse(new TemporalText(text, delegate).plan)
           .getOrElse(throw refused)
     }

@@ -29,6 +29,25 @@ final private[interlock] class StagedFiles(deltaLog: DeltaLog) extends Logging {
 
   def written(path: Path): Unit = sizes += path -> 0L
 
+  /** Takes over the files of another transaction.
+    *
+    * @param actions
+    *   its actions, which may have extended deletion vectors
+    */
+  def adopt(other: StagedFiles, actions: Seq[Action]): Unit = {
+    sizes ++= other.sizes
+    newDeletionVectors(actions).foreach(written(_: Path))
+  }
+
+  /** Deletes the files to which none of these actions refers. */
+  def deleteAllBut(actions: Seq[Action]): Unit = {
+    val used = actions.collect { case file: FileAction =>
+      absolute(file.path) +: onDisk(Option(file.deletionVector)).toSeq
+    }.flatten
+    sizes --= used
+    if (sizes.nonEmpty) deleteAll(Nil): Unit
+  }
+
   /** The size of the data files, in bytes. */
   def bytes: Long = sizes.values.sum
 

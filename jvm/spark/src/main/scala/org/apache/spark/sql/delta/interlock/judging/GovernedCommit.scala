@@ -52,10 +52,16 @@ final case class GovernedCommit(
     */
   def countsReads: Boolean = policy.judgesReads || operationClass == OperationClass.Append
 
+  /** The class by which later commits are judged against it. */
+  private def winnerClass: OperationClass = operation match {
+    case known: ClassifiedOperation => known.winsAs
+    case _ => operationClass
+  }
+
   /** The tags of the attempt, for the history. */
   def tags: Map[String, String] =
     Map(
-      CommitTags.Class -> operationClass.name,
+      CommitTags.Class -> winnerClass.name,
       CommitTags.Policy -> policy.name,
       CommitTags.User -> user
     ) ++ replaces.map(CommitTags.Replaced -> _)
@@ -124,7 +130,7 @@ final case class GovernedCommit(
       if (!info.actions.exists(_.isInstanceOf[FileAction])) ChangedScope.Nothing
       else if (!isPartitioned || !files.areTold) ChangedScope.WholeTable
       else ChangedScope.Partitions(files.written)
-    Winner(snapshot.version + 1, operationClass, changed)
+    Winner(snapshot.version + 1, winnerClass, changed)
   }
 
   /** What a new run of the job may read and write, though its sources may have other rows then: the
@@ -186,7 +192,10 @@ object GovernedCommit {
       removesAll = () =>
         snapshot.version < 0 || actions.count(_.isInstanceOf[RemoveFile]) == snapshot.numOfFiles
     )
-    val operationClass = classifier.classify(described)
+    val operationClass = operation match {
+      case known: ClassifiedOperation => known.judgedAs
+      case _ => classifier.classify(described)
+    }
     val replaces =
       described.parameter("predicate").filter(_ => operationClass == OperationClass.Overwrite)
     new GovernedCommit(

@@ -37,13 +37,13 @@ import org.apache.spark.sql.{Dataset, SparkSession}
 class InterlockTransaction(log: DeltaLog, catalogTable: Option[CatalogTable], snapshot: Snapshot)
     extends OptimisticTransaction(log, catalogTable, snapshot) {
   private val table = new ReadTable(log, catalogTable, snapshot)
-  private val statement = new Statement(spark, table, txnId, txnStartTimeNs)
-  private lazy val rules = new PropertyRules(spark, table)
+  private[interlock] val statement = new Statement(spark, table, txnId, txnStartTimeNs)
+  protected lazy val rules = new PropertyRules(spark, table)
 
   /** What the statement reads, beyond what Delta tracks. */
   val reads = new StatementReads
 
-  private val writes = new StatementWrites(this, statement, rules)
+  private[interlock] val writes = new StatementWrites(this, statement, rules)
   private lazy val winners = new Winners(table, warns = send.nonEmpty)
   private lazy val audit = new CommitAudit(statement, winners, metadata, writes.marksRows)
   private lazy val failures = new Failures(statement, rules, audit, metadata, governed)
@@ -67,7 +67,7 @@ class InterlockTransaction(log: DeltaLog, catalogTable: Option[CatalogTable], sn
     }
 
   /** The commit, if a policy governs it. */
-  private var governed: Option[GovernedCommit] = None
+  private[interlock] var governed: Option[GovernedCommit] = None
 
   /** The reads of the statement's plans, once they count. */
   private var taken = TakenReads.none
@@ -116,7 +116,7 @@ class InterlockTransaction(log: DeltaLog, catalogTable: Option[CatalogTable], sn
     * @param info
     *   before there is one, Delta's checks need some time of the commit
     */
-  private def readsOf(
+  protected def readsOf(
       op: Operation,
       info: CommitInfo = CommitInfo.empty().copy(inCommitTimestamp = Some(0L))
   ): Info = Info(
@@ -158,7 +158,7 @@ class InterlockTransaction(log: DeltaLog, catalogTable: Option[CatalogTable], sn
   }
 
   /** Ends a statement that has lost already, before it writes. */
-  private def endIfLost(change: Unwritten): Unit =
+  protected def endIfLost(change: Unwritten): Unit =
     // A numbered batch that another driver has written meanwhile has not lost.
     for (policy <- rules.policy; own <- send if readTxn.isEmpty) {
       val commit = governedBy(policy, change.op, Nil)
@@ -227,7 +227,7 @@ class InterlockTransaction(log: DeltaLog, catalogTable: Option[CatalogTable], sn
 
   // ---- the commit ----
 
-  private def governedBy(policy: Policy, op: Operation, actions: Seq[Action]): GovernedCommit =
+  protected def governedBy(policy: Policy, op: Operation, actions: Seq[Action]): GovernedCommit =
     GovernedCommit(
       policy,
       op,
@@ -281,7 +281,7 @@ class InterlockTransaction(log: DeltaLog, catalogTable: Option[CatalogTable], sn
   }
 
   /** Counts the reads of the statement's plans among those of the transaction. */
-  private def takeUpReads(commit: GovernedCommit, level: IsolationLevel): Unit = {
+  protected def takeUpReads(commit: GovernedCommit, level: IsolationLevel): Unit = {
     val planned = new PlannedReads(statement, commit, readsOf(DeltaOperations.ManualUpdate), audit)
     taken = planned.takeUp(reads.ofPlans, level)
     taken.predicates.foreach(readPredicates.add)
@@ -355,12 +355,14 @@ class InterlockTransaction(log: DeltaLog, catalogTable: Option[CatalogTable], sn
       case None | Some((OperationClass.Metadata, _)) => super.skipRecordingEmptyCommitAllowed(level)
       case Some((OperationClass.Overwrite, _)) => false
       case Some((_, op)) =>
-        val found = readsOf(op, commitInfo)
-        loop(found, level) match {
-          case Some(loop) => loop.check()
-          case None => checkForConflicts(getFirstAttemptVersion, found, 0, level): Unit
-        }
+        judgeWithoutActions(readsOf(op, commitInfo), level)
         true
+    }
+
+  protected def judgeWithoutActions(reads: Info, level: IsolationLevel): Unit =
+    loop(reads, level) match {
+      case Some(loop) => loop.check()
+      case None => checkForConflicts(getFirstAttemptVersion, reads, 0, level): Unit
     }
 
   override def commitLarge(

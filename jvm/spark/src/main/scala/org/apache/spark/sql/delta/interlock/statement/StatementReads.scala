@@ -43,6 +43,9 @@ final class StatementReads private[interlock] {
     for ((known, read) <- planned if count && (known eq scan))
       ofMatches :+= MatchedScan(read, reads)
 
+  /** Takes over scans of another transaction of the table, of which only matching rows count. */
+  private[interlock] def take(matched: Seq[MatchedScan]): Unit = ofMatches ++= matched
+
   /** Tells of reads of the table that Delta does not track. */
   def add(reads: Seq[PlanRead]): Unit = counted(untracked ++= reads)
 

@@ -19,7 +19,7 @@ import org.apache.spark.sql.delta.{DeltaOptions, OptimisticTransaction}
   * @param isConfined
   *   whether it reads and writes only in the partitions that its condition selects
   */
-final private[statement] case class Unwritten(
+final private[interlock] case class Unwritten(
     op: Operation,
     changesData: Boolean,
     marksRows: Boolean,
@@ -27,7 +27,7 @@ final private[statement] case class Unwritten(
 )
 
 /** What a statement writes before its commit. */
-final private[statement] class StatementWrites(
+final private[interlock] class StatementWrites(
     transaction: OptimisticTransaction,
     statement: Statement,
     rules: => PropertyRules

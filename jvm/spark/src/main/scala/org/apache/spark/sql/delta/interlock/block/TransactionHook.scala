@@ -1,8 +1,10 @@
-package org.apache.spark.sql.delta.interlock.statement
+package org.apache.spark.sql.delta.interlock.block
 
 import io.interlock.spark.compaction.FailedCompaction
 import io.interlock.spark.properties.TablePolicy
+import org.apache.spark.sql.SparkSession
 import org.apache.spark.sql.delta.interlock.log.{ChecksummedSnapshot, FreshSnapshot, LogListing}
+import org.apache.spark.sql.delta.interlock.statement.{InterlockTransaction, RunningTransactions}
 import org.apache.spark.sql.delta.{OptimisticTransaction, TransactionExecutionObserver}
 
 /** Replaces every Delta transaction of this JVM by an [[InterlockTransaction]].
@@ -58,7 +60,9 @@ final private class WrappingObserver(inner: TransactionExecutionObserver)
     FailedCompaction.refuseRetry()
     inner.startingTransaction {
       val created = fresh(() => f).getOrElse(LogListing.complete(f))
+      val block = SparkSession.getActiveSession.flatMap(Block.of)
       if (created.getClass != classOf[OptimisticTransaction]) created
+      else if (block.nonEmpty) block.get.transaction(created)
       else {
         val ours = new InterlockTransaction(
           created.deltaLog,

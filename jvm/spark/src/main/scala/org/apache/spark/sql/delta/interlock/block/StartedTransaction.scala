@@ -1,4 +1,4 @@
-package org.apache.spark.sql.delta.interlock.statement
+package org.apache.spark.sql.delta.interlock.block
 
 import scala.util.Try
 

@@ -1,0 +1,168 @@
+package org.apache.spark.sql.delta.interlock.block
+
+import java.util.UUID
+import java.util.concurrent.ConcurrentHashMap
+
+import io.interlock.spark.errors.InterlockException
+import io.interlock.spark.properties.TablePolicy
+import org.apache.hadoop.fs.Path
+import org.apache.spark.sql.catalyst.catalog.CatalogTable
+import org.apache.spark.sql.classic.SparkSession
+import org.apache.spark.sql.delta.catalog.DeltaTableV2
+import org.apache.spark.sql.delta.files.TahoeLogFileIndex
+import org.apache.spark.sql.delta.interlock.log.{ChecksummedSnapshot, FreshSnapshot}
+import org.apache.spark.sql.delta.interlock.statement.RunningTransactions
+import org.apache.spark.sql.delta.{DeltaLog, OptimisticTransaction, Snapshot}
+
+/** An atomic block of a session: statements that see each other's changes, which nobody else does, and
+  * that become one version of the table that they change, or none.
+  *
+  * Each table is read at one version throughout, the newest one when the block first names it.
+  */
+final class Block private (session: SparkSession, private val isOfScript: Boolean) {
+  val id: String = UUID.randomUUID.toString
+  private var tables = Map.empty[Path, BlockTable]
+
+  /** The commit of the table that the block changes. */
+  private var change = Option.empty[BlockTransaction]
+  private var changed = Option.empty[BlockTable]
+
+  /** The transaction of one of the block's statements.
+    *
+    * @param begun
+    *   the transaction that Delta would run it with
+    * @throws InterlockException
+    *   INTERLOCK_NOT_IN_BLOCK, if the block cannot change the table
+    */
+  private[block] def transaction(begun: OptimisticTransaction): OptimisticTransaction = {
+    val table = this.table(begun.deltaLog, begun.catalogTable, begun.snapshot)
+    if (TablePolicy.named(table.base.metadata.configuration).isEmpty)
+      throw InBlock.refusedWithoutPolicy(table.name)
+    synchronized {
+      changed.filter(_ ne table).foreach(first =>
+        throw InBlock.refusedSecondTable(table.name, first.name)
+      )
+      if (change.isEmpty) {
+        changed = Some(table)
+        change = Some(new BlockTransaction(table, id))
+        change.foreach(RunningTransactions.start)
+      }
+    }
+    new StagingTransaction(table, table.state)
+  }
+
+  /** The files of a table as the block sees it. */
+  private[block] def index(files: TahoeLogFileIndex): TahoeLogFileIndex =
+    table(files.deltaLog, files.catalogTableOpt, newest(files)).index(files)
+
+  private def newest(files: TahoeLogFileIndex): Snapshot =
+    FreshSnapshot.of(files.deltaLog, files.catalogTableOpt)
+      .getOrElse(files.deltaLog.update(catalogTableOpt = files.catalogTableOpt))
+
+  private def table(
+      log: DeltaLog,
+      catalogTable: Option[CatalogTable],
+      newest: => Snapshot
+  ): BlockTable = synchronized {
+    tables.getOrElse(
+      log.logPath, {
+        val read = newest
+        val isOurs = TablePolicy.coordinatorOf(read.metadata.configuration).nonEmpty
+        val made =
+          new BlockTable(
+            log,
+            catalogTable,
+            if (isOurs) ChecksummedSnapshot.of(read) else read,
+            isOwn = () => SparkSession.active.conf.getOption(Block.OfSession).contains(id)
+          )
+        tables += log.logPath -> made
+        made
+      }
+    )
+  }
+
+  /** Commits the block, which is over then.
+    *
+    * @return
+    *   the table that it has changed, and the version
+    * @throws org.apache.spark.sql.delta.DeltaConcurrentModificationException
+    *   if it loses; nothing of the block is kept
+    */
+  private def commit(): Option[(String, Long)] = {
+    close()
+    for {
+      commit <- change
+      table <- changed
+      version <- commit.run()
+    } yield {
+      val relation = DeltaTableV2(session, table.log.dataPath, table.catalogTable).toLogicalRelation
+      session.sharedState.cacheManager.recacheByPlan(session, relation)
+      table.name -> version
+    }
+  }
+
+  private def rollBack(): Unit = {
+    close()
+    change.foreach(RunningTransactions.end)
+    changed.foreach(_.staged.deleteAll(Nil))
+  }
+
+  private def close(): Unit = synchronized(tables.values.foreach(_.close()))
+}
+
+object Block {
+
+  /** Where the settings of a session have the id of its block, so that Spark's copy of the session that
+    * computes cached rows has it too.
+    */
+  private val OfSession = "spark.interlock.block.id"
+
+  /** The open blocks, by the id of their session. */
+  private val open = new ConcurrentHashMap[String, Block]
+
+  /** The open block of a session. */
+  def of(session: org.apache.spark.sql.SparkSession): Option[Block] = session match {
+    case classic: SparkSession if !open.isEmpty => Option(open.get(classic.sessionUUID))
+    case _ => None
+  }
+
+  /** Opens a block.
+    *
+    * @param isOfScript
+    *   whether a script ends it, and no statement can
+    * @return
+    *   its id
+    * @throws InterlockException
+    *   INTERLOCK_BLOCK_OPEN, if the session has one
+    */
+  def begin(session: SparkSession, isOfScript: Boolean): String = {
+    val block = new Block(session, isOfScript)
+    if (open.putIfAbsent(session.sessionUUID, block) != null)
+      throw InterlockException("INTERLOCK_BLOCK_OPEN")
+    session.conf.set(OfSession, block.id)
+    block.id
+  }
+
+  /** Commits the session's block and ends it. See [[Block.commit]].
+    *
+    * @throws InterlockException
+    *   INTERLOCK_NO_BLOCK, if there is none; INTERLOCK_NOT_IN_BLOCK in a script
+    */
+  def commit(session: SparkSession, isOfScript: Boolean): Option[(String, Long)] =
+    end(session, "COMMIT", isOfScript).getOrElse(throw InterlockException("INTERLOCK_NO_BLOCK"))
+      .commit()
+
+  /** Ends the session's block, if there is one, without a trace of it.
+    *
+    * @throws InterlockException
+    *   INTERLOCK_NOT_IN_BLOCK in a script
+    */
+  def rollBack(session: SparkSession, isOfScript: Boolean): Unit =
+    end(session, "ROLLBACK", isOfScript).foreach(_.rollBack())
+
+  private def end(session: SparkSession, verb: String, isOfScript: Boolean): Option[Block] = {
+    if (of(session).exists(_.isOfScript != isOfScript)) throw InBlock.refused(verb)
+    session.conf.unset(OfSession)
+    Option(open.remove(session.sessionUUID))
+  }
+}

@@ -1,0 +1,48 @@
+package org.apache.spark.sql.delta.interlock.block
+
+import org.apache.hadoop.fs.Path
+import org.apache.spark.sql.delta.Snapshot
+import org.apache.spark.sql.delta.files.TahoeLogFileIndex
+
+/** The files of a table as an open block sees them; once the block is over, those of the table.
+  *
+  * @param ofTable
+  *   the files of the table
+  * @param state
+  *   the number of the block's state of the table
+  * @param snapshot
+  *   gives the table as the block sees it now, or none
+  */
+final private[block] class BlockFileIndex(
+    val ofTable: TahoeLogFileIndex,
+    val state: Long,
+    snapshot: () => Option[Snapshot]
+) extends TahoeLogFileIndex(
+      ofTable.spark,
+      ofTable.deltaLog,
+      new PathInBlock(ofTable.path, state),
+      ofTable.snapshotAtAnalysis,
+      ofTable.catalogTableOpt,
+      ofTable.partitionFilters,
+      ofTable.isTimeTravelQuery
+    ) {
+  override def getSnapshot: Snapshot = snapshot().getOrElse(super.getSnapshot)
+
+  override def equals(other: Any): Boolean = other match {
+    case same: BlockFileIndex => super.equals(same)
+    case _ => false
+  }
+  override def hashCode: Int = super.hashCode
+}
+
+/** The path of a table in one state of a block; no other path is equal to it. Spark takes plans of
+  * equal paths for equal, and would find rows in its cache that another session or block has put
+  * there.
+  */
+final private class PathInBlock(path: Path, private val state: Long) extends Path(path.toUri) {
+  override def equals(other: Any): Boolean = other match {
+    case same: PathInBlock => same.state == state
+    case _ => false
+  }
+  override def hashCode: Int = state.hashCode
+}

@@ -1,0 +1,158 @@
+package org.apache.spark.sql.delta.interlock.block
+
+import java.util.concurrent.atomic.AtomicLong
+
+import io.interlock.rules.OperationClass
+import org.apache.spark.sql.catalyst.catalog.CatalogTable
+import org.apache.spark.sql.delta.actions.AddFile
+import org.apache.spark.sql.delta.files.TahoeLogFileIndex
+import org.apache.spark.sql.delta.hooks.PostCommitHook
+import org.apache.spark.sql.delta.interlock.commit.StagedFiles
+import org.apache.spark.sql.delta.interlock.judging.MatchedScan
+import org.apache.spark.sql.delta.interlock.statement.PlanRead
+import org.apache.spark.sql.delta.interlock.table.ReadTable
+import org.apache.spark.sql.delta.stats.DeltaScan
+import org.apache.spark.sql.delta.{CurrentTransactionInfo, DeltaLog, RowId, Snapshot}
+
+/** A statement of a block that has been run.
+  *
+  * @param info
+  *   its reads and its actions
+  * @param operationClass
+  *   its class, if a policy governs it
+  * @param matched
+  *   the scans of which only matching rows count
+  * @param replacesNull
+  *   whether a dynamic overwrite also replaces partitions with a NULL value
+  * @param files
+  *   the files that it wrote
+  * @param hooks
+  *   what Delta would do after its commit
+  */
+final private[block] class StagedStatement(
+    val info: CurrentTransactionInfo,
+    val operationClass: Option[OperationClass],
+    val matched: Seq[MatchedScan],
+    val replacesNull: Boolean,
+    val files: StagedFiles,
+    val hooks: Seq[PostCommitHook]
+)
+
+/** A table in a block: the version that the block reads, which is the newest one when the block first
+  * names the table, and what the block has done to it.
+  *
+  * @param isOwn
+  *   whether the calling thread runs for the session of the block: others may come by its plans, as by
+  *   a global temporary view
+  */
+final private[block] class BlockTable(
+    val log: DeltaLog,
+    val catalogTable: Option[CatalogTable],
+    val base: Snapshot,
+    isOwn: () => Boolean
+) {
+  @volatile private var isOpen = true
+  private var planReads = Set.empty[PlanRead]
+  private val files = new StagedFiles(log)
+  @volatile private var now = new State(base, NetActions(), Vector.empty)
+
+  val name: String = new ReadTable(log, catalogTable, base).name
+
+  /** The highest row id that the table had given; -1 if it gives none. */
+  val highestRowId: Long = RowId.extractHighWatermark(base).getOrElse(-1L)
+
+  def state: State = now
+  def isChanged: Boolean = now.statements.nonEmpty
+
+  /** Counts reads of queries. */
+  def reads(more: Iterable[PlanRead]): Unit = synchronized { planReads ++= more }
+
+  /** Takes a statement in.
+    *
+    * @param before
+    *   the state in which it began
+    * @return
+    *   the table after it
+    */
+  def stage(before: BlockTable#State, statement: StagedStatement): Snapshot = synchronized {
+    if (!isOpen) throw InBlock.refusedLate(name)
+    if (now ne before) throw InBlock.refusedAtOnce(name)
+    val net = now.net.after(statement.info.actions)
+    val statements = now.statements :+ statement
+    if (net.changes.nonEmpty && statements.count(_.info.actions.nonEmpty) > 1)
+      throw InBlock.refusedChangeFeed(name)
+    files.adopt(statement.files, statement.info.actions)
+    now = new State(if (net.isEmpty) base else new BlockSnapshot(base, net), net, statements)
+    now.snapshot
+  }
+
+  /** The files of the table as the block sees it.
+    *
+    * @throws io.interlock.spark.errors.InterlockException
+    *   if another job has changed the table's columns since the block began to read it
+    */
+  def index(files: TahoeLogFileIndex): TahoeLogFileIndex = {
+    val state = now
+    files match {
+      case ours: BlockFileIndex if ours.state == state.number => ours
+      case _ =>
+        if (files.metadata.schema != base.metadata.schema) throw InBlock.refusedOtherColumns(name)
+        val ofTable = files match {
+          case older: BlockFileIndex => older.ofTable
+          case plain => plain
+        }
+        new BlockFileIndex(
+          ofTable,
+          state.number,
+          () => Option.when(isOpen && isOwn())(now.forQueries)
+        )
+    }
+  }
+
+  /** To be called when the block ends: from then on no statement is part of it. */
+  def close(): Unit = synchronized { isOpen = false }
+
+  /** What queries have read of the table as it was without the block. */
+  def readByPlans: Iterable[PlanRead] = synchronized(planReads)
+
+  private def queried(scan: Option[DeltaScan]): Unit = reads(Seq(
+    PlanRead(
+      log,
+      base.version,
+      scan.map(found =>
+        found.copy(files = found.files.filterNot(isOfBlock))(
+          base,
+          found.partitionFilters,
+          found.dataFilters,
+          found.partitionLikeDataFilters,
+          found.rewrittenPartitionLikeDataFilters,
+          found.unusedFilters,
+          found.scanDurationMs,
+          found.dataSkippingType
+        )
+      )
+    )
+  ))
+
+  /** Whether others do not know the file. */
+  def isOfBlock(file: AddFile): Boolean =
+    now.net.added.contains(file.path) && !now.net.removed.contains(file.path)
+
+  /** The block's files, of which some may be live. */
+  def staged: StagedFiles = files
+
+  final class State(
+      val snapshot: Snapshot,
+      val net: NetActions,
+      val statements: Vector[StagedStatement]
+  ) {
+    val number: Long = BlockTable.states.getAndIncrement()
+    lazy val forQueries = new ReadSnapshot(snapshot, queried)
+  }
+}
+
+private object BlockTable {
+
+  /** Numbers for the states of all tables in all blocks. */
+  private val states = new AtomicLong
+}

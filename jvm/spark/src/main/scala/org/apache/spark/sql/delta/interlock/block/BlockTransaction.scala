@@ -1,0 +1,99 @@
+package org.apache.spark.sql.delta.interlock.block
+
+import io.interlock.rules.OperationClass
+import io.interlock.spark.commits.{CommitTags, Operations}
+import io.interlock.spark.errors.{Conflicts, InterlockConflict}
+import io.interlock.spark.properties.SessionPolicies
+import org.apache.spark.sql.delta.DeltaOperations.Operation
+import org.apache.spark.sql.delta.Serializable
+import org.apache.spark.sql.delta.actions.AddFile
+import org.apache.spark.sql.delta.interlock.statement.InterlockTransaction
+
+/** The transaction that commits what the statements of a block have done to a table: one version,
+  * judged by the table's policy with all that they have read.
+  */
+final private[block] class BlockTransaction(table: BlockTable, id: String)
+    extends InterlockTransaction(table.log, table.catalogTable, table.base) {
+
+  private lazy val statements = table.state.statements // when it commits
+
+  /** @return
+    *   the version; none if the statements together change nothing, and have not lost
+    * @throws org.apache.spark.sql.delta.DeltaConcurrentModificationException
+    *   if the block loses
+    */
+  def run(): Option[Long] = {
+    val net = table.state.net
+    statements.foreach(takeUp)
+    reads.add(table.readByPlans.toSeq)
+    statement.staged.adopt(table.staged, Nil)
+    newMetadata = net.metadata
+    val changing = statements.filter(isChange)
+    val version =
+      try
+        commitImpl(
+          net.actions(table.highestRowId),
+          operation(if (changing.isEmpty) statements else changing),
+          canSkipEmptyCommits = changing.isEmpty || net.isEmpty,
+          Map(CommitTags.BlockId -> id)
+        )
+      catch { case lost: InterlockConflict if statements.size > 1 => throw told(lost) }
+    // A rebase may have written more deletion vectors, which are not among the block's files.
+    table.staged.deleteAllBut(committed.toSeq.flatMap(_.committedActions))
+    version
+  }
+
+  /** The conflict, with the statement of the block that has lost. */
+  private def told(lost: InterlockConflict): Throwable = {
+    val first = statements.indices.find(n => new BlockTransaction(table, id).loses(statements(n)))
+    val who = first.fold("a query of the block has read it")(n =>
+      s"it is statement ${n + 1} of the block that loses, ${Operations.name(statements(n).info.op)}"
+    )
+    val why = s"${lost.conflict.why}; $who"
+    Conflicts.raised(lost.conflict.copy(why = why), SessionPolicies.readable)
+  }
+
+  /** Whether a statement loses by what it has read. */
+  private def loses(one: StagedStatement): Boolean =
+    try {
+      takeUp(one)
+      governed = rules.policy.map(governedBy(_, one.info.op, Nil))
+      judgeWithoutActions(readsOf(one.info.op), Serializable)
+      false
+    } catch { case _: InterlockConflict => true }
+
+  private def takeUp(one: StagedStatement): Unit = {
+    one.info.readPredicates.foreach(readPredicates.add)
+    trackFilesRead(one.info.readFiles.toSeq.filterNot(table.isOfBlock).filterNot(isReadTwice))
+    if (one.info.readWholeTable) readWholeTable()
+    readTxn ++= one.info.readAppIds
+    reads.take(one.matched)
+    one.hooks.foreach(registerPostCommitHook)
+  }
+
+  /** A file of which the block has marked rows dead counts as it was before. */
+  private def isReadTwice(file: AddFile) =
+    readFiles.toArray(Array.empty[AddFile]).exists(_.path == file.path)
+
+  private def isChange(one: StagedStatement) =
+    one.info.actions.nonEmpty || one.operationClass.contains(OperationClass.Overwrite)
+
+  /** That of the block's only statement, or the block's own. */
+  private def operation(changing: Seq[StagedStatement]): Operation = changing match {
+    case Seq(only) =>
+      writes.replacesNull = only.replacesNull
+      only.info.op
+    case several =>
+      new BlockOperation(id, several.map(_.info.op), several.flatMap(_.operationClass).toSet)
+  }
+
+  /** The statements' metrics, added up. */
+  override def getOperationMetrics(op: Operation): Option[Map[String, String]] =
+    super.getOperationMetrics(new BlockOperation(id, Nil, Set.empty)).map { _ =>
+      statements.flatMap(_.info.commitInfo).flatMap(_.operationMetrics).flatten
+        .groupMapReduce(_._1)(_._2)((a, b) => sum(a, b).getOrElse(b))
+    }
+
+  private def sum(a: String, b: String) =
+    for (one <- a.toLongOption; other <- b.toLongOption) yield (one + other).toString
+}

@@ -1,0 +1,91 @@
+package org.apache.spark.sql.delta.interlock.block
+
+import io.interlock.spark.errors.InterlockException
+import org.apache.spark.sql.delta.DeltaOperations.Operation
+import org.apache.spark.sql.delta.actions.{Metadata, Protocol}
+import org.apache.spark.sql.delta.sources.DeltaSourceUtils.IDENTITY_INFO_HIGHWATERMARK
+import org.apache.spark.sql.types.MetadataBuilder
+
+/** What an atomic block refuses. */
+object InBlock {
+
+  /** Delta's names of the operations that a block takes. */
+  private val taken = Set("WRITE", "UPDATE", "DELETE", "MERGE", "TRUNCATE")
+
+  /** @throws InterlockException
+    *   INTERLOCK_NOT_IN_BLOCK, if a statement does more than change rows
+    */
+  private[block] def refuse(
+      op: Operation,
+      table: String,
+      before: Metadata,
+      metadata: Option[Metadata],
+      protocol: Option[Protocol]
+  ): Unit = {
+    if (!taken(op.name)) throw refused(op.name)
+    if (protocol.nonEmpty || metadata.exists(withoutIdentity(_) != withoutIdentity(before)))
+      throw refused(
+        s"${op.name} of $table",
+        "It would change the columns or properties of the table.",
+        "Change them before the block."
+      )
+  }
+
+  /** Metadata without the highest values of identity columns, which each INSERT may raise. */
+  private def withoutIdentity(metadata: Metadata) = {
+    val fields = metadata.schema.map(field =>
+      field.copy(metadata =
+        new MetadataBuilder().withMetadata(field.metadata).remove(IDENTITY_INFO_HIGHWATERMARK)
+          .build()
+      )
+    )
+    (metadata.copy(schemaString = ""), fields)
+  }
+
+  /** The error for a statement that is no change of rows and no query. */
+  def refused(statement: String): InterlockException = refused(
+    statement,
+    "A block takes SELECT, INSERT, UPDATE, DELETE, MERGE, TRUNCATE and DESCRIBE of Delta tables.",
+    "Run it before or after the block."
+  )
+
+  private[block] def refusedWithoutPolicy(table: String): InterlockException = refused(
+    s"A change of $table",
+    "It has no policy, so nothing would judge the block's commit.",
+    "Set the table property interlock.policy, or change the table outside of the block."
+  )
+
+  private[block] def refusedSecondTable(table: String, first: String): InterlockException = refused(
+    s"A change of $table",
+    s"The block changes $first, and a block changes one table.",
+    "Change the two tables in two blocks."
+  )
+
+  private[block] def refusedOtherColumns(table: String): InterlockException = refused(
+    s"This statement on $table",
+    "Another job has changed the columns of the table since the block first read it.",
+    "Roll the block back and run it again."
+  )
+
+  private[block] def refusedAtOnce(table: String): InterlockException = refused(
+    s"This change of $table",
+    "Another statement of the session has changed the table meanwhile.",
+    "Run the statements of a block one after the other."
+  )
+
+  private[block] def refusedLate(table: String): InterlockException = refused(
+    s"This change of $table",
+    "The block that it belongs to ended while it ran.",
+    "End a block when all its statements have ended, and run this one again."
+  )
+
+  private[block] def refusedChangeFeed(table: String): InterlockException = refused(
+    s"A second change of $table",
+    "The table has a change feed. Delta reads it, for a version in which rows were updated or " +
+      "deleted, from these rows alone, so it would lack the rows that the block has inserted.",
+    "Write the block as one MERGE, or run its statements one by one."
+  )
+
+  private def refused(what: String, why: String, fix: String): InterlockException =
+    InterlockException("INTERLOCK_NOT_IN_BLOCK", "what" -> what, "why" -> why, "fix" -> fix)
+}
