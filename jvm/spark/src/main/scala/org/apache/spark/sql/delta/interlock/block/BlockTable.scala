@@ -62,7 +62,6 @@ final private[block] class BlockTable(
   val highestRowId: Long = RowId.extractHighWatermark(base).getOrElse(-1L)
 
   def state: State = now
-  def isChanged: Boolean = now.statements.nonEmpty
 
   /** Counts reads of queries. */
   def reads(more: Iterable[PlanRead]): Unit = synchronized { planReads ++= more }

@@ -1,5 +1,7 @@
 package org.apache.spark.sql.delta.interlock.block
 
+import scala.util.control.NonFatal
+
 import io.interlock.rules.OperationClass
 import io.interlock.spark.commits.{CommitTags, Operations}
 import io.interlock.spark.errors.{Conflicts, InterlockConflict}
@@ -53,14 +55,14 @@ final private[block] class BlockTransaction(table: BlockTable, id: String)
     Conflicts.raised(lost.conflict.copy(why = why), SessionPolicies.readable)
   }
 
-  /** Whether a statement loses by what it has read. */
+  /** Whether a statement loses by what it has read; not, if that cannot be found out. */
   private def loses(one: StagedStatement): Boolean =
     try {
       takeUp(one)
       governed = rules.policy.map(governedBy(_, one.info.op, Nil))
       judgeWithoutActions(readsOf(one.info.op), Serializable)
       false
-    } catch { case _: InterlockConflict => true }
+    } catch { case NonFatal(failed) => failed.isInstanceOf[InterlockConflict] }
 
   private def takeUp(one: StagedStatement): Unit = {
     one.info.readPredicates.foreach(readPredicates.add)

@@ -31,7 +31,7 @@ final private[block] case class NetActions(
     val (ofBlock, ofTable) = statement.collect { case file: RemoveFile => file }
       .partition(file => added.contains(file.path))
     NetActions(
-      removed ++ ofTable.filterNot(file => removed.contains(file.path)).map(f => f.path -> f),
+      removed ++ ofTable.map(file => file.path -> file),
       added.removedAll(ofBlock.map(_.path)) ++
         statement.collect { case file: AddFile => file.path -> file },
       changes ++ statement.collect { case file: AddCDCFile => file },
