@@ -387,9 +387,9 @@ CONTRADICTIONS = {
         ALTER + "UNSET TBLPROPERTIES ('team')",
         SET + "('team' = 'y')",
     ),
-    "changed the property delta.constraints.c to id > 0, and this job to id > -1": (
+    "changed the property delta.constraints.c to id > 0, and this job to id >= 0": (
         ALTER + "ADD CONSTRAINT c CHECK (id > 0)",
-        ALTER + "ADD CONSTRAINT c CHECK (id > -1)",
+        ALTER + "ADD CONSTRAINT c CHECK (id >= 0)",
     ),
     "changed the property delta.constraints.c": (
         ALTER + "ADD CONSTRAINT c CHECK (id > 0)",
