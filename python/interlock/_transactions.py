@@ -36,7 +36,7 @@ def transaction(spark: SparkSession) -> Iterator[Transaction]:
 
         with interlock.transaction(spark) as tx:
             spark.sql("DELETE FROM sales WHERE day = '2026-11-29'")
-            frame.write.mode("append").saveAsTable("sales")
+            frame.write.format("delta").mode("append").saveAsTable("sales")
         tx.versions  # {'spark_catalog.default.sales': 7}
 
     The statements see what those before them have written, and nobody else sees any of it before

@@ -23,9 +23,8 @@ final class Block private (session: SparkSession, private val isOfScript: Boolea
   val id: String = UUID.randomUUID.toString
   private var tables = Map.empty[Path, BlockTable]
 
-  /** The commit of the table that the block changes. */
-  private var change = Option.empty[BlockTransaction]
-  private var changed = Option.empty[BlockTable]
+  /** The table that the block changes, and its commit. */
+  private var change = Option.empty[(BlockTable, BlockTransaction)]
 
   /** The transaction of one of the block's statements.
     *
@@ -39,13 +38,13 @@ final class Block private (session: SparkSession, private val isOfScript: Boolea
     if (TablePolicy.named(table.base.metadata.configuration).isEmpty)
       throw InBlock.refusedWithoutPolicy(table.name)
     synchronized {
-      changed.filter(_ ne table).foreach(first =>
+      change.map(_._1).filter(_ ne table).foreach(first =>
         throw InBlock.refusedSecondTable(table.name, first.name)
       )
       if (change.isEmpty) {
-        changed = Some(table)
-        change = Some(new BlockTransaction(table, id))
-        change.foreach(RunningTransactions.start)
+        val commit = new BlockTransaction(table, id)
+        RunningTransactions.start(commit)
+        change = Some(table -> commit)
       }
     }
     new StagingTransaction(table, table.state)
@@ -91,8 +90,7 @@ final class Block private (session: SparkSession, private val isOfScript: Boolea
   private def commit(): Option[(String, Long)] = {
     close()
     for {
-      commit <- change
-      table <- changed
+      (table, commit) <- change
       version <- commit.run()
     } yield {
       val relation = DeltaTableV2(session, table.log.dataPath, table.catalogTable).toLogicalRelation
@@ -103,8 +101,10 @@ final class Block private (session: SparkSession, private val isOfScript: Boolea
 
   private def rollBack(): Unit = {
     close()
-    change.foreach(RunningTransactions.end)
-    changed.foreach(_.staged.deleteAll(Nil))
+    change.foreach { case (table, commit) =>
+      RunningTransactions.end(commit)
+      table.staged.deleteAll(Nil)
+    }
   }
 
   private def close(): Unit = synchronized(tables.values.foreach(_.close()))

@@ -53,7 +53,9 @@ final private[block] class BlockTable(
 ) {
   @volatile private var isOpen = true
   private var planReads = Set.empty[PlanRead]
-  private val files = new StagedFiles(log)
+
+  /** The block's files, of which some may be live. */
+  val staged = new StagedFiles(log)
   @volatile private var now = new State(base, NetActions(), Vector.empty)
 
   val name: String = new ReadTable(log, catalogTable, base).name
@@ -80,7 +82,7 @@ final private[block] class BlockTable(
     val statements = now.statements :+ statement
     if (net.changes.nonEmpty && statements.count(_.info.actions.nonEmpty) > 1)
       throw InBlock.refusedChangeFeed(name)
-    files.adopt(statement.files, statement.info.actions)
+    staged.adopt(statement.files, statement.info.actions)
     now = new State(if (net.isEmpty) base else new BlockSnapshot(base, net), net, statements)
     now.snapshot
   }
@@ -136,9 +138,6 @@ final private[block] class BlockTable(
   /** Whether others do not know the file. */
   def isOfBlock(file: AddFile): Boolean =
     now.net.added.contains(file.path) && !now.net.removed.contains(file.path)
-
-  /** The block's files, of which some may be live. */
-  def staged: StagedFiles = files
 
   final class State(
       val snapshot: Snapshot,

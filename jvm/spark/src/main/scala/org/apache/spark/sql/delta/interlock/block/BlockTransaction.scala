@@ -91,10 +91,11 @@ final private[block] class BlockTransaction(table: BlockTable, id: String)
 
   /** The statements' metrics, added up. */
   override def getOperationMetrics(op: Operation): Option[Map[String, String]] =
-    super.getOperationMetrics(new BlockOperation(id, Nil, Set.empty)).map { _ =>
-      statements.flatMap(_.info.commitInfo).flatMap(_.operationMetrics).flatten
-        .groupMapReduce(_._1)(_._2)((a, b) => sum(a, b).getOrElse(b))
-    }
+    statements.flatMap(_.info.commitInfo).flatMap(_.operationMetrics).reduceOption((some, more) =>
+      more.foldLeft(some) { case (all, (key, value)) =>
+        all + (key -> all.get(key).flatMap(sum(_, value)).getOrElse(value))
+      }
+    )
 
   private def sum(a: String, b: String) =
     for (one <- a.toLongOption; other <- b.toLongOption) yield (one + other).toString

@@ -29,25 +29,24 @@ final private[block] class StagingTransaction(table: BlockTable, before: BlockTa
       isOptimize: Boolean,
       constraints: Seq[Constraint]
   ): Seq[FileAction] = {
-    reads.add(PlanReads.before(data.queryExecution, snapshot))
     val lastKnown = Seq(
       MaterializedRowId.getMaterializedColumnName(protocol, metadata) -> table.highestRowId,
       MaterializedRowCommitVersion.getMaterializedColumnName(protocol, metadata) ->
         table.base.version
     ).collect { case (Some(name), last) => name -> last }.toMap
-    val columns = data.schema.map { field =>
+    def withoutNew(rows: Dataset[_]) = rows.toDF().select(rows.schema.map { field =>
       val column = col(s"`${field.name.replace("`", "``")}`")
       lastKnown.get(field.name).fold(column)(last =>
         when(column <= lit(last), column).as(field.name, field.metadata)
       )
-    }
-    val hasIds = data.schema.fieldNames.exists(lastKnown.contains)
-    super.writeFiles(
-      if (hasIds) data.toDF().select(columns: _*) else data,
-      options,
-      isOptimize,
-      constraints
-    )
+    }: _*)
+    val rows: Dataset[_] =
+      if (!data.schema.fieldNames.exists(lastKnown.contains)) data
+      else {
+        reads.add(PlanReads.before(data.queryExecution, snapshot))
+        withoutNew(data)
+      }
+    super.writeFiles(rows, options, isOptimize, constraints)
   }
 
   override protected def prepareCommit(actions: Seq[Action], op: Operation): Seq[Action] = {

@@ -33,7 +33,7 @@ final private[judging] class CommutingMetadata(base: Metadata, winner: Metadata,
   private val before = fields(base.schema).map(_._1).toSet
 
   /** The columns that all have. */
-  private val kept =
+  private val common =
     Seq(winner, own).map(of => fields(of.schema).map(_._1).toSet).foldLeft(before)(_ & _)
   private val idsBefore = fields(base.schema).flatMap { case (_, field) => idOf(field) }.toSet
   private val (read, theirs, ours) = (partsOf(base), partsOf(winner), partsOf(own))
@@ -149,7 +149,7 @@ final private[judging] class CommutingMetadata(base: Metadata, winner: Metadata,
     val all = fields(schema)
     val places = all.foldLeft((Map.empty[Seq[String], String], Map.empty[Seq[String], String])) {
       case ((places, last), (path, field)) =>
-        val next = if (kept(path)) last + (path.init -> field.name) else last
+        val next = if (common(path)) last + (path.init -> field.name) else last
         (places + (path -> last.getOrElse(path.init, "")), next)
     }._1
     all.flatMap { case (path, field) =>

@@ -93,7 +93,7 @@ private[interlock] class InterlockConflictChecker(
     catch { case _: MetadataChangedException => throw changed(did) }
 
   /** Two equal settings of a domain, such as the clustering columns, are one, unless the attempt
-    * defines the table anew.
+    * replaces the table.
     */
   private def withoutEqual(info: CurrentTransactionInfo): CurrentTransactionInfo = {
     val set = info.actions.collect {
@@ -101,14 +101,14 @@ private[interlock] class InterlockConflictChecker(
     }
     val other = winner.actions.collectFirst {
       case theirs: DomainMetadata
-          if set.exists(own => own.domain == theirs.domain && (definesAnew || own != theirs)) =>
+          if set.exists(own => own.domain == theirs.domain && (replacesTable || own != theirs)) =>
         theirs.domain
     }
     other.foreach(domain => throw changed(s"changed $domain, and this job in another way"))
     info.copy(actions = info.actions.filterNot(set.filter(winner.actions.contains).contains))
   }
 
-  private def definesAnew = attempt.operation.isInstanceOf[DeltaOperations.ReplaceTable]
+  private def replacesTable = attempt.operation.isInstanceOf[DeltaOperations.ReplaceTable]
 
   override protected def checkForAddedFilesThatShouldHaveBeenReadByCurrentTxn(): Unit =
     if (byDelta) super.checkForAddedFilesThatShouldHaveBeenReadByCurrentTxn()
