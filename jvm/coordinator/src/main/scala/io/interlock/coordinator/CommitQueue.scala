@@ -20,8 +20,8 @@ import org.apache.hadoop.fs.FileStatus
   * [[QueueState]] has the rules; this class adds the locks and the waiting of threads.
   */
 final class CommitQueue private[coordinator] (
-    log: TableLog,
-    store: CommitStore,
+    private val log: TableLog,
+    private val store: CommitStore,
     memory: CommitMemory
 ) {
   import CommitQueue._
@@ -295,6 +295,15 @@ final class CommitQueue private[coordinator] (
     } finally sending.unlock()
   }
 
+  /** From now on the version counts as taken, by a commit that is to be read from the log. */
+  private def take(version: Long): Unit = synchronized {
+    answer(state.forget)
+    state = state.copy(taken = state.taken.max(version))
+  }
+
+  /** Whether the tables of the other queue can commit together with this one's. */
+  def commitsWith(other: CommitQueue): Boolean = store.commitsTogether && (store eq other.store)
+
   private def await(entry: Entry): Either[Withdrawn.type, CommitOutcome] = {
     sending.lock()
     try while (entry.answer.isEmpty) send()
@@ -318,21 +327,8 @@ final class CommitQueue private[coordinator] (
     line.wake(MostAhead)
   }
 
-  /** Runs on a thread of its own: an interrupt of this one must not stop a commit that others wait
-    * for.
-    */
   private def outcomes(requests: Seq[CommitRequest]): Seq[CommitOutcome] =
-    try
-      Uninterrupted("interlock-commit") {
-        try store.commit(log, requests)
-        catch { case NonFatal(refused) => requests.map(_ => Failed(refused)) }
-      }
-    catch {
-      // The store failed unexpectedly: it may have made some of them.
-      case broken: ExecutionException => requests.map(_ => Unknown(broken.getCause))
-      // No thread could be started, so the store was not asked.
-      case broken: Throwable => requests.map(_ => Failed(broken))
-    }
+    CommitQueue.outcomes(requests)(store.commit(log, requests))
 
   private def answer(settled: QueueState.Settled[Entry]): Unit = {
     settled.answers.foreach { case (entry, answer) => entry.answer = Some(answer) }
@@ -381,6 +377,71 @@ object CommitQueue {
     *   process is known
     */
   final case class View(generation: Long, commits: Seq[CommitBody], reachesEnd: Boolean)
+
+  /** What happens to one table when several commit together.
+    *
+    * @param commit
+    *   none if the table was only read
+    * @param head
+    *   the version before the commit, or up to which the reads were judged
+    * @param seen
+    *   the generation of the view that it was judged against
+    */
+  final case class Part(
+      queue: CommitQueue,
+      commit: Option[CommitRequest],
+      tableId: String,
+      head: Long,
+      seen: Long
+  )
+
+  /** Makes one commit in each of several tables, or none. The thread has the turn of all of them, and
+    * keeps it.
+    *
+    * @param parts
+    *   in an order that all threads keep
+    * @return
+    *   as [[CommitStore.commitTogether]]; none if a commit that one of them was judged against has
+    *   not been made
+    */
+  def submitTogether(parts: Seq[Part]): Option[Seq[CommitOutcome]] = {
+    val queues = parts.map(_.queue)
+    queues.foreach(_.sending.lock())
+    try {
+      queues.foreach(_.sendAll())
+      val areCurrent = parts.forall(part =>
+        part.queue.synchronized(part.queue.state.generation == part.seen)
+      )
+      Option.when(areCurrent) {
+        val commits = parts.flatMap(_.commit)
+        val found = outcomes(commits)(queues.head.store.commitTogether(parts.map(part =>
+          TogetherPart(part.queue.log, part.commit, part.tableId, part.head)
+        )))
+        val isLost = found.exists(_.isInstanceOf[Taken])
+        parts.filter(_.commit.nonEmpty || isLost).foreach(part => part.queue.take(part.head + 1))
+        if (isLost) queues.foreach(_.handOver.lost())
+        found
+      }
+    } finally queues.foreach(_.sending.unlock())
+  }
+
+  /** Runs on a thread of its own: an interrupt of this one must not stop a commit that others wait
+    * for.
+    */
+  private def outcomes(requests: Seq[CommitRequest])(
+      made: => Seq[CommitOutcome]
+  ): Seq[CommitOutcome] =
+    try
+      Uninterrupted("interlock-commit") {
+        try made
+        catch { case NonFatal(refused) => requests.map(_ => Failed(refused)) }
+      }
+    catch {
+      // The store failed unexpectedly: it may have made some of them.
+      case broken: ExecutionException => requests.map(_ => Unknown(broken.getCause))
+      // No thread could be started, so the store was not asked.
+      case broken: Throwable => requests.map(_ => Failed(broken))
+    }
 
   /** The lines are read by the thread that hands them in, so that an error in them is raised there.
     */

@@ -68,6 +68,23 @@ object CommitRequest {
   ): CommitRequest = new CommitRequest(version, txnId, tableId, newTableId, lines)
 }
 
+/** What happens to one table when several commit together: a commit, or the proof that nobody has
+  * committed to it.
+  *
+  * @param request
+  *   none if the table was only read
+  * @param tableId
+  *   Delta's id of the table
+  * @param head
+  *   the version before the commit, or up to which the reads were judged
+  */
+final case class TogetherPart(
+    log: TableLog,
+    request: Option[CommitRequest],
+    tableId: String,
+    head: Long
+)
+
 /** A commit against which later commits are judged. */
 final case class CommitBody(version: Long, file: FileStatus, lines: Seq[String]) {
 
@@ -124,6 +141,22 @@ trait CommitStore extends AutoCloseable {
     *   if the store refuses all of them; nothing was committed
     */
   def commit(log: TableLog, requests: Seq[CommitRequest]): Seq[CommitOutcome]
+
+  /** Whether [[commitTogether]] can be called. */
+  def commitsTogether: Boolean = false
+
+  /** Makes one commit in each of several tables, or none of them. Once they are decided all become
+    * visible, one after the other.
+    *
+    * @return
+    *   one outcome for each part with a commit. If one is [[Taken]] or [[Failed]], or somebody has
+    *   committed to a table that was only read, nothing was committed, and the others are [[Taken]]
+    *   without winners
+    * @throws CoordinatorException
+    *   if the store refuses all of them; nothing was committed
+    */
+  def commitTogether(parts: Seq[TogetherPart]): Seq[CommitOutcome] =
+    throw new UnsupportedOperationException(getClass.getName)
 
   /** Checks, before a table is bound to this store, that the store can order its commits.
     *

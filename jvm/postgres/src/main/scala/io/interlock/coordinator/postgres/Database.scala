@@ -62,31 +62,44 @@ final private[postgres] class Database(pool: ConnectionPool) {
       }
     }
 
-  /** @param headTxn
-    *   the transaction in the log at the version before the first request; "" if it has none, null
-    *   if the log has no such version
+  /** Asks in one transaction, in the given order, and commits it if no reply is a refusal.
+    *
+    * @return
+    *   the replies, up to the first refusal
     */
-  def commit(
-      log: TableLog,
-      known: TableState,
-      headTxn: String,
-      batchId: UUID,
-      requests: Seq[CommitRequest],
-      contents: Seq[CommitContent]
-  ): Reply = pool.use { connection =>
+  def commit(attempt: UUID, questions: Seq[Question]): Seq[Reply] = pool.use { connection =>
+    connection.setAutoCommit(questions.size == 1) // the pool rolls back what is not committed
+    val replies = asked(connection, attempt, questions.toList)
+    val isRefused = questions.lazyZip(replies).exists(_.refuses(_))
+    if (questions.size > 1 && !isRefused) connection.commit()
+    replies
+  }
+
+  private def asked(connection: Connection, attempt: UUID, questions: List[Question]): List[Reply] =
+    questions match {
+      case Nil => Nil
+      case next :: rest =>
+        val found = next match {
+          case batch: Batch => commit(connection, attempt, batch)
+          case table: Unchanged => reply(connection, "tail(?)", table.log.path)
+        }
+        found :: (if (next.refuses(found)) Nil else asked(connection, attempt, rest))
+    }
+
+  private def commit(connection: Connection, attempt: UUID, batch: Batch): Reply = {
+    import batch.{contents, requests}
     def array(kind: String, values: Seq[Any]) =
       connection.createArrayOf(kind, values.map(_.asInstanceOf[AnyRef]).toArray)
-    val first = requests.head
     reply(
       connection,
       "commit(?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
-      log.path,
-      first.tableId,
-      known.epoch,
-      first.version - 1,
-      known.sequence,
-      headTxn,
-      batchId,
+      batch.log.path,
+      requests.head.tableId,
+      batch.state.epoch,
+      requests.head.version - 1,
+      batch.state.sequence,
+      batch.headTxn,
+      attempt,
       requests.last.newTableId,
       array("text", requests.map(_.txnId)),
       bytes(connection, contents.map { case InMemory(bytes, _) => bytes; case _ => null }),

@@ -37,9 +37,28 @@ final class PostgresStore(settings: PostgresSettings, logStores: TableLog => Log
     else {
       LogPaths.check(log)
       val real = LogPaths.resolved(log)
-      val outcomes = context.refusing(new PostgresCommit(context, real, requests).run())
-      if (real.path == log.path) outcomes else outcomes.map(PostgresStore.asAsked(log, _))
+      val batch = new TableBatch(context, real, requests)
+      asAsked(log, real)(context.refusing(new PostgresCommit(context, Seq(batch)).run().head))
     }
+
+  override def commitsTogether: Boolean = true
+
+  override def commitTogether(parts: Seq[TogetherPart]): Seq[CommitOutcome] = {
+    parts.foreach(part => LogPaths.check(part.log))
+    val real = parts.map(part => part -> LogPaths.resolved(part.log))
+    val batches = for ((part, log) <- real; request <- part.request)
+      yield part.log -> log -> new TableBatch(context, log, Seq(request))
+    val unchanged = for ((part, log) <- real if part.request.isEmpty)
+      yield Unchanged(log, part.tableId, part.head)
+    val commit = new PostgresCommit(context, batches.map(_._2), unchanged)
+    val outcomes = context.refusing(commit.run()).flatten
+    batches.map(_._1).zip(outcomes).flatMap { case ((asked, log), outcome) =>
+      asAsked(asked, log)(Seq(outcome))
+    }
+  }
+
+  private def asAsked(log: TableLog, real: TableLog)(outcomes: Seq[CommitOutcome]) =
+    if (real.path == log.path) outcomes else outcomes.map(PostgresStore.asAsked(log, _))
 
   /** See [[CommitStore.check]]: asks the database for the table, even if it does not know it. */
   override def check(log: TableLog): Unit = {

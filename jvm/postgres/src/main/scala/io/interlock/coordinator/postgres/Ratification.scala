@@ -10,61 +10,136 @@ import scala.util.control.NonFatal
 import io.interlock.coordinator._
 import org.slf4j.LoggerFactory
 
-/** The database's answer for a batch. */
-sealed private[postgres] trait Verdict
-final private[postgres] case class Answered(reply: Reply) extends Verdict
+/** What the database is asked for a table. */
+sealed private[postgres] trait Question {
+  def log: TableLog
 
-/** The reply was lost, and the batch is not in the database and never will be. */
+  /** Whether the reply is a refusal. */
+  def refuses(reply: Reply): Boolean
+}
+
+/** A batch of commits.
+  *
+  * @param state
+  *   the known state of the table
+  * @param headTxn
+  *   the transaction in the log at the version before the first request; "" if it has none, null if
+  *   the log has no such version
+  */
+final private[postgres] case class Batch(
+    log: TableLog,
+    state: TableState,
+    headTxn: String,
+    requests: Seq[CommitRequest],
+    contents: Seq[CommitContent]
+) extends Question {
+  override def refuses(reply: Reply): Boolean = reply.status != "committed"
+}
+
+/** A table that was read up to a version, with no commit behind it. */
+final private[postgres] case class Unchanged(log: TableLog, tableId: String, head: Long)
+    extends Question {
+
+  override def refuses(reply: Reply): Boolean = reply.status != "tail" || reply.head != head
+
+  /** Publishes what the database has ratified behind the version, so that it can be read, or tells
+    * the database of commits that it does not know.
+    */
+  def settle(context: StoreContext): Unit = {
+    val tail = new LogTail(context, log)
+    val now = tail.settleAll(context.database.attach(log, tableId, head))
+    if (now.head < head) tail.adopt(now, head): Unit
+  }
+}
+
+/** The database's answer. */
+sealed private[postgres] trait Verdict
+
+/** All batches are ratified; these are the replies, in their order. */
+final private[postgres] case class AllRatified(replies: Seq[Reply]) extends Verdict
+
+/** None is, by the reply to one of them. */
+final private[postgres] case class Refused(asked: Batch, reply: Reply) extends Verdict
+
+/** None is, since somebody has committed to a table that must be unchanged. */
+final private[postgres] case class Moved(table: Unchanged) extends Verdict
+
+/** The reply was lost, and the batches are not in the database and never will be. */
 final private[postgres] case class NotMade(cause: Throwable) extends Verdict
 
 /** The reply was lost, and the database could not be asked within the deadline. */
 final private[postgres] case class NoAnswer(cause: Throwable) extends Verdict
 
-/** The call that ratifies a batch, and the call that asks for its outcome if the reply was lost. */
+/** The transaction that ratifies the batches of one or more tables, and the call that asks for its
+  * outcome if the reply was lost. For use once.
+  */
 final private[postgres] class Ratification(
     context: StoreContext,
-    log: TableLog,
-    requests: Seq[CommitRequest]
+    batches: Seq[Batch],
+    unchanged: Seq[Unchanged]
 ) {
   import Ratification._
 
-  private val batchId = UUID.randomUUID()
+  private val attempt = UUID.randomUUID()
+  private val began = System.nanoTime
+  private var nanos = 0L
 
   /** Until when an answer that was lost is asked for. */
   private lazy val deadline = System.nanoTime + context.settings.unknownDeadline.toNanos
+
+  /** Whether the reply took so long that the state has to be checked before it is acted on. */
+  def tookLong: Boolean = nanos > LongPause
 
   /** @throws java.sql.SQLException
     *   if the database itself says that it changed nothing
     * @throws CoordinatorException
     *   if the database was not reached
     */
-  def ask(state: TableState, headTxn: String, contents: Seq[CommitContent]): Verdict = {
+  def ask(): Verdict = {
     reached(CommitPhase.Ratifying)
+    // All processes lock the rows of several tables in the same order.
+    val inOrder = (batches ++ unchanged).sortBy(_.log.path.toString)
     try {
-      val reply = context.database.commit(log, state, headTxn, batchId, requests, contents)
-      if (reply.status == "committed") reached(CommitPhase.Ratified)
-      Answered(reply)
+      val replies = inOrder.zip(context.database.commit(attempt, inOrder)).toMap
+      val verdict = replies.collectFirst {
+        case (asked: Batch, reply) if asked.refuses(reply) => Refused(asked, reply)
+        case (table: Unchanged, reply) if table.refuses(reply) => Moved(table)
+      }.getOrElse(AllRatified(batches.map(replies)))
+      if (verdict.isInstanceOf[AllRatified]) reached(CommitPhase.Ratified)
+      verdict
     } catch {
       case e: CoordinatorException => throw e
       case e: SQLException if Refusals.isFinal(e) => throw e
       case NonFatal(e) => resolve(e)
-    }
+    } finally nanos = System.nanoTime - began
   }
 
-  /** What became of the batch after it was ratified, by a repair or another change of the table. */
-  def outcome(): Verdict =
+  /** What became of a table's batch after it was ratified, by a repair or another change of the
+    * table.
+    */
+  def outcome(log: TableLog): Verdict =
     try
-      answer().getOrElse(NotMade(new PublishUnknown(log.file(requests.head.version), null)))
+      answer(log).fold[Verdict](NotMade(new PublishUnknown(log.path, null)))(reply =>
+        AllRatified(Seq(reply))
+      )
     catch { case NonFatal(e) => resolve(e) }
 
-  private def answer(): Option[Answered] =
-    Some(context.database.outcome(log, batchId)).filter(_.status == "committed").map(Answered)
+  private def answer(log: TableLog): Option[Reply] =
+    Some(context.database.outcome(log, attempt)).filter(_.status == "committed")
+
+  /** The first table's answer is that of all; unless a batch has been revoked since. */
+  private def answer(): Option[Verdict] = {
+    val replies = batches.to(LazyList).map(batch => answer(batch.log))
+    Option.when(replies.forall(_.nonEmpty))(AllRatified(replies.flatten))
+  }
 
   private def resolve(lost: Throwable): Verdict = {
+    val commits =
+      batches.map(batch => s"version ${batch.requests.head.version} of ${batch.log.path}")
     logger.warn(
       s"Coordinator ${context.settings.name} at ${context.settings.place} gave no answer to the " +
-        s"commit of version ${requests.head.version} of ${log.path} (${lost.getMessage}): it is " +
-        s"asked for up to ${context.settings.unknownDeadline} what became of it."
+        s"commit of ${commits.mkString(", ")} (${lost.getMessage}): it is asked for up to " +
+        s"${context.settings.unknownDeadline} what became of it."
     )
     resolve(lost, deadline, FirstPause)
   }
@@ -84,11 +159,14 @@ final private[postgres] class Ratification(
     ThreadLocalRandom.current().nextLong(pause / 2, pause + 1)
 
   private def reached(phase: CommitPhase): Unit =
-    requests.foreach(request => CommitPhases.reached(phase, log, request.version))
+    for (batch <- batches; request <- batch.requests)
+      CommitPhases.reached(phase, batch.log, request.version)
 }
 
 private object Ratification {
   private val logger = LoggerFactory.getLogger(classOf[Ratification])
+
+  private val LongPause = 1000000000L
 
   // The pause between two questions, in milliseconds.
   private val FirstPause = 50L

@@ -124,7 +124,7 @@ class BatchPublisherSuite extends Tables {
 
   private def assertStopped(context: StoreContext, table: TestTable, tableId: String): Unit = {
     val next = table.request(4, "t4").copy(tableId = tableId)
-    val commit = new PostgresCommit(context, table.log, Seq(next))
+    val commit = new PostgresCommit(context, Seq(new TableBatch(context, table.log, Seq(next))))
     val stopped = intercept[CoordinatorException](commit.run())
     assertEquals(stopped.condition, "INTERLOCK_COMMIT_OVERWRITTEN")
   }

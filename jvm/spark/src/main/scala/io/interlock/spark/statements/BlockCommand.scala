@@ -7,8 +7,8 @@ import org.apache.spark.sql.execution.command.LeafRunnableCommand
 import org.apache.spark.sql.types.{LongType, StringType}
 import org.apache.spark.sql.{Row, SparkSession}
 
-/** BEGIN TRANSACTION, whose row is the block's id; COMMIT, whose row is the table that the block has
-  * changed and the version, none if it has changed nothing; ROLLBACK.
+/** BEGIN TRANSACTION, whose row is the block's id; COMMIT, whose rows are the tables that the block
+  * has changed and their versions; ROLLBACK.
   *
   * @param verb
   *   the statement's first word
@@ -26,9 +26,7 @@ final case class BlockCommand(verb: String) extends LeafRunnableCommand {
     verb match {
       case "BEGIN" => Seq(Row(Block.begin(own, isOfScript = false)))
       case "COMMIT" =>
-        Block.commit(own, isOfScript = false).map { case (table, version) =>
-          Row(table, version)
-        }.toSeq
+        Block.commit(own, isOfScript = false).map { case (table, version) => Row(table, version) }
       case _ =>
         Block.rollBack(own, isOfScript = false)
         Nil

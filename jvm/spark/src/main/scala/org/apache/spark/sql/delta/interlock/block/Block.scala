@@ -2,6 +2,7 @@ package org.apache.spark.sql.delta.interlock.block
 
 import java.util.UUID
 import java.util.concurrent.ConcurrentHashMap
+import java.util.concurrent.atomic.AtomicInteger
 
 import io.interlock.spark.errors.InterlockException
 import io.interlock.spark.properties.TablePolicy
@@ -15,7 +16,7 @@ import org.apache.spark.sql.delta.interlock.statement.RunningTransactions
 import org.apache.spark.sql.delta.{DeltaLog, OptimisticTransaction, Snapshot}
 
 /** An atomic block of a session: statements that see each other's changes, which nobody else does, and
-  * that become one version of the table that they change, or none.
+  * that become one version of each table that they change, or none of any.
   *
   * Each table is read at one version throughout, the newest one when the block first names it.
   */
@@ -23,8 +24,11 @@ final class Block private (session: SparkSession, private val isOfScript: Boolea
   val id: String = UUID.randomUUID.toString
   private var tables = Map.empty[Path, BlockTable]
 
-  /** The table that the block changes, and its commit. */
-  private var change = Option.empty[(BlockTable, BlockTransaction)]
+  /** The number of its statements that have changed tables. */
+  private val statements = new AtomicInteger
+
+  /** The commits of the tables that it changes. */
+  private var changes = Vector.empty[BlockTransaction]
 
   /** The transaction of one of the block's statements.
     *
@@ -38,13 +42,11 @@ final class Block private (session: SparkSession, private val isOfScript: Boolea
     if (TablePolicy.named(table.base.metadata.configuration).isEmpty)
       throw InBlock.refusedWithoutPolicy(table.name)
     synchronized {
-      change.map(_._1).filter(_ ne table).foreach(first =>
-        throw InBlock.refusedSecondTable(table.name, first.name)
-      )
-      if (change.isEmpty) {
+      if (!changes.exists(_.of eq table)) {
+        changes.headOption.foreach(first => InBlock.refuseTogether(first.of, table))
         val commit = new BlockTransaction(table, id)
         RunningTransactions.start(commit)
-        change = Some(table -> commit)
+        changes :+= commit
       }
     }
     new StagingTransaction(table, table.state)
@@ -72,6 +74,7 @@ final class Block private (session: SparkSession, private val isOfScript: Boolea
             log,
             catalogTable,
             if (isOurs) ChecksummedSnapshot.of(read) else read,
+            statements,
             isOwn = () => SparkSession.active.conf.getOption(Block.OfSession).contains(id)
           )
         tables += log.logPath -> made
@@ -83,28 +86,33 @@ final class Block private (session: SparkSession, private val isOfScript: Boolea
   /** Commits the block, which is over then.
     *
     * @return
-    *   the table that it has changed, and the version
+    *   the tables that it has changed, and their versions
     * @throws org.apache.spark.sql.delta.DeltaConcurrentModificationException
     *   if it loses; nothing of the block is kept
     */
-  private def commit(): Option[(String, Long)] = {
+  private def commit(): Seq[(String, Long)] = {
     close()
-    for {
-      (table, commit) <- change
-      version <- commit.run()
-    } yield {
+    val versions = new BlockCommit(changes, readOnly).run()
+    versions.map { case (table, version) =>
       val relation = DeltaTableV2(session, table.log.dataPath, table.catalogTable).toLogicalRelation
       session.sharedState.cacheManager.recacheByPlan(session, relation)
       table.name -> version
     }
   }
 
+  /** The tables that it has only read, if their policies are serializable and the reads can be judged
+    * at the moment of its commit.
+    */
+  private def readOnly: Seq[BlockTransaction] = for {
+    first <- changes.headOption.map(_.of).toSeq
+    table <- tables.values.toSeq
+    if table.state.statements.isEmpty && table.readByPlans.nonEmpty
+    if table.isSerializable && table.commitsWith(first)
+  } yield new BlockTransaction(table, id)
+
   private def rollBack(): Unit = {
     close()
-    change.foreach { case (table, commit) =>
-      RunningTransactions.end(commit)
-      table.staged.deleteAll(Nil)
-    }
+    changes.foreach(_.rollBack())
   }
 
   private def close(): Unit = synchronized(tables.values.foreach(_.close()))
@@ -148,7 +156,7 @@ object Block {
     * @throws InterlockException
     *   INTERLOCK_NO_BLOCK, if there is none; INTERLOCK_NOT_IN_BLOCK in a script
     */
-  def commit(session: SparkSession, isOfScript: Boolean): Option[(String, Long)] =
+  def commit(session: SparkSession, isOfScript: Boolean): Seq[(String, Long)] =
     end(session, "COMMIT", isOfScript).getOrElse(throw InterlockException("INTERLOCK_NO_BLOCK"))
       .commit()
 

@@ -1,8 +1,10 @@
 package org.apache.spark.sql.delta.interlock.block
 
-import java.util.concurrent.atomic.AtomicLong
+import java.util.concurrent.atomic.{AtomicInteger, AtomicLong}
 
 import io.interlock.rules.OperationClass
+import io.interlock.spark.commits.Coordinators
+import org.apache.spark.sql.SparkSession
 import org.apache.spark.sql.catalyst.catalog.CatalogTable
 import org.apache.spark.sql.delta.actions.AddFile
 import org.apache.spark.sql.delta.files.TahoeLogFileIndex
@@ -10,9 +12,9 @@ import org.apache.spark.sql.delta.hooks.PostCommitHook
 import org.apache.spark.sql.delta.interlock.commit.StagedFiles
 import org.apache.spark.sql.delta.interlock.judging.MatchedScan
 import org.apache.spark.sql.delta.interlock.statement.PlanRead
-import org.apache.spark.sql.delta.interlock.table.ReadTable
+import org.apache.spark.sql.delta.interlock.table.{PropertyRules, ReadTable}
 import org.apache.spark.sql.delta.stats.DeltaScan
-import org.apache.spark.sql.delta.{CurrentTransactionInfo, DeltaLog, RowId, Snapshot}
+import org.apache.spark.sql.delta.{CurrentTransactionInfo, DeltaLog, RowId, Serializable, Snapshot}
 
 /** A statement of a block that has been run.
   *
@@ -28,6 +30,8 @@ import org.apache.spark.sql.delta.{CurrentTransactionInfo, DeltaLog, RowId, Snap
   *   the files that it wrote
   * @param hooks
   *   what Delta would do after its commit
+  * @param number
+  *   which of the block's statements it is, from 1 on
   */
 final private[block] class StagedStatement(
     val info: CurrentTransactionInfo,
@@ -35,12 +39,15 @@ final private[block] class StagedStatement(
     val matched: Seq[MatchedScan],
     val replacesNull: Boolean,
     val files: StagedFiles,
-    val hooks: Seq[PostCommitHook]
+    val hooks: Seq[PostCommitHook],
+    val number: Int
 )
 
 /** A table in a block: the version that the block reads, which is the newest one when the block first
   * names the table, and what the block has done to it.
   *
+  * @param count
+  *   the number of statements that the block has run, on all tables
   * @param isOwn
   *   whether the calling thread runs for the session of the block: others may come by its plans, as by
   *   a global temporary view
@@ -49,6 +56,7 @@ final private[block] class BlockTable(
     val log: DeltaLog,
     val catalogTable: Option[CatalogTable],
     val base: Snapshot,
+    count: AtomicInteger,
     isOwn: () => Boolean
 ) {
   @volatile private var isOpen = true
@@ -58,12 +66,30 @@ final private[block] class BlockTable(
   val staged = new StagedFiles(log)
   @volatile private var now = new State(base, NetActions(), Vector.empty)
 
-  val name: String = new ReadTable(log, catalogTable, base).name
+  private val read = new ReadTable(log, catalogTable, base)
+  val name: String = read.name
 
   /** The highest row id that the table had given; -1 if it gives none. */
   val highestRowId: Long = RowId.extractHighWatermark(base).getOrElse(-1L)
 
   def state: State = now
+
+  /** The number of the statement that is being staged. */
+  def nextNumber(): Int = count.incrementAndGet()
+
+  /** Whether the block has run more than one statement. */
+  def isOfSeveral: Boolean = count.get > 1
+
+  private def queue = Coordinators
+    .queue(SparkSession.active, log, base.metadata.configuration, base.metadata.id)
+
+  /** Whether commits to the two tables can be made together. */
+  def commitsWith(other: BlockTable): Boolean =
+    queue.exists(own => other.queue.exists(own.commitsWith))
+
+  /** Whether its policy judges jobs as if they had run one after the other. */
+  def isSerializable: Boolean =
+    new PropertyRules(SparkSession.active, read).policy.exists(_.isolation == Serializable.toString)
 
   /** Counts reads of queries. */
   def reads(more: Iterable[PlanRead]): Unit = synchronized { planReads ++= more }

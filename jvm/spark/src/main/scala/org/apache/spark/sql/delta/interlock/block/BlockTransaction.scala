@@ -7,9 +7,10 @@ import io.interlock.spark.commits.{CommitTags, Operations}
 import io.interlock.spark.errors.{Conflicts, InterlockConflict}
 import io.interlock.spark.properties.SessionPolicies
 import org.apache.spark.sql.delta.DeltaOperations.Operation
-import org.apache.spark.sql.delta.Serializable
-import org.apache.spark.sql.delta.actions.AddFile
-import org.apache.spark.sql.delta.interlock.statement.InterlockTransaction
+import org.apache.spark.sql.delta.actions.{Action, AddFile}
+import org.apache.spark.sql.delta.interlock.commit.{CommitLoop, Made}
+import org.apache.spark.sql.delta.interlock.statement.{InterlockTransaction, RunningTransactions}
+import org.apache.spark.sql.delta.{CurrentTransactionInfo => Info, IsolationLevel, Serializable}
 
 /** The transaction that commits what the statements of a block have done to a table: one version,
   * judged by the table's policy with all that they have read.
@@ -18,6 +19,47 @@ final private[block] class BlockTransaction(table: BlockTable, id: String)
     extends InterlockTransaction(table.log, table.catalogTable, table.base) {
 
   private lazy val statements = table.state.statements // when it commits
+
+  /** The commit of the block, if it commits to several tables. */
+  private var whole = Option.empty[BlockCommit]
+
+  def of: BlockTable = table
+
+  /** Commits it as a part of the block's commit: it waits, when it is ready, for the others. */
+  def run(ofBlock: BlockCommit): Option[Long] = {
+    whole = Some(ofBlock)
+    run()
+  }
+
+  override protected def make(loop: CommitLoop): Made =
+    whole.fold(super.make(loop))(_.make(this, loop))
+
+  /** Delta judges what changes nothing more mildly; but the block changes other tables. */
+  override protected def judgeWithoutActions(reads: Info, level: IsolationLevel): Unit =
+    super.judgeWithoutActions(
+      reads,
+      if (whole.isEmpty) level else rules.isolation(Serializable, governed, metadata)
+    )
+
+  override protected def check(loop: CommitLoop): Unit =
+    whole.fold(super.check(loop))(_.judge(this, loop))
+
+  /** What has failed in another table is that one's error. */
+  override protected def raised(op: Operation, actions: Seq[Action], failed: Throwable): Throwable =
+    if (whole.exists(!_.isOf(this))) failed else super.raised(op, actions, failed)
+
+  /** The error of a table that gets no version: Delta is done with its commit. */
+  def judged(failed: Throwable): Throwable = raised(governed.get.operation, Nil, failed) match {
+    case lost: InterlockConflict => told(lost)
+    case other => other
+  }
+
+  /** Deletes its files. */
+  def rollBack(): Unit = {
+    RunningTransactions.end(this)
+    statement.staged.adopt(table.staged, Nil)
+    statement.staged.deleteAll(Nil): Unit
+  }
 
   /** @return
     *   the version; none if the statements together change nothing, and have not lost
@@ -39,21 +81,26 @@ final private[block] class BlockTransaction(table: BlockTable, id: String)
           canSkipEmptyCommits = changing.isEmpty || net.isEmpty,
           Map(CommitTags.BlockId -> id)
         )
-      catch { case lost: InterlockConflict if statements.size > 1 => throw told(lost) }
+      catch {
+        case lost: InterlockConflict if whole.forall(_.isOf(this)) => throw told(lost)
+      }
     // A rebase may have written more deletion vectors, which are not among the block's files.
     table.staged.deleteAllBut(committed.toSeq.flatMap(_.committedActions))
     version
   }
 
   /** The conflict, with the statement of the block that has lost. */
-  private def told(lost: InterlockConflict): Throwable = {
-    val first = statements.indices.find(n => new BlockTransaction(table, id).loses(statements(n)))
-    val who = first.fold("a query of the block has read it")(n =>
-      s"it is statement ${n + 1} of the block that loses, ${Operations.name(statements(n).info.op)}"
-    )
-    val why = s"${lost.conflict.why}; $who"
-    Conflicts.raised(lost.conflict.copy(why = why), SessionPolicies.readable)
-  }
+  private def told(lost: InterlockConflict): Throwable =
+    if (statements.nonEmpty && !table.isOfSeveral) lost
+    else {
+      val first = statements.find(new BlockTransaction(table, id).loses(_))
+      val who = first.fold(s"a query of the block has read it in ${table.name}")(one =>
+        s"it is statement ${one.number} of the block that loses, ${Operations.name(one.info.op)} of " +
+          table.name
+      )
+      val why = s"${lost.conflict.why}; $who"
+      Conflicts.raised(lost.conflict.copy(why = why), SessionPolicies.readable)
+    }
 
   /** Whether a statement loses by what it has read; not, if that cannot be found out. */
   private def loses(one: StagedStatement): Boolean =

@@ -1,6 +1,7 @@
 package org.apache.spark.sql.delta.interlock.block
 
 import io.interlock.spark.errors.InterlockException
+import io.interlock.spark.properties.Exclusive
 import org.apache.spark.sql.delta.DeltaOperations.Operation
 import org.apache.spark.sql.delta.actions.{Metadata, Protocol}
 import org.apache.spark.sql.delta.sources.DeltaSourceUtils.IDENTITY_INFO_HIGHWATERMARK
@@ -55,11 +56,28 @@ object InBlock {
     "Set the table property interlock.policy, or change the table outside of the block."
   )
 
-  private[block] def refusedSecondTable(table: String, first: String): InterlockException = refused(
-    s"A change of $table",
-    s"The block changes $first, and a block changes one table.",
-    "Change the two tables in two blocks."
-  )
+  /** @throws InterlockException
+    *   INTERLOCK_NOT_IN_BLOCK, if one block cannot change both tables
+    */
+  private[block] def refuseTogether(first: BlockTable, second: BlockTable): Unit = {
+    def refuse(why: String, fix: String) =
+      throw refused(s"A change of ${second.name} beside one of ${first.name}", why, fix)
+    if (first.base.metadata.id == second.base.metadata.id)
+      refuse("They are one table under two paths.", "Name it the same way in all statements.")
+    if (!first.commitsWith(second))
+      refuse(
+        "Only tables with the same Postgres coordinator can be committed together.",
+        "Give both the same table property interlock.coordinator, or change them in two blocks."
+      )
+    Seq(first, second).find(table => !Exclusive.of(table.base.metadata.configuration)).foreach(
+      open =>
+        refuse(
+          s"Writers without Interlock may write ${open.name}, and one could take the version of the " +
+            "block's commit when the other table has its own.",
+          s"ALTER TABLE ${open.name} SET TBLPROPERTIES ('${Exclusive.Key}' = 'true')."
+        )
+    )
+  }
 
   private[block] def refusedOtherColumns(table: String): InterlockException = refused(
     s"This statement on $table",

@@ -78,7 +78,8 @@ final private[block] class StagingTransaction(table: BlockTable, before: BlockTa
       keptMatches,
       writes.replacesNull,
       statement.staged,
-      postCommitHooks.toSeq
+      postCommitHooks.toSeq,
+      table.nextNumber()
     )
   )
 

@@ -5,6 +5,7 @@ import scala.annotation.tailrec
 import io.interlock.coordinator.CommitQueue
 import org.apache.spark.sql.delta.DeltaConcurrentModificationException
 import org.apache.spark.sql.delta.interlock.judging.GovernedCommit
+import org.apache.spark.sql.delta.interlock.table.ReadTable
 
 /** Commits a statement under the policy of its table:
   *
@@ -24,15 +25,16 @@ import org.apache.spark.sql.delta.interlock.judging.GovernedCommit
 final private[interlock] class CommitLoop(
     statement: Statement,
     commit: GovernedCommit,
-    first: Attempt,
+    private[commit] val first: Attempt,
     winners: Winners,
     audit: CommitAudit,
-    send: Send
+    private[commit] val send: Send
 ) {
-  private val queue = send.queue
-  private val log = new QueuedLog(statement.table, queue, send.client, first)
+  val queue: CommitQueue = send.queue
+  private[commit] def table: ReadTable = statement.table
+  private[commit] val log = new QueuedLog(statement.table, queue, send.client, first)
   private val round = new Round(statement, commit, first.info.metadata, winners, audit)
-  private val waiting = new Waiting(statement, queue, commit, first, log)
+  private[commit] val waiting = new Waiting(statement, queue, commit, first, log)
 
   /** @return
     *   the commit, which is in the log
@@ -66,7 +68,7 @@ final private[interlock] class CommitLoop(
   }
 
   /** Judges the commit, while it waits for its turn, against new commits in the log. */
-  private def judgeAhead(attempt: Attempt): Attempt = {
+  private[commit] def judgeAhead(attempt: Attempt): Attempt = {
     val found = queue.settled(attempt.next)
     if (found.isEmpty) attempt
     else {
@@ -81,7 +83,7 @@ final private[interlock] class CommitLoop(
   }
 
   /** Judges the commit, which has the turn, against all others before it. */
-  @tailrec private def judgeAll(attempt: Attempt): Attempt = {
+  @tailrec private[commit] def judgeAll(attempt: Attempt): Attempt = {
     if (queue.isTaken(attempt.next)) log.startOverIfOther(attempt)
     val view = queue.view(attempt.next)
     if (attempt.isOutdated(view.generation)) judgeAll(log.current(attempt.lastInLog))

@@ -66,65 +66,73 @@ final private[interlock] class Send(
     *   if nobody can say whether it was made
     */
   def apply(attempt: Attempt): Option[Made] = {
+    val ready = prepare(attempt)
+    ready.when(times.in(TimedPhase.Store)(queue.submit(ready.request, attempt.generation.get)))
+  }
+
+  /** Prepares a commit that has the turn. */
+  def prepare(attempt: Attempt): Ready = {
     table.refuseIfGone()
     convert(attempt.next, attempt.info)
     audit.sent(attempt.info)
-    val checksum = times.in(TimedPhase.Checksum)(checksumOf(attempt))
-    val file = checksum.fold[Checksums.Prepared](Checksums.NoChecksum)(
+    new Ready(attempt)
+  }
+
+  /** A commit that can be handed in. */
+  final class Ready private[Send] (attempt: Attempt) {
+    private val checksum = times.in(TimedPhase.Checksum)(checksumOf(attempt))
+    private val file = checksum.fold[Checksums.Prepared](Checksums.NoChecksum)(
       times.in(TimedPhase.Checksum)(
         Checksums.prepare(statement.session, table.log, attempt.next, _)
       )
     )
-    val before = System.currentTimeMillis()
-    def giveUp(): Unit = {
-      checksum.foreach(Checksums.forget(queue, _))
-      file.discard()
-    }
-    val outcome =
-      try times.in(TimedPhase.Store)(submit(attempt, whenSeen = () => file.write()))
-      catch {
-        case failed: Throwable =>
-          giveUp()
-          throw failed
-      }
-    outcome match {
-      case None =>
-        giveUp()
-        None
-      case Some(there) =>
-        made()
-        times.in(TimedPhase.Checksum)(file.write())
-        checksum.foreach(Checksums.remember(there, _))
-        val segment = table.segment(attempt.winners.map(arrived))
-        times.in(TimedPhase.Snapshot)(
-          FreshSnapshot.add(table.log, segment, there, checksum, before)
-        )
-        val time = attempt.info.commitInfo.flatMap(_.inCommitTimestamp)
-          .getOrElse(there.getModificationTime)
-        Some(Made(attempt, segment, new Commit(attempt.next, there, time), checksum))
-    }
-  }
+    private val since = System.currentTimeMillis()
 
-  /** @param whenSeen
-    *   called, by any thread, when others can see the commit, if the store tells
-    * @return
-    *   the file of the commit
-    */
-  private def submit(attempt: Attempt, whenSeen: () => Unit): Option[FileStatus] = {
-    val request = CommitRequest(
+    val request: CommitRequest = CommitRequest(
       attempt.next,
       statement.txnId,
       table.snapshot.metadata.id,
       attempt.info.metadata.id,
       attempt.info.finalActionsToCommit.iterator.map(_.json),
       () => table.isThere,
-      whenSeen
+      whenSeen = () => file.write()
     )
-    queue.submit(request, attempt.generation.get) match {
-      case Right(Committed(_, file)) => Some(file)
+
+    /** What becomes of it, by the queue's answer. */
+    def when(answer: => Either[CommitQueue.Withdrawn.type, CommitOutcome]): Option[Made] = {
+      val file =
+        try made(answer)
+        catch {
+          case failed: Throwable =>
+            discard()
+            throw failed
+        }
+      if (file.isEmpty) discard()
+      file.map(keep)
+    }
+
+    private def made(answer: Either[CommitQueue.Withdrawn.type, CommitOutcome]) = answer match {
+      case Right(Committed(_, there)) => Some(there)
       case Right(Taken(_)) | Left(CommitQueue.Withdrawn) => None
       case Right(Failed(cause)) => throw cause
       case Right(Unknown(cause)) => throw statement.unknown(attempt.next, cause)
+    }
+
+    /** To be called if it is not handed in. */
+    def discard(): Unit = {
+      checksum.foreach(Checksums.forget(queue, _))
+      file.discard()
+    }
+
+    private def keep(there: FileStatus): Made = {
+      Send.this.made()
+      times.in(TimedPhase.Checksum)(file.write())
+      checksum.foreach(Checksums.remember(there, _))
+      val segment = table.segment(attempt.winners.map(arrived))
+      times.in(TimedPhase.Snapshot)(FreshSnapshot.add(table.log, segment, there, checksum, since))
+      val time = attempt.info.commitInfo.flatMap(_.inCommitTimestamp)
+        .getOrElse(there.getModificationTime)
+      Made(attempt, segment, new Commit(attempt.next, there, time), checksum)
     }
   }
 

@@ -32,18 +32,27 @@ final private[interlock] class Waiting(
     statement.times.in(TimedPhase.Turn)(turn(attempt)(judgeAhead))
 
   @tailrec private def turn(attempt: Attempt)(judgeAhead: Attempt => Attempt): Attempt = {
-    var now = if (gate.await()) caughtUp(attempt) else attempt
+    val now = inQueue(behindClaims(attempt))(judgeAhead)
+    if (!isClosed) now
+    else {
+      queue.passTurn()
+      turn(now)(judgeAhead)
+    }
+  }
+
+  /** Waits for claims of other jobs. */
+  def behindClaims(attempt: Attempt): Attempt = if (gate.await()) caughtUp(attempt) else attempt
+
+  /** Waits for the turn in the queue. */
+  def inQueue(attempt: Attempt)(judgeAhead: Attempt => Attempt): Attempt = {
+    var now = attempt
     def isAhead = {
       val before = now
       now = judgeAhead(before)
       now.next > before.next
     }
     queue.takeTurn(() => isAhead, () => isAheadOfCheckpoints(now))
-    if (!isClosed) now
-    else {
-      queue.passTurn()
-      turn(now)(judgeAhead)
-    }
+    now
   }
 
   /** The attempt when others may have committed; the queue reads their commits. */
@@ -59,8 +68,8 @@ final private[interlock] class Waiting(
     CheckpointLag.isTooLong(statement.session, statement.table.snapshot, last, queue.isTaken)
   }
 
-  /** Whether a claim was made while it waited for the turn. */
-  private def isClosed: Boolean =
+  /** Whether a claim was made while it waited for the turn; if that fails, the turn passes on. */
+  def isClosed: Boolean =
     try gate.isClosed
     catch {
       case failed: Throwable =>

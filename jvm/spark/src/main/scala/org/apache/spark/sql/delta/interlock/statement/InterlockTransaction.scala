@@ -250,7 +250,7 @@ class InterlockTransaction(log: DeltaLog, catalogTable: Option[CatalogTable], sn
       op: Operation,
       canSkipEmptyCommits: Boolean,
       tags: Map[String, String]
-  ): Option[Long] = committing(op, failures.raised(op, actions, _)) {
+  ): Option[Long] = committing(op, raised(op, actions, _)) {
     governed = rules.policyOf(op, metadata).map(governedBy(_, op, actions))
     if (governed.nonEmpty && isDone(actions, op)) Some(snapshot.version)
     else governed.fold(super.commitImpl(actions, op, canSkipEmptyCommits, tags)) { commit =>
@@ -266,6 +266,9 @@ class InterlockTransaction(log: DeltaLog, catalogTable: Option[CatalogTable], sn
       }
     }
   }
+
+  protected def raised(op: Operation, actions: Seq[Action], failed: Throwable): Throwable =
+    failures.raised(op, actions, failed)
 
   /** The batches of a job that numbers them (`txnAppId`, `txnVersion`). One that another driver has
     * committed meanwhile is done, as it is for Delta if it has read that commit.
@@ -296,6 +299,9 @@ class InterlockTransaction(log: DeltaLog, catalogTable: Option[CatalogTable], sn
       new CommitLoop(statement, commit, first, winners, audit, own)
     }
 
+  protected def make(loop: CommitLoop): Made = loop.run()
+  protected def check(loop: CommitLoop): Unit = loop.check()
+
   override protected def doCommitRetryIteratively(
       version: Long,
       info: Info,
@@ -303,7 +309,7 @@ class InterlockTransaction(log: DeltaLog, catalogTable: Option[CatalogTable], sn
   ): (Long, Snapshot, Info) = {
     send.foreach(own => ForeignWriters.look(table.name, snapshot, own.queue))
     loop(info, level).fold(super.doCommitRetryIteratively(version, info, level)) { loop =>
-      val done = loop.run()
+      val done = make(loop)
       made = Some(done)
       preCommitLogSegment = done.segment
       val (at, rebased) = (done.attempt.next, done.attempt.info)
@@ -361,7 +367,7 @@ class InterlockTransaction(log: DeltaLog, catalogTable: Option[CatalogTable], sn
 
   protected def judgeWithoutActions(reads: Info, level: IsolationLevel): Unit =
     loop(reads, level) match {
-      case Some(loop) => loop.check()
+      case Some(loop) => check(loop)
       case None => checkForConflicts(getFirstAttemptVersion, reads, 0, level): Unit
     }
 
