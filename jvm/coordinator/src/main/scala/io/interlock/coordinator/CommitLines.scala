@@ -42,6 +42,41 @@ object CommitLines {
     Iterator.single(mapper.writeValueAsString(line)) ++ lines
   }
 
+  /** The key of what [[Prepared]] says in commitInfo.tags. */
+  val PreparedTag = "interlock.prepared"
+
+  /** Of the block's id. */
+  private val BlockTag = "interlock.block"
+
+  /** The commitInfo of a version that is committed just before the one with this first line.
+    *
+    * @param text
+    *   of its tag
+    */
+  private[coordinator] def preparing(firstLine: String, txnId: String, text: String): String = {
+    val line = parse(firstLine).getOrElse(noCommitInfo)
+    val info = commitInfo(line).getOrElse(noCommitInfo)
+    val block = obj(info, "tags").flatMap(this.text(_, BlockTag))
+    info.put("operation", "PREPARE ATOMIC BLOCK")
+    info.putObject("operationParameters")
+    info.remove("operationMetrics")
+    info.remove("userMetadata")
+    info.put("isBlindAppend", true)
+    info.put("txnId", txnId)
+    if (info.hasNonNull(Time)) info.put(Time, info.get(Time).longValue - 1)
+    val tags = info.putObject("tags")
+    block.foreach(tags.put(BlockTag, _))
+    tags.put(PreparedTag, text)
+    mapper.writeValueAsString(line)
+  }
+
+  private val Time = "inCommitTimestamp"
+
+  /** What the commit with this first line has prepared. */
+  private[coordinator] def preparedOf(line: String): Option[String] =
+    if (!line.contains(PreparedTag)) None
+    else parse(line).flatMap(commitInfo).flatMap(obj(_, "tags")).flatMap(text(_, PreparedTag))
+
   /** Delta's id of the transaction, from the first line of its commit. */
   def txnIdOf(line: String): Option[String] =
     parse(line).flatMap(commitInfo).flatMap(text(_, "txnId"))

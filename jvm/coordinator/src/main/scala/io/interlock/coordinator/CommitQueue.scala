@@ -304,6 +304,9 @@ final class CommitQueue private[coordinator] (
   /** Whether the tables of the other queue can commit together with this one's. */
   def commitsWith(other: CommitQueue): Boolean = store.commitsTogether && (store eq other.store)
 
+  /** See [[CommitStore.versionsTogether]]. */
+  def versionsTogether: Int = store.versionsTogether
+
   private def await(entry: Entry): Either[Withdrawn.type, CommitOutcome] = {
     sending.lock()
     try while (entry.answer.isEmpty) send()
@@ -418,7 +421,9 @@ object CommitQueue {
           TogetherPart(part.queue.log, part.commit, part.tableId, part.head)
         )))
         val isLost = found.exists(_.isInstanceOf[Taken])
-        parts.filter(_.commit.nonEmpty || isLost).foreach(part => part.queue.take(part.head + 1))
+        parts.filter(_.commit.nonEmpty || isLost).foreach(part =>
+          part.queue.take(if (isLost) part.head + 1 else part.commit.get.version)
+        )
         if (isLost) queues.foreach(_.handOver.lost())
         found
       }

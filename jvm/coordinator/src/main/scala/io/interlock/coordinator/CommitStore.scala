@@ -33,6 +33,9 @@ final case class TableLog(path: Path, conf: Configuration) {
   *   called if the log is on a local disk and this process publishes the commit: as soon as others
   *   can see it, maybe before it is durable, and again if the publication is retried; must not
   *   throw
+  * @param isExclusive
+  *   whether only writers with Interlock may write the table: an atomic block may have prepared the
+  *   version before then
   */
 final case class CommitRequest(
     version: Long,
@@ -41,7 +44,8 @@ final case class CommitRequest(
     newTableId: String,
     lines: Iterator[String],
     isSameTable: () => Boolean,
-    whenSeen: () => Unit = () => ()
+    whenSeen: () => Unit = () => (),
+    isExclusive: Boolean = false
 ) {
   def this(
       version: Long,
@@ -144,6 +148,9 @@ trait CommitStore extends AutoCloseable {
 
   /** Whether [[commitTogether]] can be called. */
   def commitsTogether: Boolean = false
+
+  /** How many versions each table gets by it, of which the last one has the commit. */
+  def versionsTogether: Int = 1
 
   /** Makes one commit in each of several tables, or none of them. Once they are decided all become
     * visible, one after the other.

@@ -44,6 +44,17 @@ final class FileSystemStore(logStores: TableLog => LogStore) extends CommitStore
     }
   }
 
+  override def commitsTogether: Boolean = true
+  override def versionsTogether: Int = 2
+
+  /** See [[CommitStore.commitTogether]]. */
+  override def commitTogether(parts: Seq[TogetherPart]): Seq[CommitOutcome] =
+    new FileBlock(this, publisher, logStores, parts).run()
+
+  /** Remembers a commit that was made without [[commit]]. */
+  private[coordinator] def made(log: TableLog, request: CommitRequest, file: FileStatus): Unit =
+    lastCommits.remember(log, LastCommit.of(request, request.version, file))
+
   /** See [[CommitStore.check]]; a local log is tested once its folder exists. */
   override def check(log: TableLog): Unit =
     if (!LogFolder.isLocal(log) || Files.isDirectory(new LocalFolder(log).path))
@@ -79,6 +90,8 @@ final class FileSystemStore(logStores: TableLog => LogStore) extends CommitStore
     def requireKept(): Unit = last.foreach(_.requireKept(log, request.version))
     // The batch's commit before this one was looked at when it was made.
     if (isFirst || !isBehindLast) requireKept()
+    if (request.isExclusive && !last.exists(made => isBehindLast && !Prepared.isOf(made.txnId)))
+      FileBlock.settle(log, request.version - 1, publisher, logStores)
     val outcome = last
       .filter(_.txnId == request.txnId)
       .map(made => found(log, request.copy(version = made.version), made.file))

@@ -52,7 +52,8 @@ final class InterlockCommitCoordinatorClient(
       if (version == 0) "" else updated.getOldMetadata.getId,
       updated.getNewMetadata.getId,
       lines,
-      isSameTable
+      isSameTable,
+      isExclusive = "true" == updated.getOldMetadata.getConfiguration.get(ExclusiveKey)
     )
     queue.submitAlone(request) match {
       case Committed(at, file) =>
@@ -66,6 +67,8 @@ final class InterlockCommitCoordinatorClient(
       case Failed(cause) => throw cause
     }
   }
+
+  private val ExclusiveKey = "interlock.exclusive"
 
   override def getCommits(table: TableDescriptor, from: JLong, to: JLong): GetCommitsResponse =
     new GetCommitsResponse(Collections.emptyList(), -1)

@@ -106,6 +106,16 @@ final class Publisher private (
     if (LogFolder.isLocal(log)) LinkProbe.require(log, new LocalFolder(log))
     else if (mode == Publisher.Exclusive) RemotePublisher.require(log, logStores(log))
 
+  /** Writes the lines of a commit to a file of the log folder. */
+  def stageInFile(log: TableLog, version: Long, txnId: String, lines: Iterator[String]): StagedFile = {
+    requireExclusion(log)
+    CommitPhases.reached(CommitPhase.Staging, log, version)
+    val name = Publisher.stagedName(version, txnId, Publisher.Ratified)
+    val content = read(log, name, limit = -1, lines)
+    CommitPhases.reached(CommitPhase.Staged, log, version)
+    content.asInstanceOf[StagedFile]
+  }
+
   private def limit(log: TableLog): Long =
     if (mode == Publisher.Exclusive && LogFolder.isLocal(log)) 0 else LogFolder.Small
 

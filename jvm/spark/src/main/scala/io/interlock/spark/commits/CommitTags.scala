@@ -1,5 +1,6 @@
 package io.interlock.spark.commits
 
+import io.interlock.coordinator.CommitLines
 import io.interlock.rules.{OperationClass, WinningCommit}
 import org.apache.spark.sql.delta.actions.CommitInfo
 
@@ -12,6 +13,10 @@ object CommitTags {
 
   /** The id of the atomic block that committed. */
   val BlockId = "interlock.block"
+
+  /** Whether a commit has no actions, and reserves the next version for an atomic block. */
+  def reserves(info: Option[CommitInfo]): Boolean =
+    info.flatMap(_.tags).exists(_.contains(CommitLines.PreparedTag))
 
   /** Whether an UPDATE or DELETE has read rows besides those that it changed. */
   val ReadsOthers = "interlock.readsOthers"

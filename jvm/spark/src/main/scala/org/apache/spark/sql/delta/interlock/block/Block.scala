@@ -105,6 +105,7 @@ final class Block private (session: SparkSession, private val isOfScript: Boolea
     */
   private def readOnly: Seq[BlockTransaction] = for {
     first <- changes.headOption.map(_.of).toSeq
+    if changes.forall(_.of.isExclusive)
     table <- tables.values.toSeq
     if table.state.statements.isEmpty && table.readByPlans.nonEmpty
     if table.isSerializable && table.commitsWith(first)

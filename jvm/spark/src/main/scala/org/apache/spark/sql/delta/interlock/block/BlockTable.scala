@@ -4,6 +4,7 @@ import java.util.concurrent.atomic.{AtomicInteger, AtomicLong}
 
 import io.interlock.rules.OperationClass
 import io.interlock.spark.commits.Coordinators
+import io.interlock.spark.properties.Exclusive
 import org.apache.spark.sql.SparkSession
 import org.apache.spark.sql.catalyst.catalog.CatalogTable
 import org.apache.spark.sql.delta.actions.AddFile
@@ -86,6 +87,9 @@ final private[block] class BlockTable(
   /** Whether commits to the two tables can be made together. */
   def commitsWith(other: BlockTable): Boolean =
     queue.exists(own => other.queue.exists(own.commitsWith))
+
+  /** Whether only writers with Interlock may write it. */
+  def isExclusive: Boolean = Exclusive.of(base.metadata.configuration)
 
   /** Whether its policy judges jobs as if they had run one after the other. */
   def isSerializable: Boolean =

@@ -66,10 +66,10 @@ object InBlock {
       refuse("They are one table under two paths.", "Name it the same way in all statements.")
     if (!first.commitsWith(second))
       refuse(
-        "Only tables with the same Postgres coordinator can be committed together.",
+        "Only tables with the same coordinator can be committed together.",
         "Give both the same table property interlock.coordinator, or change them in two blocks."
       )
-    Seq(first, second).find(table => !Exclusive.of(table.base.metadata.configuration)).foreach(
+    Seq(first, second).find(!_.isExclusive).foreach(
       open =>
         refuse(
           s"Writers without Interlock may write ${open.name}, and one could take the version of the " +

@@ -74,9 +74,12 @@ final private[interlock] class JointCommit(changed: Seq[CommitLoop], read: Seq[C
         throw e
     }
 
-  /** The commits with the same time, so that TIMESTAMP AS OF finds all of them or none. */
+  /** The commits with the same time, so that TIMESTAMP AS OF finds all of them or none. A version
+    * that reserves theirs has an earlier one.
+    */
   private def atOneTime(judged: Seq[Attempt]): Seq[Attempt] = {
-    val times = judged.flatMap(_.info.commitInfo).flatMap(_.inCommitTimestamp)
+    val last = loops.head.queue.versionsTogether - 1
+    val times = judged.flatMap(_.info.commitInfo).flatMap(_.inCommitTimestamp).map(_ + last)
     judged.map { attempt =>
       val timed = attempt.info.commitInfo.map(info =>
         info.copy(inCommitTimestamp = info.inCommitTimestamp.map(_ => times.max))
@@ -92,7 +95,7 @@ final private[interlock] class JointCommit(changed: Seq[CommitLoop], read: Seq[C
     val attempts = loops.zip(judged)
     val ready = attempts.filter { case (loop, _) => changed.contains(loop) }
       .foldLeft(Vector.empty[(CommitLoop, Send#Ready)]) { case (done, (loop, attempt)) =>
-        try done :+ (loop -> blaming(loop)(loop.send.prepare(attempt)))
+        try done :+ (loop -> blaming(loop)(loop.send.prepareTogether(attempt)))
         catch {
           case e: Throwable =>
             done.foreach(_._2.discard())

@@ -1,6 +1,6 @@
 package org.apache.spark.sql.delta.interlock.commit
 
-import io.interlock.spark.commits.Operations
+import io.interlock.spark.commits.{CommitTags, Operations}
 import io.interlock.spark.errors.InterlockException
 import org.apache.hadoop.fs.{FileStatus, Path}
 import org.apache.spark.sql.delta.actions.Metadata
@@ -61,7 +61,8 @@ final private[interlock] class Round(
     val winner = statement.times.in(TimedPhase.Winners)(winners.read(file))
     refuseOwn(winner)
     refuseIfVacuumed(winner, before)
-    unjudged(winner, before.info).map(before.behind(file, _, before.skipped) -> None).getOrElse {
+    reserved(winner, before.info).orElse(unjudged(winner, before.info))
+      .map(before.behind(file, _, before.skipped) -> None).getOrElse {
       val (read, skipped) = before.skipped.readBy(winner, SerialOrder.facts(winner))
       // Blind appends that it was ordered before, and whose rows the winner has read.
       read.foreach(against(_, before).failIfReadBy(winner.commitVersion))
@@ -69,6 +70,18 @@ final private[interlock] class Round(
       val info = checker.checkConflictsAndValidateActions()
       before.behind(file, info, skipped) -> checker.passed
     }
+  }
+
+  /** What the commit is behind a version that only reserves the next one for an atomic block. */
+  private def reserved(
+      winner: WinningCommitSummary,
+      info: CurrentTransactionInfo
+  ): Option[CurrentTransactionInfo] = Option.when(CommitTags.reserves(winner.commitInfo)) {
+    val later = for (own <- info.commitInfo; time <- own.inCommitTimestamp) yield {
+      val before = winner.commitInfo.flatMap(_.inCommitTimestamp).getOrElse(0L)
+      own.copy(inCommitTimestamp = Some(time.max(before + 1)))
+    }
+    info.copy(commitInfo = later.orElse(info.commitInfo))
   }
 
   private def against(winner: WinningCommitSummary, before: Attempt): InterlockConflictChecker = {

@@ -2,6 +2,7 @@ package org.apache.spark.sql.delta.interlock.commit
 
 import io.delta.storage.commit.Commit
 import io.interlock.coordinator._
+import io.interlock.spark.properties.Exclusive
 import org.apache.hadoop.fs.FileStatus
 import org.apache.spark.sql.delta._
 import org.apache.spark.sql.delta.coordinatedcommits.TableCommitCoordinatorClient
@@ -71,16 +72,29 @@ final private[interlock] class Send(
   }
 
   /** Prepares a commit that has the turn. */
-  def prepare(attempt: Attempt): Ready = {
+  private def prepare(attempt: Attempt): Ready = prepare(attempt, checksumOf(attempt))
+
+  /** Prepares a commit that is made together with those of other tables, and has the turn. */
+  def prepareTogether(attempt: Attempt): Ready =
+    if (queue.versionsTogether == 1) prepare(attempt)
+    else {
+      def before = table.segment(attempt.winners)
+      val reserving = new FileStatus(0, false, 1, 0, 0, table.file(attempt.next))
+      prepare(
+        attempt.behind(reserving, attempt.info, attempt.skipped),
+        checksum(attempt.next + 1, attempt.info, before)
+      )
+    }
+
+  private def prepare(attempt: Attempt, checksum: => Option[VersionChecksum]): Ready = {
     table.refuseIfGone()
     convert(attempt.next, attempt.info)
     audit.sent(attempt.info)
-    new Ready(attempt)
+    new Ready(attempt, times.in(TimedPhase.Checksum)(checksum))
   }
 
   /** A commit that can be handed in. */
-  final class Ready private[Send] (attempt: Attempt) {
-    private val checksum = times.in(TimedPhase.Checksum)(checksumOf(attempt))
+  final class Ready private[Send] (attempt: Attempt, checksum: Option[VersionChecksum]) {
     private val file = checksum.fold[Checksums.Prepared](Checksums.NoChecksum)(
       times.in(TimedPhase.Checksum)(
         Checksums.prepare(statement.session, table.log, attempt.next, _)
@@ -95,7 +109,8 @@ final private[interlock] class Send(
       attempt.info.metadata.id,
       attempt.info.finalActionsToCommit.iterator.map(_.json),
       () => table.isThere,
-      whenSeen = () => file.write()
+      whenSeen = () => file.write(),
+      Exclusive.of(table.properties)
     )
 
     /** What becomes of it, by the queue's answer. */

@@ -98,8 +98,8 @@ final private[interlock] class ReadTable(
   /** The commit after the version that was read. */
   def next: FileStatus = commit(snapshot.version + 1)
 
-  /** The file of a version. */
-  def commit(version: Long): FileStatus = fs.getFileStatus(commitFile(version))
+  /** The status of a version. */
+  def commit(version: Long): FileStatus = fs.getFileStatus(file(version))
 
   /** Whether the log has later versions than the one that was read, but not that one. */
   def isCleanedUp: Boolean = !isNew && Try {
@@ -125,12 +125,13 @@ final private[interlock] class ReadTable(
 
   private def firstLine(version: Long): Option[String] =
     try {
-      val lines = log.store.readAsIterator(commitFile(version), conf)
+      val lines = log.store.readAsIterator(file(version), conf)
       try lines.nextOption().orElse(Some(""))
       finally lines.close()
     } catch { case _: FileNotFoundException => None }
 
-  private def commitFile(version: Long): Path = FileNames.unsafeDeltaFile(log.logPath, version)
+  /** The path of a version. */
+  def file(version: Long): Path = FileNames.unsafeDeltaFile(log.logPath, version)
 
   /** A clause for a message about a table that is no longer there. */
   def whatBecame(spark: SparkSession): String =
