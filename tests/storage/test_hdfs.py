@@ -9,10 +9,12 @@ from __future__ import annotations
 import re
 import threading
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
+import interlock
 import pytest
 from interlock.errors import ConflictError, InterlockError
 from pyspark.sql import SparkSession
@@ -120,6 +122,27 @@ def test_statements(spark: SparkSession, table: RemoteTable, tmp_path: Path) -> 
     assert tuple(map(tuple, before)) == START
     spark.sql(f"RESTORE TABLE {table} TO VERSION AS OF 1")
     assert sorted(map(tuple, spark.table(str(table)).collect())) == list(START)
+
+
+def test_a_block_over_two_tables(
+    cluster: hdfs.Cluster, spark: SparkSession, table: RemoteTable, tmp_path: Path
+) -> None:
+    other = RemoteTable(f"{cluster.url}/{tmp_path.name}-other")
+    spark.sql(f"CREATE TABLE {other} LIKE {table}")
+    for changed in (table, other):
+        spark.sql(f"ALTER TABLE {changed} SET TBLPROPERTIES ('interlock.exclusive' = 'true')")
+    with interlock.transaction(spark):
+        spark.sql(f"INSERT INTO {other} SELECT * FROM {table} WHERE id = 3")
+        spark.sql(f"DELETE FROM {table} WHERE id = 3")
+        spark.newSession().sql(f"INSERT INTO {table} VALUES (4, 'd')")
+    check(spark, table, tmp_path / "copy", (1, "a"), (2, "b"), (4, "d"))
+    check(spark, other, tmp_path / "other", (3, "c"))
+    with suppress(ConflictError), interlock.transaction(spark):
+        spark.sql(f"DELETE FROM {table} WHERE id = 1")
+        spark.sql(f"DELETE FROM {other}")
+        spark.newSession().sql(f"UPDATE {other} SET v = 'x'")
+    check(spark, table, tmp_path / "again", (1, "a"), (2, "b"), (4, "d"))
+    check(spark, other, tmp_path / "other-again", (3, "x"))
 
 
 def hadoop(spark: SparkSession, path: str) -> tuple[Any, Any]:

@@ -230,6 +230,34 @@ def test_of_two_updates_of_a_row_the_later_one_fails(
     assert record.stat().st_size > 0
 
 
+def test_a_block_over_two_tables(
+    server: s3.Server, both: list[DriverProcess], table: Table
+) -> None:
+    """Its decision is one conditional request; the other process finds all of it, or nothing."""
+    first, second = both
+    other = make_table(first, server.table("a-block-over-two-tables-other"))
+    for changed in (table, other):
+        exclusive = f"ALTER TABLE {changed} SET TBLPROPERTIES ('interlock.exclusive' = 'true')"
+        assert first.run(exclusive) == DONE
+    update = "UPDATE {} SET v = '{}' WHERE id = 1"
+
+    def begin(v: str) -> None:
+        block = ("BEGIN TRANSACTION", update.format(table, v), update.format(other, v))
+        assert [first.run(statement) for statement in block] == [DONE] * 3
+
+    begin("x")
+    assert second.run(f"INSERT INTO {other} VALUES (3, 'c')") == DONE
+    assert first.run("COMMIT") == DONE
+    assert rows_of(table) == ((1, "x"), (2, "b"))
+    assert rows_of(other) == ((1, "x"), (2, "b"), (3, "c"))
+    begin("y")
+    assert second.run(update.format(other, "z")) == DONE
+    assert first.run("COMMIT").error == "ConcurrentDeleteReadError"
+    assert rows_of(table) == ((1, "x"), (2, "b"))
+    assert rows_of(other) == ((1, "z"), (2, "b"), (3, "c"))
+    assert first.run(update.format(table, "last")) == DONE
+
+
 def test_a_commit_that_has_missed_versions_does_not_ask_for_each(
     server: s3.Server, both: list[DriverProcess], table: Table
 ) -> None:
