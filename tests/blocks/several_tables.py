@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 import threading
 from collections.abc import Callable
 from contextlib import ExitStack, suppress
@@ -10,8 +11,9 @@ from typing import Any, ClassVar
 
 import interlock
 import pytest
-from interlock.errors import CommitStateUnknown, ConflictError, UsageError
+from interlock.errors import CommitStateUnknown, ConflictError, InterlockError, UsageError
 from interlock.lab.model import Rows, in_order
+from pyspark import InheritableThread
 from pyspark.java_gateway import ensure_callback_server_started
 from pyspark.sql import SparkSession
 
@@ -23,6 +25,8 @@ from tests.kit.support import (
     commit_info,
     deltalake_rows,
     latest_version,
+    make_table,
+    row_tracking,
     rows,
     tags,
     unknown_files,
@@ -38,12 +42,14 @@ def make_in(
     spark: SparkSession, folder: Path, name: str, policy: str = "row_level", **more: str
 ) -> Table:
     """Make a table with the rows of START at version 1."""
-    table = Table(folder / name)
-    keys = {"interlock.policy": policy, "interlock.exclusive": "true", **more}
-    properties = ", ".join(f"'{key}' = '{value}'" for key, value in keys.items())
-    spark.sql(f"CREATE TABLE {table} (id INT, v INT) USING delta TBLPROPERTIES ({properties})")
-    spark.sql(f"INSERT INTO {table} VALUES (1, 10), (2, 20), (3, 30)")
-    return table
+    return make_table(
+        spark,
+        folder / name,
+        policy=policy,
+        columns="(id INT, v INT) USING delta",
+        properties={"interlock.exclusive": "true", **more},
+        statements=("INSERT INTO {t} VALUES (1, 10), (2, 20), (3, 30)",),
+    )
 
 
 def begin(spark: SparkSession, *statements: str) -> None:
@@ -111,6 +117,7 @@ class SeveralTables:
         assert [info["operation"] for info in infos] == ["UPDATE", "ATOMIC BLOCK", "DELETE"]
         assert len({info["inCommitTimestamp"] for info in infos}) == 1
         assert len({tags(table, made)["interlock.block"] for table in (a, b, c)}) == 1
+        assert row_tracking(spark, b)[4][1] == row_tracking(spark, a)[1][1] == made
         other.sql(f"UPDATE {a} SET v = 0 WHERE id = 2")
         check(spark, a, ((1, 5), (2, 0), (3, 30)), made + 1)
 
@@ -133,10 +140,12 @@ class SeveralTables:
         begin(second, f"UPDATE {a} SET v = 0 WHERE id = 2")
         begin(third, f"UPDATE {b} SET v = 0 WHERE id = 1")
         assert end(spark) == [1 + self.STEP] * 2
+        second.sql(f"INSERT INTO {a} VALUES (4, 40)")
         assert end(second) == [2 + self.STEP]
+        assert row_tracking(spark, a)[4][1] == 2 + self.STEP
         with pytest.raises(ConflictError, match=rf"version {1 + self.STEP} \(UPDATE"):
             end(third)
-        check(spark, a, ((1, 5), (2, 0), (3, 30)), 2 + self.STEP)
+        check(spark, a, ((1, 5), (2, 0), (3, 30), (4, 40)), 2 + self.STEP)
         check(spark, b, MORE, 1 + self.STEP)
 
     @pytest.mark.parametrize("loses", ["a", "c"])
@@ -183,12 +192,13 @@ class SeveralTables:
         link = a.path.with_name("link")
         link.symlink_to(a.path)
         begin(spark, f"UPDATE {a} SET v = 0 WHERE id = 1")
-        for second, why in (
-            (open_to_all, "Writers without Interlock"),
-            (Table(link), "one table under two paths"),
+        for statement, why in (
+            (f"DELETE FROM {open_to_all}", "Writers without Interlock"),
+            (f"DELETE FROM {Table(link)}", "by another path"),
+            (f"SELECT * FROM {Table(link)}", "by another path"),
         ):
             with pytest.raises(UsageError, match=rf"(?s)INTERLOCK_NOT_IN_BLOCK.*{why}"):
-                spark.sql(f"DELETE FROM {second}")
+                spark.sql(statement)
         assert end(spark) == [2]
         check(spark, a, ((1, 0), *START[1:]), 2)
         check(spark, open_to_all, START, 1)
@@ -280,7 +290,62 @@ class SeveralTables:
         assert 6 <= len(blocks) <= 24
         assert set(blocks.values()) <= {1, 2}
 
+    def test_what_loses_is_named(self, spark: SparkSession, make: Make) -> None:
+        """Also a statement that has read nothing of what it loses by."""
+        a, b = make("a"), make("b")
+        begin(spark, *moves(a, b))
+        spark.newSession().sql(f"INSERT OVERWRITE {b} VALUES (9, 9)")
+        with pytest.raises(ConflictError, match="statement 2 of the block that loses, UPDATE"):
+            end(spark)
+        check(spark, a, START, 1)
+        check(spark, b, ((9, 9),), 2)
+
+    def test_a_table_that_was_read_is_another_one_now(
+        self, spark: SparkSession, make: Make
+    ) -> None:
+        read, a = make("read", "serializable"), make("a")
+        begin(spark, f"INSERT INTO {a} SELECT id + 10, v FROM {read} WHERE id = 1")
+        shutil.rmtree(read.path)
+        properties = "'interlock.policy' = 'serializable'"
+        other = spark.newSession()
+        other.sql(f"CREATE TABLE {read} (id INT, v INT) USING delta TBLPROPERTIES ({properties})")
+        other.sql(f"INSERT INTO {read} VALUES (1, 0)")
+        with pytest.raises(InterlockError, match="INTERLOCK_TABLE_GONE"):
+            end(spark)
+        check(spark, a, START, 1)
+
     # ---- faults ----
+
+    @pytest.mark.parametrize("phase", ["staged", "ratifying", "ratified", "published"])
+    def test_an_interrupt_of_the_committing_thread(
+        self, spark: SparkSession, make: Make, phase: str
+    ) -> None:
+        """Whatever COMMIT says then: all tables have the block with their files, or none has."""
+        a, b = make("a"), make("b")
+        jvm: Any = spark._jvm
+        committing: list[Any] = []
+
+        def at(found: str, _version: int) -> None:
+            if found == phase:
+                committing[0].interrupt()
+
+        def run() -> None:
+            committing.append(jvm.java.lang.Thread.currentThread())
+            with observed(jvm, at), suppress(Exception):
+                spark.sql("COMMIT").collect()
+
+        begin(spark, *moves(a, b))
+        worker = InheritableThread(target=run)
+        worker.start()
+        worker.join()
+        version = latest_version(a)
+        assert latest_version(b) == version
+        is_made = version == 1 + self.STEP
+        assert is_made or phase not in {"ratified", "published"}
+        check(spark, a, LESS if is_made else START, version)
+        check(spark, b, MORE if is_made else START, version)
+        begin(spark, *moves(b, a))
+        assert end(spark) == [version + self.STEP] * 2
 
     @pytest.mark.parametrize("phase", ["staged", "ratifying", "ratified", "published"])
     def test_a_step_that_fails(self, spark: SparkSession, make: Make, phase: str) -> None:

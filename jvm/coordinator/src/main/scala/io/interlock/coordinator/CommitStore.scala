@@ -165,6 +165,14 @@ trait CommitStore extends AutoCloseable {
   def commitTogether(parts: Seq[TogetherPart]): Seq[CommitOutcome] =
     throw new UnsupportedOperationException(getClass.getName)
 
+  /** Makes the commits visible that are decided and are not in the log yet, as far as the next commit
+    * would.
+    *
+    * @param version
+    *   the last one in the log
+    */
+  def settle(log: TableLog, version: Long): Unit = ()
+
   /** Checks, before a table is bound to this store, that the store can order its commits.
     *
     * @throws CoordinatorException

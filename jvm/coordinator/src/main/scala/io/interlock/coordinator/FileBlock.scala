@@ -5,7 +5,6 @@ import java.util.UUID
 
 import scala.annotation.tailrec
 import scala.concurrent.duration._
-import scala.util.control.NonFatal
 import scala.util.{Failure, Success, Try}
 
 import io.delta.storage.LogStore
@@ -39,7 +38,7 @@ final private[coordinator] class FileBlock(
 
   def run(): Seq[CommitOutcome] = {
     // While it has prepared nothing, nobody waits for it.
-    read.foreach(part => settle(part.log, part.head, publisher, logStores))
+    parts.foreach(part => settle(part.log, part.head, publisher, logStores))
     val staged = changed.foldLeft(Vector.empty[Staged]) { (done, next) =>
       try done :+ stage(next)
       catch {
@@ -63,27 +62,38 @@ final private[coordinator] class FileBlock(
     *   the outcomes if it cannot be committed
     */
   private def prepare(staged: Seq[Staged]): Option[Seq[CommitOutcome]] = {
-    val refused = staged.iterator.map { part =>
-      val request = Prepared(home.path, id, part.content).before(part.request, part.firstLine)
-      Try(store.commit(part.log, Seq(request)).head) match {
-        case Success(Committed(version, _)) if version == request.version => None
-        case Success(other: Committed) => Some(Failed(new IllegalStateException(other.toString)))
-        case Success(Taken(_)) => Some(Taken(Nil))
-        case Success(Failed(cause)) => Some(Failed(cause))
-        case Success(Unknown(cause)) => Some(Failed(cause))
-        case Failure(cause) => Some(Failed(cause))
-      }
-    }.collectFirst { case Some(outcome) => outcome }
-      .orElse(Option.when(read.exists(hasMoved))(Taken(Nil)))
-    refused.map(giveUp(staged, _))
+    val outcomes = staged.to(LazyList).map(prepare(_))
+    val refused = outcomes.collectFirst { case Some(outcome) => outcome }
+      .orElse(Try(read.exists(hasMoved)).fold(e => Some(Failed(e)), Option.when(_)(Taken(Nil))))
+    refused.map { outcome =>
+      // Only this call would commit it: who waits for it need not wait any more.
+      val isUnseen = outcomes.head.exists(_.isInstanceOf[Taken])
+      if (!isUnseen) Try(decision.decide(isCommitted = false))
+      giveUp(staged, outcome)
+    }
+  }
+
+  /** @return
+    *   why the part's version could not be made
+    */
+  private def prepare(part: Staged): Option[CommitOutcome] = {
+    val elsewhere = Option.when(part.log.path != home.path)(home.path)
+    val request = Prepared(elsewhere, changed.head.request.version - 1, id, part.content)
+      .before(part.request, part.firstLine)
+    Try(store.commit(part.log, Seq(request)).head) match {
+      case Success(Committed(version, _)) if version == request.version => None
+      case Success(other: Committed) => Some(Failed(new IllegalStateException(other.toString)))
+      case Success(Taken(_)) => Some(Taken(Nil))
+      case Success(Failed(cause)) => Some(Failed(cause))
+      case Success(Unknown(cause)) => Some(Failed(cause))
+      case Failure(cause) => Some(Failed(cause))
+    }
   }
 
   private def hasMoved(part: TogetherPart): Boolean =
     LogFolder.of(part.log).status(LogFolder.commitName(part.head + 1)).nonEmpty
 
-  /** Nobody can commit it any more: only this call would. */
   private def giveUp(staged: Seq[Staged], outcome: CommitOutcome): Seq[CommitOutcome] = {
-    Try(decision.decide(isCommitted = false))
     discard(staged)
     staged.map(_ => outcome)
   }
@@ -94,16 +104,22 @@ final private[coordinator] class FileBlock(
   private def decide(staged: Seq[Staged]): Option[Seq[CommitOutcome]] = {
     def reached(phase: CommitPhase): Unit =
       staged.foreach(part => CommitPhases.reached(phase, part.log, part.request.version))
-    try {
+    val decided = Try {
       reached(CommitPhase.Ratifying)
-      if (!decision.decide(isCommitted = true)) Some(giveUp(staged, Taken(Nil)))
-      else {
+      decision.decide(isCommitted = true)
+    }
+    // What this call may have decided is not taken back, only asked for.
+    decided.fold(
+      failed => Try(decision.decide(isCommitted = false)).map(_ -> Failed(failed)),
+      {
+        isCommitted => Success(isCommitted -> Taken(Nil))
+      }
+    ) match {
+      case Success((true, _)) =>
         Try(reached(CommitPhase.Ratified))
         None
-      }
-    } catch {
-      case unknown: PublishUnknown => Some(staged.map(_ => Unknown(unknown)))
-      case NonFatal(failed) => Some(giveUp(staged, Failed(failed)))
+      case Success((false, outcome)) => Some(giveUp(staged, outcome))
+      case Failure(_) => Some(staged.map(_ => Unknown(decided.failed.get)))
     }
   }
 
@@ -121,6 +137,8 @@ final private[coordinator] class FileBlock(
         Committed(request.version, file)
       case Success(Foreign(file)) =>
         Unknown(LastCommit.of(request, request.version, file).overwritten(log))
+      case Failure(unknown: PublishUnknown) if unknown.getCause.isInstanceOf[IOException] =>
+        Unknown(unknown)
       case Failure(failed) =>
         made(part) match {
           case Some(outcome) => outcome
@@ -170,20 +188,30 @@ private[coordinator] object FileBlock {
     val folder = LogFolder.of(log)
     def isFollowed = folder.status(LogFolder.commitName(version + 1)).nonEmpty
     folder.firstLine(version).flatMap(Prepared.of).filterNot(_ => isFollowed).foreach { prepared =>
-      val home = TableLog(prepared.home, log.conf)
+      val home = prepared.home.fold(log)(TableLog(_, log.conf))
       val decision = new Decision(home, prepared.id, logStores(home))
       val deadline = Patience.fromNow
-      @tailrec def isCommitted(): Boolean = decision.read() match {
+      @tailrec def isCommitted(): Boolean = Try(decision.read()).toOption.flatten match {
         case Some(decided) => decided
         case None if isFollowed => false
-        case None if deadline.isOverdue() => decision.decide(isCommitted = false)
+        case None if deadline.isOverdue() => decide()
         case None =>
           Thread.sleep(BetweenLooks.toMillis)
           isCommitted()
+      }
+      // A block whose home was dropped or moved is over.
+      def decide() = takesPart(prepared, home) && {
+        publisher.requireExclusion(home)
+        decision.decide(isCommitted = false)
       }
       if (isCommitted() && !isFollowed)
         try publisher.publish(log, version + 1, prepared.content): Unit
         catch { case _: IOException if isFollowed => }
     }
   }
+
+  /** Whether the log that a block names as its home is that of one of its tables. */
+  private def takesPart(prepared: Prepared, home: TableLog): Boolean =
+    LogFolder.of(home).firstLine(prepared.homeVersion).flatMap(Prepared.of)
+      .exists(_.id == prepared.id)
 }

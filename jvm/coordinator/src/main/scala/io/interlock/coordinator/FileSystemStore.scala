@@ -51,6 +51,9 @@ final class FileSystemStore(logStores: TableLog => LogStore) extends CommitStore
   override def commitTogether(parts: Seq[TogetherPart]): Seq[CommitOutcome] =
     new FileBlock(this, publisher, logStores, parts).run()
 
+  override def settle(log: TableLog, version: Long): Unit =
+    FileBlock.settle(log, version, publisher, logStores)
+
   /** Remembers a commit that was made without [[commit]]. */
   private[coordinator] def made(log: TableLog, request: CommitRequest, file: FileStatus): Unit =
     lastCommits.remember(log, LastCommit.of(request, request.version, file))
@@ -91,7 +94,7 @@ final class FileSystemStore(logStores: TableLog => LogStore) extends CommitStore
     // The batch's commit before this one was looked at when it was made.
     if (isFirst || !isBehindLast) requireKept()
     if (request.isExclusive && !last.exists(made => isBehindLast && !Prepared.isOf(made.txnId)))
-      FileBlock.settle(log, request.version - 1, publisher, logStores)
+      settle(log, request.version - 1)
     val outcome = last
       .filter(_.txnId == request.txnId)
       .map(made => found(log, request.copy(version = made.version), made.file))

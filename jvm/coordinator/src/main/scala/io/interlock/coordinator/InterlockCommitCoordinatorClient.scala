@@ -53,7 +53,8 @@ final class InterlockCommitCoordinatorClient(
       updated.getNewMetadata.getId,
       lines,
       isSameTable,
-      isExclusive = "true" == updated.getOldMetadata.getConfiguration.get(ExclusiveKey)
+      isExclusive = Option(updated.getOldMetadata.getConfiguration.get(ExclusiveKey))
+        .exists("true".equalsIgnoreCase)
     )
     queue.submitAlone(request) match {
       case Committed(at, file) =>

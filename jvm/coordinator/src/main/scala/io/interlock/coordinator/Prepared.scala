@@ -2,7 +2,7 @@ package io.interlock.coordinator
 
 import java.io.{ByteArrayInputStream, FileNotFoundException, IOException}
 import java.nio.charset.StandardCharsets.UTF_8
-import java.nio.file.{FileAlreadyExistsException, NoSuchFileException, Path => LocalPath}
+import java.nio.file.{FileAlreadyExistsException, Files, NoSuchFileException, Path => LocalPath}
 import java.util.{HexFormat, UUID}
 
 import scala.util.Try
@@ -14,13 +14,20 @@ import org.apache.hadoop.fs.Path
   * the block is decided nobody may make that one; then the content becomes it, or it is free.
   *
   * @param home
-  *   the log beside which the decision is
+  *   the log beside which the decision is; none for this log
+  * @param homeVersion
+  *   the version by which that log takes part
   * @param id
   *   of the try to commit the block
   * @param content
   *   of the next version, in this log
   */
-final private[coordinator] case class Prepared(home: Path, id: String, content: StagedFile) {
+final private[coordinator] case class Prepared(
+    home: Option[Path],
+    homeVersion: Long,
+    id: String,
+    content: StagedFile
+) {
   import Prepared._
 
   /** The request for the version that reserves the one of another request.
@@ -30,7 +37,9 @@ final private[coordinator] case class Prepared(home: Path, id: String, content: 
     */
   def before(reserved: CommitRequest, firstLine: String): CommitRequest = {
     val hash = HexFormat.of().formatHex(content.sha256)
-    val text = Seq(id, content.name, content.size.toString, hash, home.toString).mkString(" ")
+    val place = home.fold(Here)(_.toString)
+    val text = Seq(id, content.name, content.size.toString, hash, homeVersion.toString, place)
+      .mkString(" ")
     val txnId = id + Suffix // of this try, as a store knows a transaction that it has committed
     reserved.copy(
       version = reserved.version - 1,
@@ -44,13 +53,15 @@ final private[coordinator] case class Prepared(home: Path, id: String, content: 
 
 private[coordinator] object Prepared {
   private val Suffix = ".prepared"
+  private val Here = "."
 
   /** What the version with this first line reserves; none if it is no such version. */
   def of(firstLine: String): Option[Prepared] =
-    CommitLines.preparedOf(firstLine).map(_.split(" ", 5)).collect {
-      case Array(id, name, size, hash, home) =>
+    CommitLines.preparedOf(firstLine).map(_.split(" ", 6)).collect {
+      case Array(id, name, size, hash, homeVersion, home) =>
         val content = StagedFile(name, size.toLong, HexFormat.of().parseHex(hash))
-        Prepared(new Path(home), id, content)
+        val elsewhere = Option.when(home != Here)(new Path(home))
+        Prepared(elsewhere, homeVersion.toLong, id, content)
     }
 
   /** Whether a transaction is that of such a version. */
@@ -69,7 +80,9 @@ final private[coordinator] class Decision(home: TableLog, id: String, logStore: 
 
   /** None if it is undecided. */
   def read(): Option[Boolean] =
-    folder.status(id).map(file => LogFolder.reading(folder.open(file))(_.readLine()) == Committed)
+    try
+      folder.status(id).map(file => LogFolder.reading(folder.open(file))(_.readLine()) == Committed)
+    catch { case _: FileNotFoundException | _: NoSuchFileException => None } // just forgotten
 
   /** Decides, unless that is done.
     *
@@ -80,13 +93,15 @@ final private[coordinator] class Decision(home: TableLog, id: String, logStore: 
     * @throws IOException
     *   if it was not, and cannot be by this call any more
     */
-  def decide(isCommitted: Boolean): Boolean = decide(if (isCommitted) Committed else Aborted, MostTries)
+  def decide(isCommitted: Boolean): Boolean =
+    decide(if (isCommitted) Committed else Aborted, MostTries)
 
   private def decide(text: String, tries: Int): Boolean =
     try {
       if (LogFolder.isLocal(log)) link(text) else create(text)
       text == Committed
     } catch {
+      case unknown: PublishUnknown => throw unknown
       case gone: FileNotFoundException => throw gone
       case gone: NoSuchFileException => throw gone
       case failed: IOException =>
@@ -99,14 +114,18 @@ final private[coordinator] class Decision(home: TableLog, id: String, logStore: 
   /** Never creates the log's folder, so that a table that was dropped does not reappear. */
   private def link(text: String): Unit = {
     val local = new LocalFolder(log)
-    Seq(interlock, log.path).foreach(path =>
-      QuickLocalFileSystem.makeFolder(LocalPath.of(path.toUri.getPath), log.conf)
-    )
+    Seq(home.path -> interlock, interlock -> log.path).foreach { case (parent, path) =>
+      if (!Files.isDirectory(LocalPath.of(path.toUri.getPath))) {
+        QuickLocalFileSystem.makeFolder(LocalPath.of(path.toUri.getPath), log.conf)
+        new LocalFolder(home.copy(path = parent)).sync()
+      }
+    }
     val draft = s".$id.${UUID.randomUUID()}.tmp"
     try {
       local.write(draft, Iterator.single(text.getBytes(UTF_8)))
       local.link(draft, id)
-      local.sync()
+      try local.sync()
+      catch { case e: IOException => throw new PublishUnknown(new Path(log.path, id), e) }
     } finally Try(local.delete(draft)): Unit
   }
 

@@ -107,13 +107,23 @@ final class Publisher private (
     else if (mode == Publisher.Exclusive) RemotePublisher.require(log, logStores(log))
 
   /** Writes the lines of a commit to a file of the log folder. */
-  def stageInFile(log: TableLog, version: Long, txnId: String, lines: Iterator[String]): StagedFile = {
+  def stageInFile(
+      log: TableLog,
+      version: Long,
+      txnId: String,
+      lines: Iterator[String]
+  ): StagedFile = {
     requireExclusion(log)
     CommitPhases.reached(CommitPhase.Staging, log, version)
     val name = Publisher.stagedName(version, txnId, Publisher.Ratified)
-    val content = read(log, name, limit = -1, lines)
-    CommitPhases.reached(CommitPhase.Staged, log, version)
-    content.asInstanceOf[StagedFile]
+    val content = read(log, name, limit = -1, lines).asInstanceOf[StagedFile]
+    try CommitPhases.reached(CommitPhase.Staged, log, version)
+    catch {
+      case e: Throwable =>
+        discard(log, content)
+        throw e
+    }
+    content
   }
 
   private def limit(log: TableLog): Long =

@@ -1,6 +1,7 @@
 package io.interlock.coordinator.postgres
 
 import scala.annotation.tailrec
+import scala.util.control.NonFatal
 
 import io.interlock.coordinator._
 
@@ -40,7 +41,8 @@ final private[postgres] class PostgresCommit(
     ratification.ask() match {
       case AllRatified(replies) =>
         allOrNone(batches.zip(asked).zip(replies).map { case ((batch, question), reply) =>
-          batch.publish(question, reply, ratification)
+          try batch.publish(question, reply, ratification)
+          catch { case NonFatal(e) if batches.size > 1 => batch.unknown(e) }
         })
       case Moved(table) =>
         table.settle(context)

@@ -3,8 +3,10 @@ package io.interlock.spark.statements
 import java.util.concurrent.TimeUnit
 
 import io.delta.tables.execution.VacuumTableCommand
+import io.interlock.spark.commits.Coordinators
 import io.interlock.spark.properties.TablePolicy
 import org.apache.spark.internal.Logging
+import org.apache.spark.sql.SparkSession
 import org.apache.spark.sql.catalyst.analysis.ResolvedTable
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan
 import org.apache.spark.sql.catalyst.rules.Rule
@@ -19,10 +21,21 @@ object VacuumRetention extends Rule[LogicalPlan] with Logging {
   override def apply(plan: LogicalPlan): LogicalPlan = plan match {
     case vacuum @ VacuumTableCommand(ResolvedTable(_, _, table: DeltaTableV2, _), _, _, _, _, _)
         if TablePolicy.named(table.initialSnapshot.metadata.configuration).nonEmpty =>
+      complete(table)
       longer(table, vacuum.horizonHours).fold(vacuum)(hours =>
         vacuum.copy(horizonHours = Some(hours.toDouble))
       )
     case _ => plan
+  }
+
+  /** Makes the part of an atomic block visible that its process has left behind: else its files would
+    * be nobody's.
+    */
+  private def complete(table: DeltaTableV2): Unit = {
+    val now = table.deltaLog.update(catalogTableOpt = table.catalogTable)
+    Coordinators
+      .queue(SparkSession.active, table.deltaLog, now.metadata.configuration, now.metadata.id)
+      .foreach(_.settle(now.version))
   }
 
   /** The hours that VACUUM must retain, if they are more than it would. */

@@ -68,6 +68,9 @@ final class Block private (session: SparkSession, private val isOfScript: Boolea
     tables.getOrElse(
       log.logPath, {
         val read = newest
+        tables.values.find(_.isIn(log, read)).foreach(known =>
+          throw InBlock.refusedTwice(known.name)
+        )
         val isOurs = TablePolicy.coordinatorOf(read.metadata.configuration).nonEmpty
         val made =
           new BlockTable(

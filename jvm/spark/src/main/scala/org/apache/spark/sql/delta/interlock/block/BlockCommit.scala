@@ -22,6 +22,9 @@ final private[block] class BlockCommit(
   private var made = Option.empty[Map[CommitLoop, Made]]
   private val versions = mutable.Map.empty[BlockTransaction, Long]
 
+  /** The names of the tables that it changes. */
+  def tables: String = changes.map(_.of.name).mkString(", ")
+
   /** The table whose commit has lost or failed. */
   private var failed = Option.empty[BlockTransaction]
 

@@ -1,7 +1,9 @@
 package org.apache.spark.sql.delta.interlock.block
 
+import java.nio.file.{Path => LocalPath}
 import java.util.concurrent.atomic.{AtomicInteger, AtomicLong}
 
+import io.interlock.coordinator.QuickLocalFileSystem
 import io.interlock.rules.OperationClass
 import io.interlock.spark.commits.Coordinators
 import io.interlock.spark.properties.Exclusive
@@ -88,8 +90,16 @@ final private[block] class BlockTable(
   def commitsWith(other: BlockTable): Boolean =
     queue.exists(own => other.queue.exists(own.commitsWith))
 
+  /** Whether it is the table of another log too, which a link leads to. */
+  def isIn(other: DeltaLog, found: Snapshot): Boolean = found.metadata.id == base.metadata.id && {
+    def real(log: DeltaLog): Any = if (!QuickLocalFileSystem.isLocal(log.logPath)) log.logPath
+    else LocalPath.of(log.logPath.toUri.getPath).toRealPath()
+    real(log) == real(other)
+  }
+
   /** Whether only writers with Interlock may write it. */
-  def isExclusive: Boolean = Exclusive.of(base.metadata.configuration)
+  def isExclusive: Boolean = Exclusive.of(base.metadata.configuration) &&
+    base.protocol.writerFeatureNames.contains(Exclusive.Feature)
 
   /** Whether its policy judges jobs as if they had run one after the other. */
   def isSerializable: Boolean =

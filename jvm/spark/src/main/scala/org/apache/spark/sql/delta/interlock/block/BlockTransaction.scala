@@ -2,9 +2,10 @@ package org.apache.spark.sql.delta.interlock.block
 
 import scala.util.control.NonFatal
 
+import io.interlock.coordinator.CommitUnknownException
 import io.interlock.rules.OperationClass
 import io.interlock.spark.commits.{CommitTags, Operations}
-import io.interlock.spark.errors.{Conflicts, InterlockConflict}
+import io.interlock.spark.errors.{CommitStateUnknownException, Conflicts, InterlockConflict}
 import io.interlock.spark.properties.SessionPolicies
 import org.apache.spark.sql.delta.DeltaOperations.Operation
 import org.apache.spark.sql.delta.actions.{Action, AddFile}
@@ -46,7 +47,12 @@ final private[block] class BlockTransaction(table: BlockTable, id: String)
 
   /** What has failed in another table is that one's error. */
   override protected def raised(op: Operation, actions: Seq[Action], failed: Throwable): Throwable =
-    if (whole.exists(!_.isOf(this))) failed else super.raised(op, actions, failed)
+    failed match {
+      case _ if whole.exists(!_.isOf(this)) => failed
+      case unknown: CommitUnknownException if whole.nonEmpty =>
+        CommitStateUnknownException.of(whole.get.tables, s"the atomic block $id", unknown)
+      case _ => super.raised(op, actions, failed)
+    }
 
   /** The error of a table that gets no version: Delta is done with its commit. */
   def judged(failed: Throwable): Throwable = raised(governed.get.operation, Nil, failed) match {
@@ -94,10 +100,12 @@ final private[block] class BlockTransaction(table: BlockTable, id: String)
     if (statements.nonEmpty && !table.isOfSeveral) lost
     else {
       val first = statements.find(new BlockTransaction(table, id).loses(_))
-      val who = first.fold(s"a query of the block has read it in ${table.name}")(one =>
-        s"it is statement ${one.number} of the block that loses, ${Operations.name(one.info.op)} of " +
-          table.name
-      )
+        .orElse(statements.findLast(isChange).filter(_ => table.readByPlans.isEmpty))
+      val who = first match {
+        case Some(one) => s"it is statement ${one.number} of the block that loses, " +
+            s"${Operations.name(one.info.op)} of ${table.name}"
+        case None => s"a query of the block has read it in ${table.name}"
+      }
       val why = s"${lost.conflict.why}; $who"
       Conflicts.raised(lost.conflict.copy(why = why), SessionPolicies.readable)
     }

@@ -62,22 +62,25 @@ object InBlock {
   private[block] def refuseTogether(first: BlockTable, second: BlockTable): Unit = {
     def refuse(why: String, fix: String) =
       throw refused(s"A change of ${second.name} beside one of ${first.name}", why, fix)
-    if (first.base.metadata.id == second.base.metadata.id)
-      refuse("They are one table under two paths.", "Name it the same way in all statements.")
     if (!first.commitsWith(second))
       refuse(
         "Only tables with the same coordinator can be committed together.",
         "Give both the same table property interlock.coordinator, or change them in two blocks."
       )
-    Seq(first, second).find(!_.isExclusive).foreach(
-      open =>
-        refuse(
-          s"Writers without Interlock may write ${open.name}, and one could take the version of the " +
-            "block's commit when the other table has its own.",
-          s"ALTER TABLE ${open.name} SET TBLPROPERTIES ('${Exclusive.Key}' = 'true')."
-        )
+    Seq(first, second).find(!_.isExclusive).foreach(open =>
+      refuse(
+        s"Writers without Interlock may write ${open.name}, and one could take the version of the " +
+          "block's commit when the other table has its own.",
+        s"ALTER TABLE ${open.name} SET TBLPROPERTIES ('${Exclusive.Key}' = 'true')."
+      )
     )
   }
+
+  private[block] def refusedTwice(table: String): InterlockException = refused(
+    "This statement",
+    s"It names $table by another path than the block has named it by.",
+    "Name the table the same way in all statements of the block."
+  )
 
   private[block] def refusedOtherColumns(table: String): InterlockException = refused(
     s"This statement on $table",

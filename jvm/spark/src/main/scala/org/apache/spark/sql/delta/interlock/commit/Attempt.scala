@@ -2,6 +2,7 @@ package org.apache.spark.sql.delta.interlock.commit
 
 import io.interlock.rules.SkippedBlindAppends
 import org.apache.hadoop.fs.FileStatus
+import org.apache.spark.sql.delta.actions.AddFile
 import org.apache.spark.sql.delta.{CurrentTransactionInfo, IsolationLevel, WinningCommitSummary}
 
 /** A commit as it stands behind the winners that it has been judged against so far.
@@ -37,6 +38,21 @@ final private[interlock] case class Attempt(
     * generation now.
     */
   def isOutdated(now: Long): Boolean = inLog.nonEmpty && !generation.contains(now)
+
+  /** The commit behind a version that has no actions, and only reserves the next one.
+    *
+    * @param reserving
+    *   its file
+    */
+  def behindReserved(reserving: FileStatus): Attempt = {
+    // As Delta does behind any winner.
+    val actions = info.actions.map {
+      case file: AddFile if file.defaultRowCommitVersion.contains(next) =>
+        file.copy(defaultRowCommitVersion = Some(next + 1))
+      case other => other
+    }
+    behind(reserving, info.copy(actions = actions), skipped)
+  }
 
   /** The commit behind one more winner.
     *

@@ -1,9 +1,8 @@
 package org.apache.spark.sql.delta.interlock.commit
 
 import scala.annotation.tailrec
-import scala.util.Try
 
-import io.interlock.coordinator.CommitQueue
+import io.interlock.coordinator.{CommitQueue, CommitUnknownException}
 
 /** Commits to several tables, all or none of them:
   *
@@ -92,6 +91,7 @@ final private[interlock] class JointCommit(changed: Seq[CommitLoop], read: Seq[C
     *   nothing if they were not made
     */
   private def send(judged: Seq[Attempt]): Map[CommitLoop, Made] = {
+    read.foreach(loop => blaming(loop)(loop.table.refuseIfGone()))
     val attempts = loops.zip(judged)
     val ready = attempts.filter { case (loop, _) => changed.contains(loop) }
       .foldLeft(Vector.empty[(CommitLoop, Send#Ready)]) { case (done, (loop, attempt)) =>
@@ -114,9 +114,19 @@ final private[interlock] class JointCommit(changed: Seq[CommitLoop], read: Seq[C
     }
     val outcomes = CommitQueue.submitTogether(parts)
     val answers = ready.indices.map(n => outcomes.map(_(n)).toRight(CommitQueue.Withdrawn))
+    ready.zip(answers).foreach { case ((_, commit), answer) => commit.note(answer) }
     val made = ready.zip(answers).map { case ((loop, commit), answer) =>
-      loop -> Try(commit.when(answer))
+      loop -> caught(commit.when(answer))
     }
-    made.flatMap { case (loop, found) => blaming(loop)(found.get).map(loop -> _) }.toMap
+    // An outcome that is not known says most.
+    made.sortBy { case (_, found) => !found.left.exists(_.isInstanceOf[CommitUnknownException]) }
+      .flatMap { case (loop, found) =>
+        blaming(loop)(found.fold(throw _, identity)).map(loop -> _)
+      }.toMap
   }
+
+  /** Also catches an interrupt, since a commit that others are made with must be kept. */
+  private def caught[A](work: => A): Either[Throwable, A] =
+    try Right(work)
+    catch { case failed: Throwable => Left(failed) }
 }

@@ -61,8 +61,9 @@ final private[interlock] class Round(
     val winner = statement.times.in(TimedPhase.Winners)(winners.read(file))
     refuseOwn(winner)
     refuseIfVacuumed(winner, before)
-    reserved(winner, before.info).orElse(unjudged(winner, before.info))
-      .map(before.behind(file, _, before.skipped) -> None).getOrElse {
+    def passed = if (CommitTags.reserves(winner.commitInfo)) Some(reserved(winner, before, file))
+    else unjudged(winner, before.info).map(before.behind(file, _, before.skipped))
+    passed.map(_ -> None).getOrElse {
       val (read, skipped) = before.skipped.readBy(winner, SerialOrder.facts(winner))
       // Blind appends that it was ordered before, and whose rows the winner has read.
       read.foreach(against(_, before).failIfReadBy(winner.commitVersion))
@@ -72,16 +73,14 @@ final private[interlock] class Round(
     }
   }
 
-  /** What the commit is behind a version that only reserves the next one for an atomic block. */
-  private def reserved(
-      winner: WinningCommitSummary,
-      info: CurrentTransactionInfo
-  ): Option[CurrentTransactionInfo] = Option.when(CommitTags.reserves(winner.commitInfo)) {
-    val later = for (own <- info.commitInfo; time <- own.inCommitTimestamp) yield {
-      val before = winner.commitInfo.flatMap(_.inCommitTimestamp).getOrElse(0L)
-      own.copy(inCommitTimestamp = Some(time.max(before + 1)))
-    }
-    info.copy(commitInfo = later.orElse(info.commitInfo))
+  /** The commit behind a version that only reserves the next one for an atomic block. */
+  private def reserved(winner: WinningCommitSummary, before: Attempt, file: FileStatus): Attempt = {
+    val behind = before.behindReserved(file)
+    val earliest = winner.commitInfo.flatMap(_.inCommitTimestamp).getOrElse(0L) + 1
+    val later = behind.info.commitInfo.map(info =>
+      info.copy(inCommitTimestamp = info.inCommitTimestamp.map(_.max(earliest)))
+    )
+    behind.copy(info = behind.info.copy(commitInfo = later))
   }
 
   private def against(winner: WinningCommitSummary, before: Attempt): InterlockConflictChecker = {

@@ -80,10 +80,8 @@ final private[interlock] class Send(
     else {
       def before = table.segment(attempt.winners)
       val reserving = new FileStatus(0, false, 1, 0, 0, table.file(attempt.next))
-      prepare(
-        attempt.behind(reserving, attempt.info, attempt.skipped),
-        checksum(attempt.next + 1, attempt.info, before)
-      )
+      val behind = attempt.behindReserved(reserving)
+      prepare(behind, checksum(behind.next, behind.info, before))
     }
 
   private def prepare(attempt: Attempt, checksum: => Option[VersionChecksum]): Ready = {
@@ -112,6 +110,14 @@ final private[interlock] class Send(
       whenSeen = () => file.write(),
       Exclusive.of(table.properties)
     )
+
+    /** To be called first for all commits that are made together: from then on its files are kept,
+      * whatever fails.
+      */
+    def note(answer: Either[CommitQueue.Withdrawn.type, CommitOutcome]): Unit = answer match {
+      case Right(_: Committed) => statement.isMade = true
+      case _ =>
+    }
 
     /** What becomes of it, by the queue's answer. */
     def when(answer: => Either[CommitQueue.Withdrawn.type, CommitOutcome]): Option[Made] = {

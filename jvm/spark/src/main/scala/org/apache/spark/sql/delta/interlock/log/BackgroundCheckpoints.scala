@@ -10,10 +10,12 @@ import scala.util.control.NonFatal
 import com.google.common.cache.CacheBuilder
 import io.interlock.coordinator.{OldestVersions, OrphanFiles, QuickLocalFileSystem, TableLog}
 import io.interlock.spark.audit.AuditTrail
+import io.interlock.spark.commits.CommitTags
 import org.apache.hadoop.fs.Path
 import org.apache.spark.internal.Logging
 import org.apache.spark.sql.SparkSession
 import org.apache.spark.sql.catalyst.catalog.CatalogTable
+import org.apache.spark.sql.delta.actions.CommitInfo
 import org.apache.spark.sql.delta.hooks.PostCommitHook
 import org.apache.spark.sql.delta.util.FileNames
 import org.apache.spark.sql.delta.{
@@ -73,7 +75,12 @@ object BackgroundCheckpoints extends PostCommitHook with Logging {
       .max(synchronized(running.getOrElse(log.logPath, 0L)))
       .max(after.checkpointProvider.version)
     val next = last - last % interval + interval
-    if (version >= next && (version % interval == 0 || isMissing(after, next)))
+    def isDue = version % interval == 0 ||
+      version % interval == 1 && committed.committedActions.exists {
+        case info: CommitInfo => info.tags.exists(_.contains(CommitTags.BlockId)) // of two versions
+        case _ => false
+      }
+    if (version >= next && (isDue || isMissing(after, next)))
       write(session, after, committed.catalogTable)
   }
 
