@@ -103,7 +103,7 @@ final private[block] class BlockTransaction(table: BlockTable, id: String)
         .orElse(statements.findLast(isChange).filter(_ => table.readByPlans.isEmpty))
       val who = first match {
         case Some(one) => s"it is statement ${one.number} of the block that loses, " +
-            s"${Operations.name(one.info.op)} of ${table.name}"
+            s"${Operations.name(one.info.op)} on ${table.name}"
         case None => s"a query of the block has read it in ${table.name}"
       }
       val why = s"${lost.conflict.why}; $who"
