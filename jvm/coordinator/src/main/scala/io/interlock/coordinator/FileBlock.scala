@@ -19,7 +19,7 @@ import io.delta.storage.LogStore
   *   1. Each content becomes the reserved version. If this process ends before, the next writer of the
   *      table does it.
   *
-  * A block that is not decided for [[FileBlock.Patience]] is aborted by who waits for it.
+  * A block that stays undecided is aborted by who waits for it.
   */
 final private[coordinator] class FileBlock(
     store: FileSystemStore,
@@ -38,7 +38,7 @@ final private[coordinator] class FileBlock(
 
   def run(): Seq[CommitOutcome] = {
     // While it has prepared nothing, nobody waits for it.
-    parts.foreach(part => settle(part.log, part.head, publisher, logStores))
+    parts.foreach(part => store.settle(part.log, part.head))
     val staged = changed.foldLeft(Vector.empty[Staged]) { (done, next) =>
       try done :+ stage(next)
       catch {
@@ -160,8 +160,6 @@ final private[coordinator] class FileBlock(
 
 private[coordinator] object FileBlock {
 
-  /** How long who waits for a block lets it be undecided. */
-  val Patience: FiniteDuration = 10.seconds
   private val BetweenLooks = 50.millis
   private val MostTries = 3
 
@@ -183,14 +181,15 @@ private[coordinator] object FileBlock {
       log: TableLog,
       version: Long,
       publisher: Publisher,
-      logStores: TableLog => LogStore
+      logStores: TableLog => LogStore,
+      patience: FiniteDuration
   ): Unit = if (version >= 0) {
     val folder = LogFolder.of(log)
     def isFollowed = folder.status(LogFolder.commitName(version + 1)).nonEmpty
     folder.firstLine(version).flatMap(Prepared.of).filterNot(_ => isFollowed).foreach { prepared =>
       val home = prepared.home.fold(log)(TableLog(_, log.conf))
       val decision = new Decision(home, prepared.id, logStores(home))
-      val deadline = Patience.fromNow
+      val deadline = patience.fromNow
       @tailrec def isCommitted(): Boolean = Try(decision.read()).toOption.flatten match {
         case Some(decided) => decided
         case None if isFollowed => false

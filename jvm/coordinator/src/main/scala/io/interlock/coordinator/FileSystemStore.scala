@@ -4,6 +4,7 @@ import java.io.IOException
 import java.nio.file.Files
 
 import scala.collection.mutable
+import scala.concurrent.duration._
 import scala.util.control.NonFatal
 import scala.util.{Success, Try}
 
@@ -14,9 +15,16 @@ import org.apache.hadoop.fs.FileStatus
   *
   * @param logStores
   *   Delta's LogStore of a log that is not on a local disk
+  * @param patience
+  *   how long who waits for an atomic block lets it be undecided
   */
-final class FileSystemStore(logStores: TableLog => LogStore) extends CommitStore {
+final class FileSystemStore private[coordinator] (
+    logStores: TableLog => LogStore,
+    patience: FiniteDuration
+) extends CommitStore {
   import FileSystemStore._
+
+  def this(logStores: TableLog => LogStore) = this(logStores, FileSystemStore.Patience)
 
   private val publisher = Publisher.exclusive(logStores)
   private val lastCommits = new LastCommits
@@ -52,7 +60,7 @@ final class FileSystemStore(logStores: TableLog => LogStore) extends CommitStore
     new FileBlock(this, publisher, logStores, parts).run()
 
   override def settle(log: TableLog, version: Long): Unit =
-    FileBlock.settle(log, version, publisher, logStores)
+    FileBlock.settle(log, version, publisher, logStores, patience)
 
   /** Remembers a commit that was made without [[commit]]. */
   private[coordinator] def made(log: TableLog, request: CommitRequest, file: FileStatus): Unit =
@@ -248,6 +256,8 @@ final class FileSystemStore(logStores: TableLog => LogStore) extends CommitStore
 }
 
 private object FileSystemStore {
+
+  private val Patience = 10.seconds
 
   /** How many commits a writer that has lost a version is told of at once. */
   val MostWinners = 32
