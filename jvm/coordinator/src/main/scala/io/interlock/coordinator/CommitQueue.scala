@@ -302,7 +302,7 @@ final class CommitQueue private[coordinator] (
   }
 
   /** Whether the tables of the other queue can commit together with this one's. */
-  def commitsWith(other: CommitQueue): Boolean = store.commitsTogether && (store eq other.store)
+  def commitsWith(other: CommitQueue): Boolean = store eq other.store
 
   /** See [[CommitStore.settle]]. */
   def settle(version: Long): Unit = store.settle(log, version)

@@ -146,10 +146,7 @@ trait CommitStore extends AutoCloseable {
     */
   def commit(log: TableLog, requests: Seq[CommitRequest]): Seq[CommitOutcome]
 
-  /** Whether [[commitTogether]] can be called. */
-  def commitsTogether: Boolean = false
-
-  /** How many versions each table gets by it, of which the last one has the commit. */
+  /** How many versions each table gets by [[commitTogether]], of which the last one has the commit. */
   def versionsTogether: Int = 1
 
   /** Makes one commit in each of several tables, or none of them. Once they are decided all become

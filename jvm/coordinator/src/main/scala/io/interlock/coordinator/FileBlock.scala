@@ -159,7 +159,6 @@ final private[coordinator] class FileBlock(
 }
 
 private[coordinator] object FileBlock {
-
   private val BetweenLooks = 50.millis
   private val MostTries = 3
 

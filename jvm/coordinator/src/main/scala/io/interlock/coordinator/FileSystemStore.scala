@@ -52,7 +52,6 @@ final class FileSystemStore private[coordinator] (
     }
   }
 
-  override def commitsTogether: Boolean = true
   override def versionsTogether: Int = 2
 
   /** See [[CommitStore.commitTogether]]. */

@@ -41,8 +41,6 @@ final class PostgresStore(settings: PostgresSettings, logStores: TableLog => Log
       asAsked(log, real)(context.refusing(new PostgresCommit(context, Seq(batch)).run().head))
     }
 
-  override def commitsTogether: Boolean = true
-
   override def commitTogether(parts: Seq[TogetherPart]): Seq[CommitOutcome] = {
     parts.foreach(part => LogPaths.check(part.log))
     val real = parts.map(part => part -> LogPaths.resolved(part.log))

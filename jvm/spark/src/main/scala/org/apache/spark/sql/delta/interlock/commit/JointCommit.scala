@@ -21,7 +21,7 @@ final private[interlock] class JointCommit(changed: Seq[CommitLoop], read: Seq[C
   private val loops = (changed ++ read).sortBy(_.table.log.logPath.toString)
 
   /** The commit that has lost or failed, if it was one of them. */
-  @volatile var failed: Option[CommitLoop] = None
+  var failed: Option[CommitLoop] = None
 
   /** @return
     *   the commits, by their loops
