@@ -1,4 +1,4 @@
-"""`interlock.transaction`: several statements that become one version of a table, or none."""
+"""`interlock.transaction`: several statements that become one commit, or none."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ class Transaction:
     """An atomic block of a session.
 
     Attributes:
-        id: the block's id, which its commit has in the tag `interlock.block`
-        versions: after the commit, the version that the block has made of the table that it
-            changed, by the table's name; empty if it has changed nothing
+        id: the block's id, which its commits have in the tag `interlock.block`
+        versions: after the commit, the new version of each table that the block has changed, by
+            the table's name; empty if it has changed nothing
 
     """
 
@@ -38,6 +38,8 @@ def transaction(spark: SparkSession) -> Iterator[Transaction]:
             spark.sql("DELETE FROM sales WHERE day = '2026-11-29'")
             frame.write.format("delta").mode("append").saveAsTable("sales")
         tx.versions  # {'spark_catalog.default.sales': 7}
+
+    They may change several tables, if these have the same coordinator and are exclusive.
 
     The statements see what those before them have written, and nobody else sees any of it before
     the commit. An exception that leaves the block rolls it back. The block belongs to the session,

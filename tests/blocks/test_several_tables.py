@@ -5,11 +5,24 @@ from __future__ import annotations
 from collections.abc import Iterator
 from pathlib import Path
 
+import interlock
 import pytest
-from pyspark.sql import SparkSession
+from interlock.errors import ConflictError
+from interlock.lab.model import in_order
+from pyspark.errors import StreamingQueryException
+from pyspark.sql import DataFrame, SparkSession
 
-from tests.blocks.several_tables import Make, SeveralTables, let_call_back, make_in
-from tests.kit.support import Table
+from tests.blocks.several_tables import (
+    START,
+    Make,
+    SeveralTables,
+    begin,
+    check,
+    end,
+    let_call_back,
+    make_in,
+)
+from tests.kit.support import Table, rows
 
 
 @pytest.fixture
@@ -37,3 +50,60 @@ class TestOnDisk(SeveralTables):
         ("ratified", 1, (4, 4), True),
         ("published", 3, (4, 4), True),
     )
+
+
+def test_a_batch_of_a_stream_goes_into_two_tables_once(
+    spark: SparkSession, make: Make, tmp_path: Path
+) -> None:
+    """The query fails when its batch is committed, and writes it again when it is restarted."""
+    source, events, totals = make("source"), make("events"), make("totals")
+    fails = [True]
+
+    def write(batch: DataFrame, number: int) -> None:
+        once = {"txnAppId": "totals of events", "txnVersion": str(number)}
+        with interlock.transaction(batch.sparkSession):
+            append = batch.write.format("delta").mode("append").options(**once)
+            append.save(events.location)
+            total = batch.selectExpr("100 AS id", "CAST(sum(v) AS INT) AS v")
+            total.write.format("delta").mode("append").options(**once).save(totals.location)
+        if fails.pop():
+            raise RuntimeError("the driver dies")
+
+    def run() -> None:
+        stream = spark.readStream.format("delta").load(source.location).writeStream
+        stream = stream.foreachBatch(write).trigger(availableNow=True)
+        stream.option("checkpointLocation", str(tmp_path / "checkpoint")).start().awaitTermination()
+
+    with pytest.raises(StreamingQueryException, match="the driver dies"):
+        run()
+    fails.append(False)
+    run()
+    check(spark, events, (*START, *START), 3)
+    check(spark, totals, (*START, (100, 60)), 3)
+
+
+def test_a_person_is_deleted_from_five_tables(spark: SparkSession, make: Make) -> None:
+    made = [make(f"t{n}") for n in range(5)]
+    deletes = "; ".join(f"DELETE FROM {table} WHERE id = 2" for table in made)
+    spark.sql(f"BEGIN ATOMIC {deletes}; END")
+    for table in made:
+        check(spark, table, (START[0], START[2]), 3)
+
+
+def test_two_pipelines_share_a_staging_table(spark: SparkSession, make: Make) -> None:
+    """Each moves what it finds there to its own table: no row is lost, and none is moved twice."""
+    staging, a, b = make("staging"), make("a"), make("b")
+    first, second = spark, spark.newSession()
+    move = "INSERT INTO {} SELECT id + 10, v FROM {}"
+    for session, target in ((first, a), (second, b)):
+        begin(session, move.format(target, staging), f"DELETE FROM {staging}")
+    spark.newSession().sql(f"INSERT INTO {staging} VALUES (4, 40)")
+    assert len(end(first)) == 2
+    with pytest.raises(ConflictError, match="statement 2 of the block that loses, DELETE"):
+        end(second)
+    assert rows(spark, staging) == ((4, 40),)
+    begin(second, move.format(b, staging), f"DELETE FROM {staging}")
+    end(second)
+    assert rows(spark, a) == in_order((*START, (11, 10), (12, 20), (13, 30)))
+    assert rows(spark, b) == in_order((*START, (14, 40)))
+    assert rows(spark, staging) == ()
