@@ -158,7 +158,7 @@ soak: dev ## the full product of cells and settings, on from where an earlier ru
 mutants: dev ## each rule of a list broken once, for which a test must fail; ARGS='--only TEXT'
 	$(MUTANTS) $(ARGS)
 
-bench: dev ## side by side: overhead, rebases, compactions, ranges, a first policy, commits per second and where their time goes, a table that grows, reads of many files, fairness, a busy table, a long MERGE
+bench: dev ## side by side: overhead, rebases, compactions, ranges, a first policy, commits per second and where their time goes, a table that grows, reads of many files, fairness, a busy table, a long MERGE, atomic blocks
 	$(RUN) -m benchmarks.overhead
 	$(RUN) -m benchmarks.rebase
 	$(RUN) -m benchmarks.ranges
@@ -171,6 +171,7 @@ bench: dev ## side by side: overhead, rebases, compactions, ranges, a first poli
 	$(RUN) -m benchmarks.fairness
 	$(RUN) -m benchmarks.busy_table
 	$(RUN) -m benchmarks.long_merge
+	$(RUN) -m benchmarks.blocks
 
 docs: ## write the generated pages of the documentation
 	@$(PYTHON) -m tools.docs

@@ -11,6 +11,8 @@ import scala.util.{Random, Try}
 class FileBlockSuite extends Tables {
   private val two = FunFixture.map2(table, table)
 
+  override val munitTimeout: Duration = 1.hour // of many rounds
+
   override def afterEach(context: AfterEach): Unit = CommitPhases.observe(null)
 
   private def newStore(table: TestTable, patience: FiniteDuration = 50.millis): FileSystemStore =
@@ -195,5 +197,5 @@ class FileBlockSuite extends Tables {
 }
 
 private object FileBlockSuite {
-  private val Rounds = sys.env.get("INTERLOCK_ROUNDS").fold(25)(_.toInt)
+  private val Rounds = sys.env.get("INTERLOCK_ROUNDS").fold(15)(_.toInt)
 }
