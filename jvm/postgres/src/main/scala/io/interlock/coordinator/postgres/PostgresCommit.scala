@@ -26,7 +26,7 @@ final private[postgres] class PostgresCommit(
       val outcomes = attempt(batches.map(_.begin()), MostTries)
       batches.zip(outcomes).map { case (batch, found) => batch.end(found) }
     } catch {
-      case e: Throwable =>
+      case NonFatal(e) =>
         val found = batches.map(_.failed(e))
         if (found.forall(_.isEmpty)) throw e
         allOrNone(batches.zip(found).map {
