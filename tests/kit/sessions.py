@@ -17,6 +17,7 @@ import interlock
 from interlock._artifacts import delta_coordinates
 from interlock._session import DELTA_EXTENSION
 from interlock._small_session import JVM_OPTIONS, SMALL_SESSION
+from pyspark import SparkContext
 from pyspark.find_spark_home import _find_spark_home
 from pyspark.sql import SparkSession
 
@@ -98,6 +99,8 @@ def _spark(settings: Mapping[str, str]) -> SparkSession:
     if _running is None or _running[0] != settings:
         if _running is not None:
             _stop(*_running)
+        if any(key.startswith("spark.interlock.coordinator.") for key in settings):
+            _end_jvm()
         builder = (
             SparkSession.builder.appName("interlock tests")
             .config(map={**SMALL, **settings})
@@ -114,6 +117,16 @@ def _stop(settings: Mapping[str, str], session: SparkSession) -> None:
     session.stop()
     for key in settings:
         system.clearProperty(key)
+
+
+def _end_jvm() -> None:
+    """End the JVM, if there is one: the next Spark needs jars that it was not started with."""
+    context: Any = SparkContext
+    if context._gateway is not None:
+        context._gateway.shutdown()
+        context._gateway.proc.stdin.close()
+        context._gateway.proc.wait()
+        context._gateway = context._jvm = None
 
 
 def _forget_tables(session: SparkSession) -> None:
