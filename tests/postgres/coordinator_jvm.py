@@ -97,6 +97,7 @@ class Store:
                 new,
                 self._lines(txn, operation, lines),
                 *asked,
+                False,
             )
             for i, txn in enumerate(txn_ids)
         ]

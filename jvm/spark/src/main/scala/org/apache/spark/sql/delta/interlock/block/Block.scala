@@ -43,13 +43,18 @@ final class Block private (session: SparkSession, private val isOfScript: Boolea
       throw InBlock.refusedWithoutPolicy(table.name)
     synchronized {
       if (!changes.exists(_.of eq table)) {
-        changes.headOption.foreach(first => InBlock.refuseTogether(first.of, table))
+        changes.headOption.foreach(first => refuseUnlessTogether(first.of, table))
         val commit = new BlockTransaction(table, id)
         RunningTransactions.start(commit)
         changes :+= commit
       }
     }
     new StagingTransaction(table, table.state)
+  }
+
+  private def refuseUnlessTogether(first: BlockTable, second: BlockTable): Unit = {
+    if (!first.commitsWith(second)) throw InBlock.refusedApart(second.name, first.name)
+    Seq(first, second).find(!_.isExclusive).foreach(open => throw InBlock.refusedOpen(open.name))
   }
 
   /** The files of a table as the block sees it. */

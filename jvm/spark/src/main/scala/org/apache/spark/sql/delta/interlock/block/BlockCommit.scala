@@ -15,15 +15,14 @@ import org.apache.spark.sql.delta.interlock.commit.{CommitLoop, JointCommit, Mad
 final private[block] class BlockCommit(
     changes: Seq[BlockTransaction],
     readOnly: Seq[BlockTransaction]
-) {
+) extends WholeCommit {
   private var left = (readOnly ++ changes).toList
   private var commits = Vector.empty[(CommitLoop, BlockTransaction)]
   private var reads = Vector.empty[(CommitLoop, BlockTransaction)]
   private var made = Option.empty[Map[CommitLoop, Made]]
   private val versions = mutable.Map.empty[BlockTransaction, Long]
 
-  /** The names of the tables that it changes. */
-  def tables: String = changes.map(_.of.name).mkString(", ")
+  override def tables: String = changes.map(_.of.name).mkString(", ")
 
   /** The table whose commit has lost or failed. */
   private var failed = Option.empty[BlockTransaction]
@@ -75,18 +74,15 @@ final private[block] class BlockCommit(
     }
   }
 
-  /** Makes the commit of a table, with those of all others. */
-  def make(table: BlockTransaction, loop: CommitLoop): Made = {
+  override def make(table: BlockTransaction, loop: CommitLoop): Made = {
     commits :+= loop -> table
     goOn()
     made.get(loop)
   }
 
-  /** Takes up the reads of a table that gets no version. */
-  def judge(table: BlockTransaction, loop: CommitLoop): Unit = reads :+= loop -> table
+  override def judge(table: BlockTransaction, loop: CommitLoop): Unit = reads :+= loop -> table
 
-  /** Whether the failure is one of this table's: the first that asks, if that is not known. */
-  def isOf(table: BlockTransaction): Boolean = {
+  override def isOf(table: BlockTransaction): Boolean = {
     failed = failed.orElse(Some(table))
     failed.contains(table)
   }

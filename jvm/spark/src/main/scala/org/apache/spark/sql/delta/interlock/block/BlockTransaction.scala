@@ -13,6 +13,22 @@ import org.apache.spark.sql.delta.interlock.commit.{CommitLoop, Made}
 import org.apache.spark.sql.delta.interlock.statement.{InterlockTransaction, RunningTransactions}
 import org.apache.spark.sql.delta.{CurrentTransactionInfo => Info, IsolationLevel, Serializable}
 
+/** The commit of a block to several tables, as the transaction of one of them knows it. */
+private[block] trait WholeCommit {
+
+  /** The names of the tables that it changes. */
+  def tables: String
+
+  /** Makes the commit of a table, with those of all others. */
+  def make(table: BlockTransaction, loop: CommitLoop): Made
+
+  /** Takes up the reads of a table that gets no version. */
+  def judge(table: BlockTransaction, loop: CommitLoop): Unit
+
+  /** Whether the failure is one of this table's: the first that asks, if that is not known. */
+  def isOf(table: BlockTransaction): Boolean
+}
+
 /** The transaction that commits what the statements of a block have done to a table: one version,
   * judged by the table's policy with all that they have read.
   */
@@ -22,12 +38,12 @@ final private[block] class BlockTransaction(table: BlockTable, id: String)
   private lazy val statements = table.state.statements // when it commits
 
   /** The commit of the block, if it commits to several tables. */
-  private var whole = Option.empty[BlockCommit]
+  private var whole = Option.empty[WholeCommit]
 
   def of: BlockTable = table
 
   /** Commits it as a part of the block's commit: it waits, when it is ready, for the others. */
-  def run(ofBlock: BlockCommit): Option[Long] = {
+  def run(ofBlock: WholeCommit): Option[Long] = {
     whole = Some(ofBlock)
     run()
   }

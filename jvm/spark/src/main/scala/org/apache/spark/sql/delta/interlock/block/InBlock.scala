@@ -56,25 +56,18 @@ object InBlock {
     "Set the table property interlock.policy, or change the table outside of the block."
   )
 
-  /** @throws InterlockException
-    *   INTERLOCK_NOT_IN_BLOCK, if one block cannot change both tables
-    */
-  private[block] def refuseTogether(first: BlockTable, second: BlockTable): Unit = {
-    def refuse(why: String, fix: String) =
-      throw refused(s"A change of ${second.name} beside one of ${first.name}", why, fix)
-    if (!first.commitsWith(second))
-      refuse(
-        "Only tables with the same coordinator can be committed together.",
-        "Give both the same table property interlock.coordinator, or change them in two blocks."
-      )
-    Seq(first, second).find(!_.isExclusive).foreach(open =>
-      refuse(
-        s"Writers without Interlock may write ${open.name}, and one could take the version of the " +
-          "block's commit when the other table has its own.",
-        s"ALTER TABLE ${open.name} SET TBLPROPERTIES ('${Exclusive.Key}' = 'true')."
-      )
-    )
-  }
+  private[block] def refusedApart(table: String, first: String): InterlockException = refused(
+    s"A change of $table beside one of $first",
+    "Only tables with the same coordinator can be committed together.",
+    "Give both the same table property interlock.coordinator, or change them in two blocks."
+  )
+
+  private[block] def refusedOpen(open: String): InterlockException = refused(
+    s"A change of $open and of another table",
+    s"Writers without Interlock may write $open, and one could take the version of the block's " +
+      "commit when the other table has its own.",
+    s"ALTER TABLE $open SET TBLPROPERTIES ('${Exclusive.Key}' = 'true')."
+  )
 
   private[block] def refusedTwice(table: String): InterlockException = refused(
     "This statement",
