@@ -25,6 +25,15 @@ def started() -> Iterator[dict[int, Server]]:
         yield servers
 
 
+@pytest.fixture(scope="module")
+def server() -> Iterator[Server]:
+    """A server of the newest version for one module."""
+    # A folder of its own: pytest closes its folders to the server's user.
+    with TemporaryDirectory() as data, start(max(VERSIONS), Path(data) / "18") as found:
+        found.migrate()
+        yield found
+
+
 @pytest.fixture(scope="module", params=VERSIONS)
 def postgres(request: pytest.FixtureRequest, started: dict[int, Server]) -> Server:
     return started[request.param]

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
-from tempfile import TemporaryDirectory
 
 import pytest
 from interlock.errors import UsageError
@@ -28,16 +27,6 @@ from tests.kit.support import Table
 from tests.kit.tcp_proxy import Proxy
 from tests.postgres import postgres
 from tests.postgres.test_sessions import coordinator
-
-
-@pytest.fixture(scope="module")
-def server() -> Iterator[postgres.Server]:
-    with (
-        TemporaryDirectory() as data,
-        postgres.start(max(postgres.VERSIONS), Path(data) / "18") as found,
-    ):
-        found.migrate()
-        yield found
 
 
 @pytest.fixture(scope="module")

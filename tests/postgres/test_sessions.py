@@ -7,7 +7,6 @@ import shutil
 import socket
 from collections.abc import Iterator
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from zipfile import ZipFile
 
 import pyarrow
@@ -22,17 +21,6 @@ from tests.postgres import postgres
 NAME = "main"
 WITH_POLICY = "'interlock.policy' = 'maxcompute_transactional'"
 BOUND = f"{WITH_POLICY}, 'interlock.coordinator' = '{NAME}'"
-
-
-@pytest.fixture(scope="module")
-def server() -> Iterator[postgres.Server]:
-    # A folder of its own: pytest closes its folders to the server's user.
-    with (
-        TemporaryDirectory() as data,
-        postgres.start(max(postgres.VERSIONS), Path(data) / "18") as found,
-    ):
-        found.migrate()
-        yield found
 
 
 def coordinator(

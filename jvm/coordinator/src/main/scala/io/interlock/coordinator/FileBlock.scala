@@ -30,9 +30,7 @@ final private[coordinator] class FileBlock(
   import FileBlock._
 
   private val id = UUID.randomUUID.toString
-  private val changed =
-    for (part <- parts; request <- part.request) yield Changed(part.log, request)
-  private val read = parts.filter(_.request.isEmpty)
+  private val (changed, read) = parts.partition(_.request.nonEmpty)
   private val home = changed.head.log
   private val decision = new Decision(home, id, logStores(home))
 
@@ -50,8 +48,8 @@ final private[coordinator] class FileBlock(
     prepare(staged).orElse(decide(staged)).getOrElse(publish(staged))
   }
 
-  private def stage(next: Changed): Staged = {
-    import next.{log, request}
+  private def stage(next: TogetherPart): Staged = {
+    val (log, request) = (next.log, next.request.get)
     val stamped = CommitLines.stamped(request.lines, Stamp.filesystem(request.version)).buffered
     val firstLine = stamped.head
     val content = publisher.stageInFile(log, request.version, request.txnId, stamped)
@@ -78,7 +76,7 @@ final private[coordinator] class FileBlock(
     */
   private def prepare(part: Staged): Option[CommitOutcome] = {
     val elsewhere = Option.when(part.log.path != home.path)(home.path)
-    val request = Prepared(elsewhere, changed.head.request.version - 1, id, part.content)
+    val request = Prepared(elsewhere, changed.head.head + 1, id, part.content)
       .before(part.request, part.firstLine)
     Try(store.commit(part.log, Seq(request)).head) match {
       case Success(Committed(version, _)) if version == request.version => None
@@ -108,19 +106,19 @@ final private[coordinator] class FileBlock(
       reached(CommitPhase.Ratifying)
       decision.decide(isCommitted = true)
     }
-    // What this call may have decided is not taken back, only asked for.
-    decided.fold(
-      failed => Try(decision.decide(isCommitted = false)).map(_ -> Failed(failed)),
-      {
-        isCommitted => Success(isCommitted -> Taken(Nil))
-      }
-    ) match {
-      case Success((true, _)) =>
-        Try(reached(CommitPhase.Ratified))
-        None
-      case Success((false, outcome)) => Some(giveUp(staged, outcome))
-      case Failure(_) => Some(staged.map(_ => Unknown(decided.failed.get)))
+    def unlessDecided(failed: Throwable) = Try(decision.decide(isCommitted = false)) match {
+      case Success(true) => None
+      case Success(false) => Some(giveUp(staged, Failed(failed)))
+      case Failure(_) => Some(staged.map(_ => Unknown(failed)))
     }
+    val refused = decided match {
+      case Success(true) => None
+      case Success(false) => Some(giveUp(staged, Taken(Nil)))
+      // What this call may have decided is not taken back, only asked for.
+      case Failure(failed) => unlessDecided(failed)
+    }
+    if (refused.isEmpty) Try(reached(CommitPhase.Ratified)): Unit
+    refused
   }
 
   private def publish(staged: Seq[Staged]): Seq[CommitOutcome] = {
@@ -140,21 +138,12 @@ final private[coordinator] class FileBlock(
       case Failure(unknown: PublishUnknown) if unknown.getCause.isInstanceOf[IOException] =>
         Unknown(unknown)
       case Failure(failed) =>
-        made(part) match {
+        store.lookedUp(log, request) match { // another process may have published it
           case Some(outcome) => outcome
           case None if tries > 1 => publish(part, tries - 1)
           case None => Unknown(failed)
         }
     }
-  }
-
-  /** The outcome if another process has published it. */
-  private def made(part: Staged): Option[CommitOutcome] = {
-    import part._
-    val folder = LogFolder.of(log)
-    Try(folder.status(LogFolder.commitName(request.version)).filter(file =>
-      folder.firstLine(file).flatMap(CommitLines.txnIdOf).contains(request.txnId)
-    ).map(Committed(request.version, _))).toOption.flatten
   }
 }
 
@@ -162,7 +151,6 @@ private[coordinator] object FileBlock {
   private val BetweenLooks = 50.millis
   private val MostTries = 3
 
-  final private case class Changed(log: TableLog, request: CommitRequest)
   final private case class Staged(
       log: TableLog,
       request: CommitRequest,

@@ -240,7 +240,7 @@ final class FileSystemStore private[coordinator] (
         .takeWhile(_.nonEmpty).flatten.toVector
 
   /** The outcome by the log, after a reply was lost; none if the log does not tell. */
-  private def lookedUp(log: TableLog, request: CommitRequest): Option[CommitOutcome] =
+  private[coordinator] def lookedUp(log: TableLog, request: CommitRequest): Option[CommitOutcome] =
     Try(ownFile(log, request)).toOption.flatten.map(found(log, request, _))
 
   /** The file at the version, if the request is in it. */
@@ -255,7 +255,6 @@ final class FileSystemStore private[coordinator] (
 }
 
 private object FileSystemStore {
-
   private val Patience = 10.seconds
 
   /** How many commits a writer that has lost a version is told of at once. */

@@ -42,10 +42,30 @@ final class Publisher private (
     * @throws CoordinatorException
     *   if the storage must refuse to create a file twice, and does not
     */
-  def stage(log: TableLog, version: Long, txnId: String, lines: Iterator[String]): CommitContent = {
+  def stage(log: TableLog, version: Long, txnId: String, lines: Iterator[String]): CommitContent =
+    stage(log, version, Publisher.stagedName(version, txnId, mode), limit(log), lines)
+
+  /** The same, in a file of the log folder in any case. */
+  def stageInFile(
+      log: TableLog,
+      version: Long,
+      txnId: String,
+      lines: Iterator[String]
+  ): StagedFile = {
+    val name = Publisher.stagedName(version, txnId, Publisher.Ratified)
+    stage(log, version, name, limit = -1, lines).asInstanceOf[StagedFile]
+  }
+
+  private def stage(
+      log: TableLog,
+      version: Long,
+      name: String,
+      limit: Long,
+      lines: Iterator[String]
+  ): CommitContent = {
     requireExclusion(log)
     CommitPhases.reached(CommitPhase.Staging, log, version)
-    val content = read(log, Publisher.stagedName(version, txnId, mode), limit(log), lines)
+    val content = read(log, name, limit, lines)
     try CommitPhases.reached(CommitPhase.Staged, log, version)
     catch {
       case e: Throwable =>
@@ -105,26 +125,6 @@ final class Publisher private (
   def requireExclusion(log: TableLog): Unit =
     if (LogFolder.isLocal(log)) LinkProbe.require(log, new LocalFolder(log))
     else if (mode == Publisher.Exclusive) RemotePublisher.require(log, logStores(log))
-
-  /** Writes the lines of a commit to a file of the log folder. */
-  def stageInFile(
-      log: TableLog,
-      version: Long,
-      txnId: String,
-      lines: Iterator[String]
-  ): StagedFile = {
-    requireExclusion(log)
-    CommitPhases.reached(CommitPhase.Staging, log, version)
-    val name = Publisher.stagedName(version, txnId, Publisher.Ratified)
-    val content = read(log, name, limit = -1, lines).asInstanceOf[StagedFile]
-    try CommitPhases.reached(CommitPhase.Staged, log, version)
-    catch {
-      case e: Throwable =>
-        discard(log, content)
-        throw e
-    }
-    content
-  }
 
   private def limit(log: TableLog): Long =
     if (mode == Publisher.Exclusive && LogFolder.isLocal(log)) 0 else LogFolder.Small
