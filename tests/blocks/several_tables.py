@@ -36,6 +36,12 @@ START = ((1, 10), (2, 20), (3, 30))
 # What `moves` leaves of it.
 LESS, MORE = ((1, 5), *START[1:]), ((1, 15), *START[1:])
 Make = Callable[..., Table]
+# The sum over two tables, by one query.
+SUMS = {
+    "subqueries": "SELECT (SELECT sum(v) FROM {a}) + (SELECT sum(v) FROM {b}) AS s",
+    "union": "SELECT sum(v) AS s FROM (TABLE {a} UNION ALL TABLE {b})",
+    "join": "SELECT sum(x.v + y.v) AS s FROM {a} x JOIN {b} y ON x.id = y.id",
+}
 
 
 def make_in(
@@ -314,6 +320,55 @@ class SeveralTables:
             end(spark)
         check(spark, a, START, 1)
 
+    # ---- what others read ----
+
+    @pytest.mark.parametrize("form", SUMS)
+    def test_a_query_between_the_publications(
+        self, spark: SparkSession, make: Make, form: str
+    ) -> None:
+        """It sees the block in both tables, when another reader sees the half of it."""
+        a, b, copy = make("a"), make("b"), make("copy")
+        made = 1 + self.STEP
+        other = spark.newSession()
+        sums: list[int] = []
+
+        def at(phase: str, version: int) -> None:
+            if phase == "published" and version == made and not sums:
+                sums.append(sum(v for table in (a, b) for _, v in deltalake_rows(table)))
+                query = SUMS[form].format(a=a, b=b)
+                other.sql(f"INSERT OVERWRITE {copy} SELECT 1, s FROM ({query})")
+                sums.append(other.sql(query).collect()[0][0])
+                sums.append(rows(other, copy)[0][1])
+
+        begin(spark, *moves(a, b))
+        with observed(spark._jvm, at):
+            assert end(spark) == [made] * 2
+        assert sums[0] in {115, 125}
+        assert sums[1:] == [120, 120]
+        check(spark, a, LESS, made)
+        check(spark, b, MORE, made)
+
+    def test_the_reads_of_a_block(self, spark: SparkSession, make: Make) -> None:
+        """It sees no other block in one table that it does not see in another."""
+        a, b, c = make("a"), make("b"), make("c")
+        other = spark.newSession()
+        for first, second in ((a, b), (b, a)):
+            begin(spark)
+            before = rows(spark, first), rows(spark, second)
+            spark.sql("ROLLBACK")
+            begin(spark)
+            assert rows(spark, first) == before[0]
+            other.sql(f"INSERT INTO {second} VALUES (5, 50)")
+            begin(other, *moves(a, b))
+            end(other)
+            other.sql(f"INSERT INTO {second} VALUES (6, 60)")
+            assert rows(spark, second) == in_order((*before[1], (5, 50)))
+            spark.sql(f"INSERT INTO {c} VALUES (4, 40)")
+            spark.sql(f"UPDATE {second} SET v = 0 WHERE id = 1")
+            with pytest.raises(ConflictError, match=f"statement 2 of the block .*{second.path}"):
+                end(spark)
+        check(spark, c, START, 1)
+
     # ---- faults ----
 
     @pytest.mark.parametrize("phase", ["staged", "ratifying", "ratified", "published"])
@@ -380,7 +435,7 @@ class SeveralTables:
         make: Make,
         tmp_path: Path,
     ) -> None:
-        """The next writer of each table finishes the block, or finds nothing of it."""
+        """The next query of both tables, or writer of each, finishes the block if it is decided."""
         for n, (phase, number, versions, is_made) in enumerate(self.KILLED):
             a, b = make(f"a{n}"), make(f"b{n}")
             with driver_processes(tmp_path, "interlock", settings=settings) as (victim,):
@@ -389,6 +444,8 @@ class SeveralTables:
                 for statement in moves(a, b):
                     assert victim.run(statement).error is None
                 assert victim.run("COMMIT").error is not None
+            both = spark.sql(SUMS["union"].format(a=a, b=b)).collect()[0][0]
+            assert both == 120
             for table, moved in ((a, LESS), (b, MORE)):
                 spark.sql(f"INSERT INTO {table} VALUES (4, 40)")
                 found = (*(moved if is_made else START), (4, 40))

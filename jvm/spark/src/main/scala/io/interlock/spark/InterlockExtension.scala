@@ -32,7 +32,11 @@ import org.apache.spark.SparkEnv
 import org.apache.spark.interlock.metrics.InterlockMetrics
 import org.apache.spark.interlock.ui.InterlockTab
 import org.apache.spark.sql.SparkSessionExtensions
-import org.apache.spark.sql.delta.interlock.block.{ReadsInBlock, TransactionHook}
+import org.apache.spark.sql.delta.interlock.block.{
+  ReadsInBlock,
+  TransactionHook,
+  WholeBlocksInQueries
+}
 import org.apache.spark.sql.delta.interlock.log.SessionEnd
 import org.apache.spark.sql.delta.interlock.statement.{MarkedRows, PlanReads}
 import org.apache.spark.sql.delta.interlock.table.ExclusiveFeature
@@ -61,6 +65,7 @@ final class InterlockExtension extends (SparkSessionExtensions => Unit) {
     extensions.injectResolutionRule(session => new RunAtomicScript(session))
     extensions.injectOptimizerRule(_ => ReadsInTransaction)
     extensions.injectOptimizerRule(session => new ReadsInBlock(session))
+    extensions.injectOptimizerRule(session => new WholeBlocksInQueries(session))
     extensions.injectPreCBORule(session => new JoinsInTransaction(session))
     extensions.injectPlannerStrategy(session => new RerunStrategy(session))
     extensions.injectPostHocResolutionRule(_ => MarkedRows)

@@ -55,6 +55,13 @@ final class PostgresStore(settings: PostgresSettings, logStores: TableLog => Log
     }
   }
 
+  override def settle(log: TableLog, version: Long): Unit = {
+    val real = LogPaths.resolved(log)
+    def known = Option(context.states.get(real.path))
+      .getOrElse(context.database.attach(real, "", version))
+    context.refusing(new LogTail(context, real).settleAll(known)): Unit
+  }
+
   private def asAsked(log: TableLog, real: TableLog)(outcomes: Seq[CommitOutcome]) =
     if (real.path == log.path) outcomes else outcomes.map(PostgresStore.asAsked(log, _))
 

@@ -11,14 +11,15 @@ import org.apache.spark.sql.catalyst.catalog.CatalogTable
 import org.apache.spark.sql.classic.SparkSession
 import org.apache.spark.sql.delta.catalog.DeltaTableV2
 import org.apache.spark.sql.delta.files.TahoeLogFileIndex
-import org.apache.spark.sql.delta.interlock.log.{ChecksummedSnapshot, FreshSnapshot}
+import org.apache.spark.sql.delta.interlock.log.ChecksummedSnapshot
 import org.apache.spark.sql.delta.interlock.statement.RunningTransactions
 import org.apache.spark.sql.delta.{DeltaLog, OptimisticTransaction, Snapshot}
 
 /** An atomic block of a session: statements that see each other's changes, which nobody else does, and
   * that become one version of each table that they change, or none of any.
   *
-  * Each table is read at one version throughout, the newest one when the block first names it.
+  * Each table is read at one version throughout: the newest one when the block first names it that
+  * has no other block which tables named before do not have yet.
   */
 final class Block private (session: SparkSession, private val isOfScript: Boolean) {
   val id: String = UUID.randomUUID.toString
@@ -59,11 +60,11 @@ final class Block private (session: SparkSession, private val isOfScript: Boolea
 
   /** The files of a table as the block sees it. */
   private[block] def index(files: TahoeLogFileIndex): TahoeLogFileIndex =
-    table(files.deltaLog, files.catalogTableOpt, newest(files)).index(files)
-
-  private def newest(files: TahoeLogFileIndex): Snapshot =
-    FreshSnapshot.of(files.deltaLog, files.catalogTableOpt)
-      .getOrElse(files.deltaLog.update(catalogTableOpt = files.catalogTableOpt))
+    table(
+      files.deltaLog,
+      files.catalogTableOpt,
+      WholeBlocks.newest(files.deltaLog, files.catalogTableOpt)
+    ).index(files)
 
   private def table(
       log: DeltaLog,
@@ -72,7 +73,8 @@ final class Block private (session: SparkSession, private val isOfScript: Boolea
   ): BlockTable = synchronized {
     tables.getOrElse(
       log.logPath, {
-        val read = newest
+        val others = tables.values.map(_.base).toSeq
+        val read = WholeBlocks.beside(others, WholeBlocks.Read(newest, catalogTable)).snapshot
         tables.values.find(_.isIn(log, read)).foreach(known =>
           throw InBlock.refusedTwice(known.name)
         )

@@ -38,7 +38,7 @@ final private[interlock] class JointCommit(changed: Seq[CommitLoop], read: Seq[C
         val judged = each(takeTurns(attempts)) { (loop, turn) =>
           loop.judgeAll(loop.log.current(turn))
         }
-        judged -> send(atOneTime(judged))
+        judged -> send(naming(atOneTime(judged)))
       } finally loops.foreach(_.queue.passTurn())
     if (made.nonEmpty) made
     else {
@@ -84,6 +84,21 @@ final private[interlock] class JointCommit(changed: Seq[CommitLoop], read: Seq[C
         info.copy(inCommitTimestamp = info.inCommitTimestamp.map(_ => times.max))
       )
       attempt.copy(info = attempt.info.copy(commitInfo = timed))
+    }
+  }
+
+  /** The commits, of which each names the others' versions. */
+  private def naming(timed: Seq[Attempt]): Seq[Attempt] = {
+    val versions = loops.zip(timed).collect {
+      case (loop, attempt) if changed.contains(loop) =>
+        loop -> (attempt.next + loop.queue.versionsTogether - 1)
+    }
+    loops.zip(timed).map { case (loop, attempt) =>
+      val others = versions.collect {
+        case (other, version) if other ne loop => other.table.snapshot.metadata.id -> version
+      }
+      val actions = Siblings.added(attempt.info.actions, others.toMap)
+      attempt.copy(info = attempt.info.copy(actions = actions))
     }
   }
 

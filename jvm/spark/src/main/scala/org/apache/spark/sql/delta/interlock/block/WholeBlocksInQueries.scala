@@ -1,0 +1,66 @@
+package org.apache.spark.sql.delta.interlock.block
+
+import org.apache.spark.sql.SparkSession
+import org.apache.spark.sql.catalyst.plans.logical.{LogicalPlan, Subquery}
+import org.apache.spark.sql.catalyst.rules.Rule
+import org.apache.spark.sql.delta.Snapshot
+import org.apache.spark.sql.delta.files.TahoeLogFileIndex
+import org.apache.spark.sql.delta.interlock.commit.Siblings
+import org.apache.spark.sql.execution.datasources.{HadoopFsRelation, LogicalRelation}
+
+/** Lets a query that reads several tables see each atomic block in all of them or in none.
+  *
+  * A rule for one run of the optimizer: Spark makes a new one for each. It comes before the rule of
+  * Delta that plans the scans, and fixes the snapshots for it.
+  */
+final class WholeBlocksInQueries(session: SparkSession) extends Rule[LogicalPlan] {
+  private var isDone = false
+
+  override def apply(plan: LogicalPlan): LogicalPlan = plan match {
+    case _: Subquery => plan // its snapshots are fixed with those of its query
+    case _ if isDone || Block.of(session).nonEmpty => plan
+    case _ =>
+      isDone = true
+      val tables = plan.collectWithSubqueries { case Scan(_, _, files) => files }
+        .distinctBy(_.deltaLog.compositeId)
+      if (tables.size < 2) plan else fixed(plan, tables)
+  }
+
+  private def fixed(plan: LogicalPlan, tables: Seq[TahoeLogFileIndex]): LogicalPlan = {
+    val read = tables.map(files => WholeBlocks.Read(files.getSnapshot, files.catalogTableOpt))
+    val snapshots = WholeBlocks.together(read)
+      .map(table => table.log.compositeId -> table.snapshot).toMap
+    plan.transformWithSubqueries { case Scan(scan, relation, files) =>
+      val fixed = new FixedFileIndex(files, snapshots(files.deltaLog.compositeId))
+      scan.copy(relation = relation.copy(location = fixed)(relation.sparkSession))
+    }
+  }
+
+  /** A scan of a table that blocks over several tables can change. */
+  private object Scan {
+    def unapply(plan: LogicalPlan): Option[(LogicalRelation, HadoopFsRelation, TahoeLogFileIndex)] =
+      plan match {
+        case scan @ LogicalRelation(relation: HadoopFsRelation, _, _, _, _) =>
+          Some(relation.location).collect {
+            case earlier: FixedFileIndex => earlier.ofTable
+            case files: TahoeLogFileIndex
+                if !files.isTimeTravelQuery && !files.isInstanceOf[BlockFileIndex] => files
+          }.filter(files => Siblings.mayHave(files.metadata)).map((scan, relation, _))
+        case _ => None
+      }
+  }
+}
+
+/** The files of a table at the version that a run of its query reads. */
+final private class FixedFileIndex(val ofTable: TahoeLogFileIndex, snapshot: Snapshot)
+    extends TahoeLogFileIndex(
+      ofTable.spark,
+      ofTable.deltaLog,
+      ofTable.path,
+      ofTable.snapshotAtAnalysis,
+      ofTable.catalogTableOpt,
+      ofTable.partitionFilters,
+      ofTable.isTimeTravelQuery
+    ) {
+  override protected def getSnapshotToScan: Snapshot = snapshot
+}
