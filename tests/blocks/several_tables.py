@@ -7,7 +7,7 @@ import threading
 from collections.abc import Callable
 from contextlib import ExitStack, suppress
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any, ClassVar, cast
 
 import interlock
 import pytest
@@ -334,11 +334,11 @@ class SeveralTables:
 
         def at(phase: str, version: int) -> None:
             if phase == "published" and version == made and not sums:
-                sums.append(sum(v for table in (a, b) for _, v in deltalake_rows(table)))
+                sums.append(sum(cast("int", row[1]) for t in (a, b) for row in deltalake_rows(t)))
                 query = SUMS[form].format(a=a, b=b)
                 other.sql(f"INSERT OVERWRITE {copy} SELECT 1, s FROM ({query})")
                 sums.append(other.sql(query).collect()[0][0])
-                sums.append(rows(other, copy)[0][1])
+                sums.append(other.table(str(copy)).collect()[0][1])
 
         begin(spark, *moves(a, b))
         with observed(spark._jvm, at):

@@ -65,6 +65,7 @@ def test_the_demo_tells_the_policies_apart(tmp_path: Path) -> None:
     assert "Timeline of" in page.read_text(encoding="utf-8")
 
     assert "DIFFERS" not in done.stdout
+    assert re.search(r"its versions 2 and 3 hold [\d,]+ and [\d,]+ rows", done.stdout)
     assert done.stdout.splitlines()[-1].endswith(
         "jobs lost: 6 of 14 on stock Delta, 2 of 14 on maxcompute_delta, "
         "5 of 14 on maxcompute_transactional"
@@ -87,6 +88,7 @@ def test_on_s3_the_same_jobs_succeed(tmp_path: Path) -> None:
     assert [end[2] for ends in jobs.values() for end in ends] == ["ok", "ok"]
     assert jobs["INSERT INTO Oct (late)"][0][-1] == "BY_ROWS"
     assert "the table holds 10,662 rows" in done.stdout
+    assert "its versions 2 and 3 hold 918 and 9,736 rows" in done.stdout
     assert f"Timeline of s3a://{s3.BUCKET}/row_level" in page.read_text(encoding="utf-8")
 
 

