@@ -109,6 +109,23 @@ def test_two_jobs_replace_one_table(spark: SparkSession, table_path: Path, runs:
     assert "Run the statement again" in str(second.error)
 
 
+@pytest.mark.parametrize("create", ["CREATE OR REPLACE TABLE", "CREATE TABLE IF NOT EXISTS"])
+def test_two_jobs_make_one_table(
+    spark: SparkSession, table_path: Path, twice: None, create: str
+) -> None:
+    """The second one finds the table of the first: it replaces it, or has nothing to do."""
+    made = f"{create} twins USING delta LOCATION '{table_path}'"
+    policy = "TBLPROPERTIES ('interlock.policy' = 'row_level')"
+    try:
+        first, second = race(spark, *(f"{made} {policy} AS SELECT {n} AS id" for n in (5, 6)))
+    finally:
+        spark.sql("DROP TABLE IF EXISTS twins")
+    assert (first.error, second.error) == (None, None)
+    table, replaces = Table(table_path), "REPLACE" in create
+    assert rows(spark, table) == deltalake_rows(table) == ((6 if replaces else 5,),)
+    assert latest_version(table) == int(replaces)
+
+
 @pytest.mark.parametrize("winner", ["COMMENT ON TABLE {t} IS 'c'", REPLACE.format(1)])
 def test_a_replacement_that_no_policy_judges(
     spark: SparkSession, table_path: Path, twice: None, winner: str

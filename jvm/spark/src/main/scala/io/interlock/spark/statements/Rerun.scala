@@ -12,7 +12,7 @@ import io.interlock.spark.properties.SessionPolicies
 import org.apache.spark.internal.Logging
 import org.apache.spark.sql.catalyst.expressions.Attribute
 import org.apache.spark.sql.catalyst.plans.QueryPlan
-import org.apache.spark.sql.catalyst.plans.logical.ReplaceTableAsSelect
+import org.apache.spark.sql.catalyst.plans.logical.V2CreateTableAsSelectPlan
 import org.apache.spark.sql.classic.ClassicConversions.castToImpl
 import org.apache.spark.sql.connector.write.V1Write
 import org.apache.spark.sql.delta.DeltaConcurrentModificationException
@@ -51,7 +51,7 @@ private[statements] object Rerun extends Logging {
         from(number + 1, lost :+ failed.conflict)
       // Delta's own check of what a statement replaces anyway.
       case Failure(changed: DeltaConcurrentModificationException)
-          if runs.replaceTable && number < runs.most =>
+          if runs.replaceTable && number < runs.most && runs.areAsPlanned() =>
         Thread.sleep(pause(number))
         statement.claim()
         logWarning(s"A statement that replaces its table runs again: ${changed.getMessage}")
@@ -113,12 +113,12 @@ final private[statements] case class RerunCommand(command: RunnableCommand, runs
       .asInstanceOf[RunnableCommand]
 }
 
-/** A statement that replaces its table by a query, and is run again if it loses.
+/** A statement that makes or replaces its table by a query, and is run again if it loses.
   *
   * @param plan
   *   the statement, for which [[RerunStrategy]] does nothing any more
   */
-final private[statements] case class RerunReplace(plan: ReplaceTableAsSelect, runs: Runs)
+final private[statements] case class RerunReplace(plan: V2CreateTableAsSelectPlan, runs: Runs)
     extends LeafRunnableCommand {
   override def innerChildren: Seq[QueryPlan[_]] = Seq(plan)
 

@@ -26,8 +26,8 @@ import org.apache.spark.sql.execution.{SparkPlan, SparkStrategy}
 import org.apache.spark.sql.types.StructType
 
 /** Lets a write run again if it loses (see [[Rerun]]): UPDATE, DELETE, MERGE, INSERT, REPLACE TABLE AS
-  * SELECT and writes of DataFrames, if the table has a policy and the statement would do the same on
-  * the same data; RESTORE always. Writes of a streaming query, in foreachBatch too, are left
+  * SELECT, CREATE TABLE IF NOT EXISTS AS SELECT and writes of DataFrames, if the table has a policy and
+  * the statement would do the same on the same data; RESTORE always. Writes of a streaming query, in foreachBatch too, are left
   * to its own recovery.
   *
   * A strategy of the planner, because the plan of a write has its `V1Write` only after all rules of the
@@ -54,6 +54,7 @@ private[spark] class RerunStrategy(session: SparkSession) extends SparkStrategy 
             .flatMap(path => Try(DeltaLog.forTable(session, new Path(path), options)).toOption)
           log.fold(plan)(command(save, _))
         case restore: RestoreTableCommand => restoring(restore)
+        case create: CreateTableAsSelect if create.ignoreIfExists => replacing(create)
         case replace: ReplaceTableAsSelect => replacing(replace)
         case insert: AppendData =>
           again(insert.write, insert).fold(plan)(write => insert.copy(write = Some(write)))
@@ -75,23 +76,30 @@ private[spark] class RerunStrategy(session: SparkSession) extends SparkStrategy 
   private def restoring(restore: RestoreTableCommand): LogicalPlan = {
     val log = restore.sourceTable.deltaLog
     val most = runsOf(log).most.max(RerunStrategy.LeastOfRestore)
-    if (isPoliced(log)) RerunCommand(restore, replacements(most)) else restore
+    if (isPoliced(log.unsafeVolatileSnapshot.metadata)) RerunCommand(restore, replacements(most))
+    else restore
   }
 
-  private def replacing(replace: ReplaceTableAsSelect): LogicalPlan = replace.name match {
+  private def replacing(statement: V2CreateTableAsSelectPlan): LogicalPlan = statement.name match {
     case ResolvedIdentifier(catalog: TableCatalog, identifier)
-        if replace.getTagValue(RerunStrategy.IsRerun).isEmpty && isDeterministic(replace.query) =>
-      Try(catalog.loadTable(identifier)).toOption
-        .collect { case table: DeltaTableV2 => table.deltaLog }
-        .map(log => log -> runsOf(log)).filter(_._2.most > 1)
-        .fold[LogicalPlan](replace) { case (log, runs) =>
-          replace.setTagValue(RerunStrategy.IsRerun, ())
-          RerunReplace(
-            replace,
-            if (mayRead(replace.query, log)) runs else replacements(runs.most)
-          )
-        }
-    case _ => replace
+        if statement.getTagValue(RerunStrategy.IsRerun).isEmpty &&
+          isDeterministic(statement.query) =>
+      def log = Try(catalog.loadTable(identifier)).toOption
+        .collect { case table: DeltaTableV2 if table.tableExists => table.deltaLog }
+      val runs = log match {
+        case Some(there) if mayRead(statement.query, there) => runsOf(there)
+        case Some(there) => replacements(runsOf(there).most)
+        // If another job makes the table meanwhile, it may have a policy then.
+        case None =>
+          def isPolicedNow = log.exists(there => isPoliced(there.update().metadata))
+          replacements(runsBy(Map.empty)).copy(areAsPlanned = () => isPolicedNow)
+      }
+      if (runs.most == 1) statement
+      else {
+        statement.setTagValue(RerunStrategy.IsRerun, ())
+        RerunReplace(statement, runs)
+      }
+    case _ => statement
   }
 
   /** Whether a query may read a table, whose columns it then knows from when it was planned. */
@@ -116,16 +124,18 @@ private[spark] class RerunStrategy(session: SparkSession) extends SparkStrategy 
   private def runsOf(log: DeltaLog): Runs = {
     val planned = log.unsafeVolatileSnapshot.metadata
     Runs(
-      if (!isPoliced(log) || isNumbered) 1
-      else Setting.MaxRuns.in(planned.configuration, session.conf.getOption(_)).getOrElse(1),
+      if (isPoliced(planned)) runsBy(planned.configuration) else 1,
       () => shape(log.update().metadata) == shape(planned)
     )
   }
 
+  private def runsBy(properties: Map[String, String]): Int =
+    if (isNumbered) 1
+    else Setting.MaxRuns.in(properties, session.conf.getOption(_)).getOrElse(1)
+
   private def replacements(most: Int) = Runs(most, () => true, replaceTable = true)
 
-  private def isPoliced(log: DeltaLog) =
-    TablePolicy.named(log.unsafeVolatileSnapshot.metadata.configuration).nonEmpty
+  private def isPoliced(table: Metadata) = TablePolicy.named(table.configuration).nonEmpty
 
   /** Whether Delta takes the session's `txnVersion` back when it has used it once. */
   private def isNumbered: Boolean =
