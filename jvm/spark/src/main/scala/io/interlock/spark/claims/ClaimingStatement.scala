@@ -7,8 +7,11 @@ import scala.concurrent.duration._
 import io.interlock.spark.errors.InterlockException
 import org.apache.spark.internal.Logging
 
-/** What a statement tries to commit, and so can claim. */
+/** What a statement tries to commit to a table, and so can claim. */
 trait Claimable {
+
+  /** The path of the table's log. */
+  def path: String
 
   /** @param most
     *   how long the claim lasts
@@ -23,27 +26,28 @@ trait Claimable {
   */
 final class ClaimingStatement extends Logging {
   private var started = System.nanoTime
-  private var tried: Option[Claimable] = None
-  private var held: Option[String] = None
+  private var tried = Map.empty[String, Claimable]
+  private var held = Set.empty[String]
 
   /** To be called when a run comes to its commit. */
-  def tries(commit: Claimable): Unit = tried = Some(commit)
+  def tries(commit: Claimable): Unit = tried += commit.path -> commit
 
-  def holds(claim: Claim): Boolean = held.contains(claim.id)
+  def holds(claim: Claim): Boolean = held(claim.id)
 
   /** Claims, before the next run, what the last one has tried to commit: until the statement ends,
-    * at most for an hour or, if that is longer, for twice the time of the last run.
+    * at most for an hour or, if that is longer, for twice the time of the last run. A block claims
+    * its tables in the order of their paths, so that no two wait for each other.
     */
   def claim(): Unit = {
     val most = ((System.nanoTime - started).nanos * 2).max(1.hour)
     release()
-    tried.foreach(commit =>
-      try held = Some(commit.claim(most))
+    tried.toSeq.sortBy(_._1).foreach { case (path, commit) =>
+      try held += commit.claim(most)
       catch {
         case failed @ (_: IOException | _: InterlockException) =>
-          logWarning("A statement runs again without a claim.", failed)
+          logWarning(s"A statement runs again without a claim on $path.", failed)
       }
-    )
+    }
     started = System.nanoTime
   }
 
@@ -52,7 +56,7 @@ final class ClaimingStatement extends Logging {
       try Claims.release(id): Unit
       catch { case failed: IOException => logWarning(s"The claim $id is left to end.", failed) }
     }
-    held = None
+    held = Set.empty
   }
 }
 

@@ -1,5 +1,6 @@
 package io.interlock.spark.statements
 
+import io.interlock.spark.claims.StreamThread
 import org.apache.spark.sql.SparkSession
 import org.apache.spark.sql.catalyst.expressions.Attribute
 import org.apache.spark.sql.catalyst.plans.logical._
@@ -44,24 +45,49 @@ private[statements] object AtomicScript {
 }
 
 /** Runs blocks where Spark runs its scripts: when they are analysed. Their result is that of the
-  * script.
+  * script. A block that loses is run again as a whole, as often as each of the tables that it changes
+  * permits, if it does the same on the same data; not in a streaming query.
   */
 final class RunAtomicScript(session: SparkSession) extends Rule[LogicalPlan] {
+  private lazy val own = castToImpl(session)
+
   override def apply(plan: LogicalPlan): LogicalPlan = plan match {
     case AtomicScript(script, true) => run(script)
     case AtomicScript(script, false) =>
-      val own = castToImpl(session)
-      Block.begin(own, isOfScript = true): Unit
-      try {
-        val result = run(script)
-        Block.commit(own, isOfScript = true): Unit
-        result
-      } finally Block.rollBack(own, isOfScript = true)
+      var last = Option.empty[Block]
+      Rerun(Runs(last.fold(1)(most), () => true)) { _ =>
+        Block.begin(own, isOfScript = true): Unit
+        last = Block.of(own)
+        try withoutNewViews {
+            val result = run(script)
+            Block.commit(own, isOfScript = true): Unit
+            result
+          }
+        finally Block.rollBack(own, isOfScript = true)
+      }
     case other => other
   }
 
+  private def most(lost: Block) =
+    if (!lost.isRepeatable || StreamThread.isCurrent(session.sparkContext)) 1
+    else lost.changed.map(Runs.most(session, _)).minOption.getOrElse(1)
+
+  /** Takes back, if it fails, the temporary views that it has made: they would be in the way of a
+    * second run.
+    */
+  private def withoutNewViews[A](run: => A): A = {
+    val catalog = own.sessionState.catalog
+    val before = catalog.getTempViewNames().toSet
+    try run
+    catch {
+      case failed: Throwable =>
+        catalog.getTempViewNames().filterNot(before).foreach(catalog.dropTempView(_): Unit)
+        throw failed
+    }
+  }
+
   private def run(script: String): LogicalPlan = {
-    val query = castToImpl(session).sql(script).queryExecution
+    val query = own.sql(script).queryExecution
     val rows = SQLExecution.withNewExecutionId(query)(query.executedPlan.executeCollect())
     CommandResult(query.analyzed.output, query.analyzed, query.executedPlan, rows.toSeq)
   }

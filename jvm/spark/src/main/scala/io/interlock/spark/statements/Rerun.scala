@@ -8,14 +8,15 @@ import scala.util.{Failure, Success, Try}
 import io.interlock.rules.{Conflict, ConflictKind}
 import io.interlock.spark.claims.ClaimingStatement
 import io.interlock.spark.errors.{Conflicts, InterlockConflict}
-import io.interlock.spark.properties.SessionPolicies
+import io.interlock.spark.properties.{SessionPolicies, Setting}
 import org.apache.spark.internal.Logging
-import org.apache.spark.sql.catalyst.expressions.Attribute
+import org.apache.spark.sql.catalyst.expressions.{Attribute, Expression}
 import org.apache.spark.sql.catalyst.plans.QueryPlan
-import org.apache.spark.sql.catalyst.plans.logical.V2CreateTableAsSelectPlan
+import org.apache.spark.sql.catalyst.plans.logical.{LogicalPlan, V2CreateTableAsSelectPlan}
 import org.apache.spark.sql.classic.ClassicConversions.castToImpl
 import org.apache.spark.sql.connector.write.V1Write
 import org.apache.spark.sql.delta.DeltaConcurrentModificationException
+import org.apache.spark.sql.delta.sources.DeltaSQLConf
 import org.apache.spark.sql.execution.command.{LeafRunnableCommand, RunnableCommand}
 import org.apache.spark.sql.execution.metric.SQLMetric
 import org.apache.spark.sql.sources.InsertableRelation
@@ -31,14 +32,19 @@ private[statements] object Rerun extends Logging {
   private val LongestPauseMillis = 10000L
   private val FirstPauseMillis = 50L
 
-  /** @param run
+  /** @param runs
+    *   asked when a run has lost
+    * @param run
     *   runs the statement, given the number of the run from 1
     */
-  def apply[A](runs: Runs)(run: Int => A): A = ClaimingStatement.run { statement =>
+  def apply[A](runs: => Runs)(run: Int => A): A = ClaimingStatement.run { statement =>
     @tailrec def from(number: Int, lost: Vector[Conflict]): A = Try(run(number)) match {
       case Success(done) => done
       case Failure(failed: InterlockConflict) if runs.heal(failed.conflict.kind) =>
-        val isFrozen = lost.lastOption.exists(_.readVersion == failed.conflict.readVersion)
+        val isFrozen = lost.lastOption.exists(earlier =>
+          earlier.table == failed.conflict.table &&
+            earlier.readVersion == failed.conflict.readVersion
+        )
         if (number == runs.most || isFrozen) throw told(failed.conflict, lost)
         Thread.sleep(pause(number))
         statement.claim()
@@ -95,6 +101,26 @@ final private[statements] case class Runs(
   }
 
   override def toString: String = most.toString
+}
+
+private[statements] object Runs {
+
+  /** How often a session may run what changes a table with these properties. */
+  def most(session: SparkSession, properties: Map[String, String]): Int =
+    if (isNumbered(session)) 1
+    else Setting.MaxRuns.in(properties, session.conf.getOption(_)).getOrElse(1)
+
+  /** Whether Delta takes the session's `txnVersion` back when it has used it once. */
+  private def isNumbered(session: SparkSession) = castToImpl(session).sessionState.conf
+    .getConf(DeltaSQLConf.DELTA_IDEMPOTENT_DML_AUTO_RESET_ENABLED)
+
+  /** Whether a part of a statement does the same on the same data. */
+  def isDeterministic(part: Any): Boolean = part match {
+    case plan: LogicalPlan => plan.deterministic && plan.subqueriesAll.forall(_.deterministic)
+    case expression: Expression => expression.deterministic
+    case several: Iterable[_] => several.forall(isDeterministic)
+    case _ => true
+  }
 }
 
 /** A command that is run again if it loses. */

@@ -3,11 +3,11 @@ package io.interlock.spark.statements
 import scala.util.Try
 
 import io.interlock.spark.claims.StreamThread
-import io.interlock.spark.properties.{Setting, TablePolicy}
+import io.interlock.spark.properties.TablePolicy
+import io.interlock.spark.statements.Runs.isDeterministic
 import org.apache.hadoop.fs.Path
 import org.apache.spark.sql.SparkSession
 import org.apache.spark.sql.catalyst.analysis.ResolvedIdentifier
-import org.apache.spark.sql.catalyst.expressions.Expression
 import org.apache.spark.sql.catalyst.plans.logical._
 import org.apache.spark.sql.catalyst.trees.TreeNodeTag
 import org.apache.spark.sql.classic.ClassicConversions.castToImpl
@@ -17,7 +17,7 @@ import org.apache.spark.sql.delta.actions.Metadata
 import org.apache.spark.sql.delta.catalog.DeltaTableV2
 import org.apache.spark.sql.delta.commands._
 import org.apache.spark.sql.delta.interlock.statement.PlanReads
-import org.apache.spark.sql.delta.sources.{DeltaDataSource, DeltaSQLConf}
+import org.apache.spark.sql.delta.sources.DeltaDataSource
 import org.apache.spark.sql.delta.{DeltaDynamicPartitionOverwriteCommand, DeltaLog}
 import org.apache.spark.sql.execution.command.RunnableCommand
 import org.apache.spark.sql.execution.datasources.SaveIntoDataSourceCommand
@@ -92,7 +92,7 @@ private[spark] class RerunStrategy(session: SparkSession) extends SparkStrategy 
         // If another job makes the table meanwhile, it may have a policy then.
         case None =>
           def isPolicedNow = log.exists(there => isPoliced(there.update().metadata))
-          replacements(runsBy(Map.empty)).copy(areAsPlanned = () => isPolicedNow)
+          replacements(Runs.most(session, Map.empty)).copy(areAsPlanned = () => isPolicedNow)
       }
       if (runs.most == 1) statement
       else {
@@ -124,33 +124,17 @@ private[spark] class RerunStrategy(session: SparkSession) extends SparkStrategy 
   private def runsOf(log: DeltaLog): Runs = {
     val planned = log.unsafeVolatileSnapshot.metadata
     Runs(
-      if (isPoliced(planned)) runsBy(planned.configuration) else 1,
+      if (isPoliced(planned)) Runs.most(session, planned.configuration) else 1,
       () => shape(log.update().metadata) == shape(planned)
     )
   }
-
-  private def runsBy(properties: Map[String, String]): Int =
-    if (isNumbered) 1
-    else Setting.MaxRuns.in(properties, session.conf.getOption(_)).getOrElse(1)
 
   private def replacements(most: Int) = Runs(most, () => true, replaceTable = true)
 
   private def isPoliced(table: Metadata) = TablePolicy.named(table.configuration).nonEmpty
 
-  /** Whether Delta takes the session's `txnVersion` back when it has used it once. */
-  private def isNumbered: Boolean =
-    castToImpl(session).sessionState.conf
-      .getConf(DeltaSQLConf.DELTA_IDEMPOTENT_DML_AUTO_RESET_ENABLED)
-
   private def shape(table: Metadata): (String, StructType, Seq[String]) =
     (table.id, table.schema, table.partitionColumns)
-
-  private def isDeterministic(part: Any): Boolean = part match {
-    case plan: LogicalPlan => plan.deterministic && plan.subqueriesAll.forall(_.deterministic)
-    case expression: Expression => expression.deterministic
-    case several: Iterable[_] => several.forall(isDeterministic)
-    case _ => true
-  }
 }
 
 private object RerunStrategy {

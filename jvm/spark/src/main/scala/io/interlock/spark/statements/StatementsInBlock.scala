@@ -3,9 +3,11 @@ package io.interlock.spark.statements
 import java.util.Locale
 
 import org.apache.spark.sql.SparkSession
-import org.apache.spark.sql.catalyst.analysis.{NamedRelation, PersistedView}
+import org.apache.spark.sql.catalyst.analysis.{FakeSystemCatalog, NamedRelation, PersistedView}
+import org.apache.spark.sql.catalyst.expressions.{Expression, VariableReference}
 import org.apache.spark.sql.catalyst.plans.logical._
 import org.apache.spark.sql.catalyst.rules.Rule
+import org.apache.spark.sql.delta.OptimisticTransaction
 import org.apache.spark.sql.delta.catalog.DeltaTableV2
 import org.apache.spark.sql.delta.interlock.block.{Block, InBlock}
 import org.apache.spark.sql.delta.sources.DeltaDataSource
@@ -19,13 +21,19 @@ import org.apache.spark.sql.execution.datasources.v2.DataSourceV2Relation
   */
 final class StatementsInBlock(session: SparkSession) extends Rule[LogicalPlan] {
   override def apply(plan: LogicalPlan): LogicalPlan = {
-    check(plan)
+    if (Block.of(session).nonEmpty) StatementsInBlock.refuse(plan)
     plan
   }
 
-  /** For the plan as it is analysed, which tells whether a table is Delta's. */
-  def check(plan: LogicalPlan): Unit =
-    if (Block.of(session).nonEmpty) StatementsInBlock.refuse(plan)
+  /** For the plan as it is analysed, which tells whether a table is Delta's, and whether the block
+    * may run again.
+    */
+  def check(plan: LogicalPlan): Unit = Block.of(session).foreach { block =>
+    StatementsInBlock.refuse(plan)
+    // Within a transaction Delta analyses its own queries, which count their rows as they run.
+    if (OptimisticTransaction.getActive().isEmpty && !StatementsInBlock.isRepeatable(plan))
+      block.isRepeatable = false
+  }
 }
 
 private[statements] object StatementsInBlock {
@@ -85,6 +93,17 @@ private[statements] object StatementsInBlock {
       val isOther =
         plan.isInstanceOf[Command] || plan.isInstanceOf[ParsedStatement] || refused(name)
       if (isOther && !isRead && !taken(name)) throw InBlock.refused(readable(name))
+  }
+
+  /** Whether a second run on the same data would do the same. */
+  private def isRepeatable(plan: LogicalPlan) = plan match {
+    case set: SetVariable if set.targetVariables.exists(isOfSession) => false
+    case _ => Runs.isDeterministic(plan) && plan.productIterator.forall(Runs.isDeterministic)
+  }
+
+  private def isOfSession(variable: Expression) = variable match {
+    case reference: VariableReference => reference.catalog == FakeSystemCatalog
+    case _ => false
   }
 
   private def isDelta(target: NamedRelation) = target match {

@@ -31,6 +31,13 @@ final class Block private (session: SparkSession, private val isOfScript: Boolea
   /** The commits of the tables that it changes. */
   private var changes = Vector.empty[BlockTransaction]
 
+  /** Whether a second run of its statements on the same data would do the same. */
+  @volatile var isRepeatable = true
+
+  /** The properties of the tables that it changes. */
+  def changed: Seq[Map[String, String]] = synchronized(changes)
+    .map(_.of.base.metadata.configuration)
+
   /** The transaction of one of the block's statements.
     *
     * @param begun

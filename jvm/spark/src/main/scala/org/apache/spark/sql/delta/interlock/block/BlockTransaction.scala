@@ -4,6 +4,7 @@ import scala.util.control.NonFatal
 
 import io.interlock.coordinator.CommitUnknownException
 import io.interlock.rules.OperationClass
+import io.interlock.spark.claims.ClaimingStatement
 import io.interlock.spark.commits.{CommitTags, Operations}
 import io.interlock.spark.errors.{CommitStateUnknownException, Conflicts, InterlockConflict}
 import io.interlock.spark.properties.SessionPolicies
@@ -115,7 +116,10 @@ final private[block] class BlockTransaction(table: BlockTable, id: String)
   private def told(lost: InterlockConflict): Throwable =
     if (statements.nonEmpty && !table.isOfSeveral) lost
     else {
-      val first = statements.find(new BlockTransaction(table, id).loses(_))
+      // What is judged here is no commit that a second run of the block would claim.
+      val first = ClaimingStatement.run(_ =>
+        statements.find(new BlockTransaction(table, id).loses(_))
+      )
         .orElse(statements.findLast(isChange).filter(_ => table.readByPlans.isEmpty))
       val who = first match {
         case Some(one) => s"it is statement ${one.number} of the block that loses, " +

@@ -109,6 +109,8 @@ final private[interlock] class ClaimGate(
   private def isMine(claim: Claim) = claim.session.exists(Set(by.session, Claims.Process)) ||
     ClaimingStatement.current.exists(_.holds(claim))
 
+  override def path: String = tableLog.path.toString
+
   /** Granted when no commit is under way that has not waited for the claim, so that the next run
     * reads all commits that did not wait.
     */
