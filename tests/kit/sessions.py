@@ -33,6 +33,7 @@ SMALL = {
     # Planning again between stages takes a twelfth of the tests' time. The processes that
     # tests start have it, as users do.
     "spark.sql.adaptive.enabled": "false",
+    "spark.sql.scripting.enabled": "true",  # the default from Spark 4.1 on
     # Soaks of very many files need more memory than all else.
     "spark.driver.memory": os.environ.get(
         "INTERLOCK_DRIVER_MEMORY", SMALL_SESSION["spark.driver.memory"]
