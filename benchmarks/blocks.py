@@ -24,6 +24,7 @@ from tests.postgres.database import NAME, database
 from tests.postgres.postgres import VERSIONS
 
 TABLES, ROWS = 5, 100_000
+WARM_UP = 8
 
 
 def make_table(spark: SparkSession, path: Path, more: dict[str, str]) -> Table:
@@ -38,7 +39,7 @@ def make_table(spark: SparkSession, path: Path, more: dict[str, str]) -> Table:
 def compare(spark: SparkSession, heading: str, statements: list[str], rounds: int) -> list[str]:
     """Measure statements in a block and alone."""
     seconds: list[list[float]] = [[], []]
-    for turn in range(rounds + 3):  # the first three warm up
+    for turn in range(rounds + WARM_UP):
         for which in (0, 1) if turn % 2 else (1, 0):
             run = [statement.format(n=2 * turn + which) for statement in statements]
             block = [f"BEGIN ATOMIC {'; '.join(run)}; END"]
@@ -46,8 +47,9 @@ def compare(spark: SparkSession, heading: str, statements: list[str], rounds: in
             for statement in run if which else block:
                 spark.sql(statement)
             seconds[which].append(time.perf_counter() - start)
-    medians = [statistics.median(times[3:]) for times in seconds]
-    ratio = statistics.median(a / b for a, b in zip(seconds[0][3:], seconds[1][3:], strict=True))
+    blocks, alone = (times[WARM_UP:] for times in seconds)
+    ratio = statistics.median(a / b for a, b in zip(blocks, alone, strict=True))
+    medians = map(statistics.median, (blocks, alone))
     return [heading, *(f"{m * 1000:.0f} ms" for m in medians), f"{ratio:.2f}"]
 
 
