@@ -42,23 +42,25 @@ def transaction(spark: SparkSession) -> Iterator[Transaction]:
     They may change several tables, if these have the same coordinator and are exclusive.
 
     The statements see what those before them have written, and nobody else sees any of it before
-    the commit. An exception that leaves the block rolls it back. The block belongs to the session,
-    on classic PySpark and on Spark Connect: what other threads do in the same session is part of
-    it. docs/transactions.md says which statements it takes.
+    the commit. An exception that leaves the block rolls it back; so does, at the end, that of a
+    statement that failed and was caught inside. The block belongs to the session, on classic
+    PySpark and on Spark Connect: what other threads do in the same session is part of it.
+    docs/transactions.md says which statements it takes.
 
     Raises:
         ConflictError: at the end, if the block loses against another job; nothing of it is kept
         UsageError: the session has an open block already (INTERLOCK_BLOCK_OPEN); or, of a statement
-            that a block does not take, INTERLOCK_NOT_IN_BLOCK
+            that a block does not take, INTERLOCK_NOT_IN_BLOCK; or, after a statement that failed
+            and was caught, INTERLOCK_BLOCK_FAILED
 
     """
     _conversion.install()
     block = Transaction(spark.sql("BEGIN TRANSACTION").collect()[0]["block"])
     try:
         yield block
+        done = spark.sql("COMMIT").collect()
     except BaseException:
         with suppress(Exception):
             spark.sql("ROLLBACK")
         raise
-    done = spark.sql("COMMIT").collect()
     block.versions = {row["table"]: row["version"] for row in done}

@@ -11,7 +11,7 @@ import pytest
 from delta.tables import DeltaTable
 from interlock.errors import ConflictError, UsageError
 from interlock.lab.model import Rows, in_order
-from pyspark.errors import PySparkException
+from pyspark.errors import AnalysisException, PySparkException
 from pyspark.sql import SparkSession
 
 from tests.kit.gates import end_behind, phase_gate
@@ -92,6 +92,15 @@ def end(spark: SparkSession) -> int | None:
     """Commit; return the version."""
     found = spark.sql("COMMIT").collect()
     return found[0]["version"] if found else None
+
+
+def failed(spark: SparkSession, why: str) -> None:
+    """Check that the block takes nothing more, and roll it back."""
+    for statement in ("SELECT 1", "BEGIN TRANSACTION", "COMMIT"):
+        with pytest.raises(UsageError, match=f"(?s)INTERLOCK_BLOCK_FAILED.*{why}") as raised:
+            spark.sql(statement)
+        assert raised.value.getSqlState() == "25P02"
+    spark.sql("ROLLBACK")
 
 
 def atomic(*statements: str) -> str:
@@ -302,8 +311,9 @@ def test_what_a_block_does_not_take_is_refused_before_it_runs(
     begin(spark, table, STEPS[0][0])
     with pytest.raises(UsageError, match=f"INTERLOCK_NOT_IN_BLOCK. {name} "):
         spark.sql(statement.format(t=table)).collect()
-    assert end(spark) == 2
-    check(spark, table, STEPS[0][1], 2)
+    failed(spark, name)
+    assert all_files(table) == files
+    check(spark, table, START, 1)
 
 
 def test_a_script_is_one_block(spark: SparkSession, make: Make) -> None:
@@ -325,17 +335,19 @@ def test_other_tables_than_delta_are_not_changed(spark: SparkSession, make: Make
     spark.sql("CREATE TABLE plain_parquet (id INT) USING parquet")
     try:
         spark.sql("INSERT INTO plain_parquet VALUES (1)")
-        begin(spark, table, STEPS[0][0])
-        for statement in ("INSERT INTO plain_parquet VALUES (2)", "TRUNCATE TABLE plain_parquet"):
+        for change in (
+            lambda: spark.sql("INSERT INTO plain_parquet VALUES (2)"),
+            lambda: spark.sql("TRUNCATE TABLE plain_parquet"),
+            lambda: spark.table("one").write.insertInto("plain_parquet"),
+        ):
+            begin(spark, table, STEPS[0][0])
             with pytest.raises(UsageError, match="INTERLOCK_NOT_IN_BLOCK"):
-                spark.sql(statement)
-        with pytest.raises(UsageError, match="INTERLOCK_NOT_IN_BLOCK"):
-            spark.table("one").write.insertInto("plain_parquet")
-        assert end(spark) == 2
+                change()
+            failed(spark, "INTERLOCK_NOT_IN_BLOCK")
         assert [tuple(row) for row in spark.table("plain_parquet").collect()] == [(1,)]
     finally:
         spark.sql("DROP TABLE plain_parquet")
-    check(spark, table, STEPS[0][1], 2)
+    check(spark, table, START, 1)
 
 
 # ---- what a block changes ----
@@ -452,8 +464,8 @@ def test_a_change_feed_has_each_change_or_the_block_is_refused(
     begin(spark, table, "INSERT INTO {t} VALUES (10, 10)")
     with pytest.raises(UsageError, match="change feed"):
         spark.sql(f"UPDATE {table} SET v = 0 WHERE id = 2")
-    assert end(spark) == 4
-    check(spark, table, (*START[1:], (6, 6), (7, 7), (8, 8), (10, 10)), 4)
+    failed(spark, "A second change")
+    check(spark, table, (*START[1:], (6, 6), (7, 7), (8, 8)), 3)
 
 
 def test_constraints_and_columns_that_delta_fills(spark: SparkSession, make: Make) -> None:
@@ -463,10 +475,13 @@ def test_constraints_and_columns_that_delta_fills(spark: SparkSession, make: Mak
     )
     table = make(columns=columns)
     spark.sql(f"ALTER TABLE {table} ADD CONSTRAINT positive CHECK (id > 0)")
-    begin(spark, table, "INSERT INTO {t} (id) VALUES (1), (2)", "INSERT INTO {t} (id) VALUES (3)")
+    inserts = ("INSERT INTO {t} (id) VALUES (1), (2)", "INSERT INTO {t} (id) VALUES (3)")
+    begin(spark, table, *inserts)
     with pytest.raises(Exception, match="positive"):
         spark.sql(f"INSERT INTO {table} (id) VALUES (-1)")
-    spark.sql(f"UPDATE {table} SET id = 4 WHERE id = 3")
+    failed(spark, "")
+    assert rows(spark, table) == ()
+    begin(spark, table, *inserts, "UPDATE {t} SET id = 4 WHERE id = 3")
     version = end(spark)
     found = rows(spark, table)
     assert [row[1:] for row in found] == [(1, 2), (2, 4), (4, 8)]
@@ -533,6 +548,70 @@ def test_a_global_view_of_the_block_shows_others_the_table(spark: SparkSession, 
     assert rows(spark.newSession(), "global_temp.of_block") == START
     spark.sql("ROLLBACK")
     spark.catalog.dropGlobalTempView("of_block")
+
+
+FAILING = {
+    "insert": ("INSERT INTO {t} SELECT id, CAST(raise_error('no') AS INT) FROM {t}", "no SQLSTATE"),
+    "update": ("UPDATE {t} SET v = raise_error('no') WHERE id = 1", "no SQLSTATE"),
+    "delete": ("DELETE FROM {t} WHERE raise_error('no') IS NULL", "no SQLSTATE"),
+    "merge": (
+        "MERGE INTO {t} USING (SELECT explode(array(1, 1)) AS id) s ON {t}.id = s.id "
+        "WHEN MATCHED THEN UPDATE SET v = 0",
+        "DELTA_MULTIPLE_SOURCE_ROW",
+    ),
+    "text": ("SELEC 1", "PARSE_SYNTAX_ERROR"),
+    "text of Delta": ("VACUUM {t} RETAIN a lot", "PARSE_SYNTAX_ERROR"),
+}
+
+
+@pytest.mark.parametrize("case", FAILING)
+def test_a_statement_that_fails_ends_the_block(spark: SparkSession, make: Make, case: str) -> None:
+    """For a whole session; another one goes on."""
+    table = make()
+    files = all_files(table)
+    statement, why = FAILING[case]
+    begin(spark, table, STEPS[0][0])
+    with pytest.raises(Exception, match=why.split()[0]):
+        spark.sql(statement.format(t=table))
+    failed(spark, why)
+    is_written = case in {"insert", "update"}  # then Delta leaves the file of the task that failed
+    assert is_written or all_files(table) == files
+    check_log(table)
+    begin(spark, table, STEPS[0][0])
+    with pytest.raises(Exception, match=why.split()[0]):
+        spark.newSession().sql(statement.format(t=table))
+    assert end(spark) == 2
+    assert rows(spark, table) == deltalake_rows(table) == in_order(STEPS[0][1])
+    assert is_written or unknown_files(table) == []
+
+
+def test_a_caught_error_in_python(spark: SparkSession, make: Make) -> None:
+    table = make()
+    files = all_files(table)
+
+    def fail() -> None:
+        with interlock.transaction(spark):
+            spark.sql(f"DELETE FROM {table} WHERE id = 1")
+            with suppress(AnalysisException):
+                other = spark.sql("SELECT 9 AS other").write.format("delta").mode("append")
+                other.save(table.location)
+
+    with pytest.raises(UsageError, match=r"(?s)INTERLOCK_BLOCK_FAILED.*DELTA_"):
+        fail()
+    assert all_files(table) == files
+    spark.sql(f"DELETE FROM {table} WHERE id = 5")  # the block is over
+    check(spark, table, START[:4], 2)
+
+
+def test_what_a_block_does_not_get_to_know(spark: SparkSession, make: Make) -> None:
+    """Queries that fail, and names that are not found, leave it as it was."""
+    table = make()
+    begin(spark, table, STEPS[0][0])
+    for statement in ("SELECT raise_error('no')", "SELECT nothing", "DELETE FROM no_such_table"):
+        with pytest.raises(PySparkException):
+            spark.sql(statement).collect()
+    assert end(spark) == 2
+    check(spark, table, STEPS[0][1], 2)
 
 
 @pytest.mark.parametrize("verb", ["COMMIT", "ROLLBACK"])

@@ -54,7 +54,7 @@ final class InterlockExtension extends (SparkSessionExtensions => Unit) {
     InterlockMetrics.register()
     InterlockTab.attach()
     Misspelt.warnOfStart()
-    extensions.injectParser((_, delegate) => new InterlockParser(delegate))
+    extensions.injectParser(new InterlockParser(_, _))
     extensions.injectHintResolutionRule(session => new StatementsInBlock(session))
     extensions.injectHintResolutionRule(_ => MarkTruncate)
     extensions.injectHintResolutionRule(session => new ReaderOptions(session))

@@ -1,16 +1,19 @@
 package io.interlock.spark.statements
 
+import org.apache.spark.sql.SparkSession
 import org.apache.spark.sql.catalyst.expressions.Expression
 import org.apache.spark.sql.catalyst.parser._
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan
 import org.apache.spark.sql.catalyst.{FunctionIdentifier, TableIdentifier}
+import org.apache.spark.sql.delta.interlock.block.Block
 import org.apache.spark.sql.internal.VariableSubstitution
 import org.apache.spark.sql.types.{DataType, StructType}
 
 /** Adds Interlock's statements to a parser. Text that the parser accepts is never changed. */
-final class InterlockParser(protected val delegate: ParserInterface) extends BindingParser {
+final class InterlockParser(session: SparkSession, protected val delegate: ParserInterface)
+    extends BindingParser {
 
-  override def parsePlan(sql: String): LogicalPlan =
+  override def parsePlan(sql: String): LogicalPlan = Block.inBlock(session) {
     try delegate.parsePlan(sql)
     catch {
       case refused: ParseException =>
@@ -21,6 +24,7 @@ final class InterlockParser(protected val delegate: ParserInterface) extends Bin
           .orElse(new TemporalText(text, delegate).plan)
           .getOrElse(throw refused)
     }
+  }
 
   override def parseExpression(sql: String): Expression = delegate.parseExpression(sql)
   override def parseTableIdentifier(sql: String): TableIdentifier =

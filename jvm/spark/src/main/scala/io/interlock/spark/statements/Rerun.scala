@@ -16,6 +16,7 @@ import org.apache.spark.sql.catalyst.plans.logical.{LogicalPlan, V2CreateTableAs
 import org.apache.spark.sql.classic.ClassicConversions.castToImpl
 import org.apache.spark.sql.connector.write.V1Write
 import org.apache.spark.sql.delta.DeltaConcurrentModificationException
+import org.apache.spark.sql.delta.interlock.block.Block
 import org.apache.spark.sql.delta.sources.DeltaSQLConf
 import org.apache.spark.sql.execution.command.{LeafRunnableCommand, RunnableCommand}
 import org.apache.spark.sql.execution.metric.SQLMetric
@@ -123,15 +124,16 @@ private[statements] object Runs {
   }
 }
 
-/** A command that is run again if it loses. */
+/** A command that is run again if it loses, and whose failure is one of its session's block. */
 final private[statements] case class RerunCommand(command: RunnableCommand, runs: Runs)
     extends LeafRunnableCommand {
   override def output: Seq[Attribute] = command.output
   override lazy val metrics: Map[String, SQLMetric] = command.metrics
   override def innerChildren: Seq[QueryPlan[_]] = Seq(command)
 
-  override def run(spark: SparkSession): Seq[Row] =
+  override def run(spark: SparkSession): Seq[Row] = Block.inBlock(spark) {
     Rerun(runs)(number => (if (number == 1) command else fresh).run(spark))
+  }
 
   /** A command without what the last run has left in it. */
   private def fresh: RunnableCommand =
@@ -154,11 +156,14 @@ final private[statements] case class RerunReplace(plan: V2CreateTableAsSelectPla
   }
 }
 
-/** A write by INSERT or a DataFrame that is run again if it loses. */
+/** A write by INSERT or a DataFrame that is run again if it loses, and whose failure is one of its
+  * session's block.
+  */
 final private[statements] class RerunWrite(write: V1Write, runs: Runs) extends V1Write {
   override def toInsertableRelation: InsertableRelation = {
     val relation = write.toInsertableRelation
-    (data: DataFrame, overwrite: Boolean) => Rerun(runs)(_ => relation.insert(data, overwrite))
+    (data: DataFrame, overwrite: Boolean) =>
+      Block.inBlock(data.sparkSession)(Rerun(runs)(_ => relation.insert(data, overwrite)))
   }
   override def description: String = write.description
 }

@@ -16,6 +16,7 @@ import org.apache.spark.sql.connector.write.{V1Write, Write}
 import org.apache.spark.sql.delta.actions.Metadata
 import org.apache.spark.sql.delta.catalog.DeltaTableV2
 import org.apache.spark.sql.delta.commands._
+import org.apache.spark.sql.delta.interlock.block.Block
 import org.apache.spark.sql.delta.interlock.statement.PlanReads
 import org.apache.spark.sql.delta.sources.DeltaDataSource
 import org.apache.spark.sql.delta.{DeltaDynamicPartitionOverwriteCommand, DeltaLog}
@@ -27,8 +28,9 @@ import org.apache.spark.sql.types.StructType
 
 /** Lets a write run again if it loses (see [[Rerun]]): UPDATE, DELETE, MERGE, INSERT, REPLACE TABLE AS
   * SELECT, CREATE TABLE IF NOT EXISTS AS SELECT and writes of DataFrames, if the table has a policy and
-  * the statement would do the same on the same data; RESTORE always. Writes of a streaming query, in foreachBatch too, are left
-  * to its own recovery.
+  * the statement would do the same on the same data; RESTORE always. Writes of a streaming query, in
+  * foreachBatch too, are left to its own recovery. In an atomic block a write runs once, and the block
+  * gets to know if it fails.
   *
   * A strategy of the planner, because the plan of a write has its `V1Write` only after all rules of the
   * optimizer that can be injected.
@@ -41,43 +43,40 @@ private[spark] class RerunStrategy(session: SparkSession) extends SparkStrategy 
   }
 
   private def rewritten(plan: LogicalPlan): LogicalPlan =
-    if (StreamThread.isCurrent(session.sparkContext)) plan
-    else
-      plan match {
-        case update: UpdateCommand => command(update, update.tahoeFileIndex.deltaLog)
-        case delete: DeleteCommand => command(delete, delete.deltaLog)
-        case merge: MergeIntoCommand => command(merge, merge.targetFileIndex.deltaLog)
-        case dynamic: DeltaDynamicPartitionOverwriteCommand =>
-          command(dynamic, dynamic.deltaTable.deltaLog)
-        case save @ SaveIntoDataSourceCommand(_, _: DeltaDataSource, options, _) =>
-          val log = options.get("path")
-            .flatMap(path => Try(DeltaLog.forTable(session, new Path(path), options)).toOption)
-          log.fold(plan)(command(save, _))
-        case restore: RestoreTableCommand => restoring(restore)
-        case create: CreateTableAsSelect if create.ignoreIfExists => replacing(create)
-        case replace: ReplaceTableAsSelect => replacing(replace)
-        case insert: AppendData =>
-          again(insert.write, insert).fold(plan)(write => insert.copy(write = Some(write)))
-        case overwrite: OverwriteByExpression =>
-          again(overwrite.write, overwrite)
-            .fold(plan)(write => overwrite.copy(write = Some(write)))
-        case _ => plan
-      }
+    plan match {
+      case update: UpdateCommand => command(update, update.tahoeFileIndex.deltaLog)
+      case delete: DeleteCommand => command(delete, delete.deltaLog)
+      case merge: MergeIntoCommand => command(merge, merge.targetFileIndex.deltaLog)
+      case dynamic: DeltaDynamicPartitionOverwriteCommand =>
+        command(dynamic, dynamic.deltaTable.deltaLog)
+      case save @ SaveIntoDataSourceCommand(_, _: DeltaDataSource, options, _) =>
+        val log = options.get("path")
+          .flatMap(path => Try(DeltaLog.forTable(session, new Path(path), options)).toOption)
+        log.fold(plan)(command(save, _))
+      case restore: RestoreTableCommand => restoring(restore)
+      case create: CreateTableAsSelect if create.ignoreIfExists => replacing(create)
+      case replace: ReplaceTableAsSelect => replacing(replace)
+      case insert: AppendData =>
+        again(insert.write, insert).fold(plan)(write => insert.copy(write = Some(write)))
+      case overwrite: OverwriteByExpression =>
+        again(overwrite.write, overwrite)
+          .fold(plan)(write => overwrite.copy(write = Some(write)))
+      case _ => plan
+    }
 
-  private def command(command: RunnableCommand, log: DeltaLog): LogicalPlan = {
-    val runs = runsOf(log)
-    if (runs.most > 1 && command.productIterator.forall(isDeterministic))
-      RerunCommand(command, runs)
-    else command
-  }
+  private def command(command: RunnableCommand, log: DeltaLog): LogicalPlan =
+    severalOf(log, command.productIterator.toSeq).fold[LogicalPlan](command)(RerunCommand(
+      command,
+      _
+    ))
 
   /** It writes no data files, and any commit makes it lose. From the second run on they wait for it.
     */
   private def restoring(restore: RestoreTableCommand): LogicalPlan = {
     val log = restore.sourceTable.deltaLog
     val most = runsOf(log).most.max(RerunStrategy.LeastOfRestore)
-    if (isPoliced(log.unsafeVolatileSnapshot.metadata)) RerunCommand(restore, replacements(most))
-    else restore
+    val isOurs = isPoliced(log.unsafeVolatileSnapshot.metadata)
+    if (isOurs && !isInStream) RerunCommand(restore, replacements(most)) else restore
   }
 
   private def replacing(statement: V2CreateTableAsSelectPlan): LogicalPlan = statement.name match {
@@ -92,7 +91,7 @@ private[spark] class RerunStrategy(session: SparkSession) extends SparkStrategy 
         // If another job makes the table meanwhile, it may have a policy then.
         case None =>
           def isPolicedNow = log.exists(there => isPoliced(there.update().metadata))
-          replacements(Runs.most(session, Map.empty)).copy(areAsPlanned = () => isPolicedNow)
+          replacements(mostRuns(Map.empty)).copy(areAsPlanned = () => isPolicedNow)
       }
       if (runs.most == 1) statement
       else {
@@ -113,23 +112,39 @@ private[spark] class RerunStrategy(session: SparkSession) extends SparkStrategy 
   private def again(write: Option[Write], insert: V2WriteCommand): Option[Write] =
     (write, insert.table) match {
       case (Some(write: V1Write), relation: DataSourceV2Relation)
-          if !write.isInstanceOf[RerunWrite] && isDeterministic(insert.query) =>
+          if !write.isInstanceOf[RerunWrite] =>
         Some(relation.table)
-          .collect { case table: DeltaTableV2 => runsOf(table.deltaLog) }
-          .filter(_.most > 1)
+          .collect { case table: DeltaTableV2 => table.deltaLog }
+          .flatMap(severalOf(_, Seq(insert.query)))
           .map(new RerunWrite(write, _))
       case _ => None
     }
 
+  /** None for a write that runs once, outside of a block.
+    *
+    * @param parts
+    *   of the statement
+    */
+  private def severalOf(log: DeltaLog, parts: Seq[Any]): Option[Runs] = {
+    val runs = runsOf(log)
+    if (runs.most > 1 && isDeterministic(parts)) Some(runs)
+    else Option.when(Block.of(session).nonEmpty)(runs.copy(most = 1))
+  }
+
   private def runsOf(log: DeltaLog): Runs = {
     val planned = log.unsafeVolatileSnapshot.metadata
     Runs(
-      if (isPoliced(planned)) Runs.most(session, planned.configuration) else 1,
+      if (isPoliced(planned)) mostRuns(planned.configuration) else 1,
       () => shape(log.update().metadata) == shape(planned)
     )
   }
 
   private def replacements(most: Int) = Runs(most, () => true, replaceTable = true)
+
+  private def mostRuns(properties: Map[String, String]) =
+    if (isInStream) 1 else Runs.most(session, properties)
+
+  private def isInStream = StreamThread.isCurrent(session.sparkContext)
 
   private def isPoliced(table: Metadata) = TablePolicy.named(table.configuration).nonEmpty
 

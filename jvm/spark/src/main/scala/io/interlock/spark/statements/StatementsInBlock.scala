@@ -17,11 +17,15 @@ import org.apache.spark.sql.execution.datasources.v2.DataSourceV2Relation
 
 /** Refuses, in a session with an open block, statements that a block does not take: what they do could
   * not be taken back. It runs before all other rules, since some statements are run while they are
-  * analysed. What a statement does to a Delta table is checked again at its commit.
+  * analysed. What a statement does to a Delta table is checked again at its commit. When a statement
+  * has failed, it refuses all but ROLLBACK.
   */
 final class StatementsInBlock(session: SparkSession) extends Rule[LogicalPlan] {
   override def apply(plan: LogicalPlan): LogicalPlan = {
-    if (Block.of(session).nonEmpty) StatementsInBlock.refuse(plan)
+    Block.of(session).foreach { block =>
+      if (plan != BlockCommand("ROLLBACK")) block.refuseIfFailed()
+      Block.inBlock(session)(StatementsInBlock.refuse(plan))
+    }
     plan
   }
 
@@ -29,7 +33,7 @@ final class StatementsInBlock(session: SparkSession) extends Rule[LogicalPlan] {
     * may run again.
     */
   def check(plan: LogicalPlan): Unit = Block.of(session).foreach { block =>
-    StatementsInBlock.refuse(plan)
+    Block.inBlock(session)(StatementsInBlock.refuse(plan))
     // Within a transaction Delta analyses its own queries, which count their rows as they run.
     if (OptimisticTransaction.getActive().isEmpty && !StatementsInBlock.isRepeatable(plan))
       block.isRepeatable = false

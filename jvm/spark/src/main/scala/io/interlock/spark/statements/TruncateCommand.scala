@@ -4,6 +4,7 @@ import io.interlock.spark.predicates.PartitionScope
 import org.apache.spark.sql.catalyst.expressions.Expression
 import org.apache.spark.sql.classic.ClassicConversions.castToImpl
 import org.apache.spark.sql.delta.catalog.DeltaTableV2
+import org.apache.spark.sql.delta.interlock.block.Block
 import org.apache.spark.sql.delta.{DeltaLog, DeltaOperations}
 import org.apache.spark.sql.execution.command.LeafRunnableCommand
 import org.apache.spark.sql.{Row, SparkSession}
@@ -16,7 +17,7 @@ import org.apache.spark.sql.{Row, SparkSession}
 final case class TruncateCommand(table: DeltaTableV2, partition: Map[String, Option[String]])
     extends LeafRunnableCommand {
 
-  override def run(session: SparkSession): Seq[Row] = {
+  override def run(session: SparkSession): Seq[Row] = Block.inBlock(session) {
     PartitionScope.refusePath(session, table, "TRUNCATE TABLE")
     val transaction = table.startTransaction()
     DeltaLog.assertRemovable(transaction.snapshot)

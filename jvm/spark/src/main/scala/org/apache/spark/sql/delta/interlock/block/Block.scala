@@ -4,6 +4,7 @@ import java.util.UUID
 import java.util.concurrent.ConcurrentHashMap
 import java.util.concurrent.atomic.AtomicInteger
 
+import io.interlock.coordinator.Causes
 import io.interlock.spark.errors.InterlockException
 import io.interlock.spark.properties.TablePolicy
 import org.apache.hadoop.fs.Path
@@ -33,6 +34,28 @@ final class Block private (session: SparkSession, private val isOfScript: Boolea
 
   /** Whether a second run of its statements on the same data would do the same. */
   @volatile var isRepeatable = true
+
+  /** What its first statement that failed has raised. In a script a handler may catch it. */
+  @volatile private var failure = Option.empty[Throwable]
+
+  /** Runs a statement, or a part of it: if that fails, the block can only be rolled back. */
+  private def run[A](work: => A): A =
+    try work
+    catch {
+      case failed: Throwable =>
+        if (!isOfScript) failure = failure.orElse(Some(failed))
+        throw failed
+    }
+
+  /** @throws InterlockException
+    *   INTERLOCK_BLOCK_FAILED, if a statement has failed
+    */
+  def refuseIfFailed(): Unit = failure.foreach { first =>
+    def line(error: Throwable) =
+      Option(error.getMessage).flatMap(_.linesIterator.find(!_.isBlank)).getOrElse(s"$error")
+    val why = Seq(first, Causes.of(first).last).map(line).distinct.mkString("; ")
+    throw InterlockException("INTERLOCK_BLOCK_FAILED", "why" -> why)
+  }
 
   /** The properties of the tables that it changes. */
   def changed: Seq[Map[String, String]] = synchronized(changes)
@@ -151,6 +174,12 @@ object Block {
     case classic: SparkSession if !open.isEmpty => Option(open.get(classic.sessionUUID))
     case _ => None
   }
+
+  /** Runs a statement of a session, or a part of it. If it fails, the session's block can only be
+    * rolled back.
+    */
+  def inBlock[A](session: org.apache.spark.sql.SparkSession)(work: => A): A =
+    of(session).fold(work)(_.run(work))
 
   /** Opens a block.
     *

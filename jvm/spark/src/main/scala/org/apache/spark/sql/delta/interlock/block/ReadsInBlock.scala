@@ -17,7 +17,9 @@ import org.apache.spark.sql.execution.datasources._
 final class ReadsInBlock(session: SparkSession) extends Rule[LogicalPlan] {
 
   override def apply(plan: LogicalPlan): LogicalPlan = Block.of(session).fold(plan) { block =>
-    AnalysisHelper.allowInvokingTransformsInAnalyzer(redirected(plan, block))
+    Block.inBlock(session) {
+      AnalysisHelper.allowInvokingTransformsInAnalyzer(redirected(plan, block))
+    }
   }
 
   private def redirected(plan: LogicalPlan, block: Block): LogicalPlan = {
