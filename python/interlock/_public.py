@@ -28,6 +28,8 @@ from interlock.errors import ProtocolChangedError as ProtocolChangedError
 from interlock.errors import StorageError as StorageError
 from interlock.errors import UsageError as UsageError
 from interlock.errors import VersionMismatchError as VersionMismatchError
+from interlock.results import BlockRecord as BlockRecord
+from interlock.results import Blocks as Blocks
 from interlock.results import ClaimRecord as ClaimRecord
 from interlock.results import Claims as Claims
 from interlock.results import CompactionResult as CompactionResult

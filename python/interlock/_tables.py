@@ -22,6 +22,7 @@ from interlock._sql_text import (
 )
 from interlock.errors import ArgumentError, ConflictError
 from interlock.results import (
+    Blocks,
     Claims,
     CompactionResult,
     Conflicts,
@@ -189,6 +190,15 @@ class Table:
 
         """
         return _records.read(Conflicts, self._call("conflicts", limit=limit))
+
+    def blocks(self, *, limit: int | None = None) -> Blocks:
+        """Run `CALL interlock.blocks`: the atomic blocks of the table, newest first.
+
+        Args:
+            limit: the newest so many
+
+        """
+        return _records.read(Blocks, self._call("blocks", limit=limit))
 
     def claim(self, *, partition: Mapping[str, object] | None = None, minutes: float = 60) -> Claim:
         """Run `CALL interlock.claim`: let other sessions' commits wait for this one's jobs.

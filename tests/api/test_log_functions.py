@@ -11,7 +11,7 @@ from pyspark.sql import Row, SparkSession
 from tests.kit.spark_version import since_4_2
 from tests.kit.support import Table, commit_file, make_table
 
-FUNCTIONS = ("conflicts", "files", "history", "versions")
+FUNCTIONS = ("blocks", "conflicts", "files", "history", "versions")
 
 
 @pytest.fixture(scope="module")

@@ -164,6 +164,8 @@ def test_a_block_over_two_tables(spark: SparkSession, make: Make) -> None:
     assert latest_version(b) == 4
     assert tags(a, 5)["interlock.block"] == tags(b, 4)["interlock.block"]
     assert claims(spark, a, b) == [0, 0]
+    found = spark.sql(f"CALL interlock.blocks('{a}')").select("version", "state").collect()
+    assert [tuple(row) for row in found] == [(5, "committed"), (3, "rolled back")]
 
 
 @pytest.mark.parametrize(("runs", "again"), [("2", True), ("1", False)])

@@ -41,6 +41,7 @@ def call(spark: SparkSession, text: str) -> list[Row]:
 def test_they_are_listed_and_described(spark: SparkSession) -> None:
     listed = {row["procedure_name"] for row in spark.sql("SHOW PROCEDURES IN interlock").collect()}
     assert listed == {
+        "blocks",
         "claim",
         "claims",
         "compact",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from interlock.results._shown import Records, Shown
+from interlock.results.blocks import BlockRecord, Blocks
 from interlock.results.claims import ClaimRecord, Claims
 from interlock.results.conflicts import ConflictRecord, Conflicts, Explanation
 from interlock.results.files import FileRecord, Files
@@ -10,6 +11,8 @@ from interlock.results.statements import CompactionResult, Removal, RemovalRecor
 from interlock.results.versions import History, HistoryRecord, VersionRecord, Versions
 
 __all__ = [
+    "BlockRecord",
+    "Blocks",
     "ClaimRecord",
     "Claims",
     "CompactionResult",

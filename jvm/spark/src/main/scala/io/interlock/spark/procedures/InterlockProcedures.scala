@@ -34,6 +34,7 @@ final class InterlockProcedures extends ProcedureCatalog {
 
 private object InterlockProcedures {
   val All: Seq[InterlockProcedure] = Seq(
+    BlocksProcedure,
     ClaimProcedure,
     ClaimsProcedure,
     CompactProcedure,

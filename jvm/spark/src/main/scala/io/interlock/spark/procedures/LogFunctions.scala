@@ -22,7 +22,7 @@ import org.apache.spark.sql.{Row, SparkSession, SparkSessionExtensions}
   */
 object LogFunctions {
   private val procedures =
-    Seq(ConflictsProcedure, FilesProcedure, HistoryProcedure, VersionsProcedure)
+    Seq(BlocksProcedure, ConflictsProcedure, FilesProcedure, HistoryProcedure, VersionsProcedure)
 
   def register(extensions: SparkSessionExtensions): Unit = procedures.foreach { procedure =>
     val name = s"interlock_${procedure.name}"

@@ -1,6 +1,6 @@
 package io.interlock.spark.procedures
 
-import io.interlock.spark.history.{LiveFiles, NamedTable}
+import io.interlock.spark.history.{BlockHistory, LiveFiles, NamedTable}
 import org.apache.spark.sql.connector.catalog.procedures.ProcedureParameter
 import org.apache.spark.sql.delta.catalog.DeltaTableV2
 import org.apache.spark.sql.types.StructType
@@ -68,6 +68,17 @@ private[procedures] object FilesProcedure
       Parameters.Partition
     )((session, table, statement, arguments) =>
       LiveFiles.of(session, table, statement, arguments.partition)
+    )
+
+/** The atomic blocks that have changed a table. */
+private[procedures] object BlocksProcedure
+    extends LogProcedure(
+      "blocks",
+      "The atomic blocks of a table, newest first, and their versions of other tables.",
+      BlockHistory.schema,
+      Parameters.Limit
+    )((session, table, statement, arguments) =>
+      arguments.limited(BlockHistory.of(NamedTable.snapshot(session, table, statement)))
     )
 
 /** The audit records of a table. */

@@ -17,7 +17,8 @@ final case class Commit(
     version: Long,
     info: Option[CommitInfo],
     metadata: Option[Metadata],
-    files: Seq[FileAction]
+    files: Seq[FileAction],
+    numbered: Seq[SetTransaction] = Nil
 )
 
 /** The commits of a table up to a snapshot. Each is read when it is asked for. */
@@ -90,6 +91,7 @@ final class CommitLog(snapshot: Snapshot) {
       case (commit, metadata: Metadata) => commit.copy(metadata = Some(metadata))
       case (commit, file @ (_: AddFile | _: RemoveFile)) =>
         commit.copy(files = commit.files :+ file.asInstanceOf[FileAction])
+      case (commit, batch: SetTransaction) => commit.copy(numbered = commit.numbered :+ batch)
       case (commit, _) => commit
     }
 

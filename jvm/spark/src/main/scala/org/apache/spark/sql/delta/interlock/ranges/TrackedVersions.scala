@@ -30,7 +30,7 @@ final private[interlock] class TrackedVersions(end: Snapshot, at: Long => Snapsh
   /** None if a range may begin after `after`. */
   def untrackedSince(after: Long): Option[Untracked] = {
     val commits = read(after + 1 to end.version)
-    val defined = commits.collect { case (version, Some(Commit(_, _, Some(metadata), _))) =>
+    val defined = commits.collect { case (version, Some(Commit(_, _, Some(metadata), _, _))) =>
       version -> isOn(metadata)
     }
     val before = Option.when(defined.nonEmpty)(after -> isOn(at(after).metadata))
