@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import shutil
+import signal
 import threading
+import time
 from collections.abc import Callable
 from contextlib import ExitStack, suppress
 from pathlib import Path
@@ -35,6 +37,8 @@ from tests.kit.support import (
 START = ((1, 10), (2, 20), (3, 30))
 # What `moves` leaves of it.
 LESS, MORE = ((1, 5), *START[1:]), ((1, 15), *START[1:])
+# Of a statement that meets a block whose process has died: 10 s, and what it takes itself.
+PATIENCE_SECONDS = 30
 Make = Callable[..., Table]
 # The sum over two tables, by one query.
 SUMS = {
@@ -430,18 +434,20 @@ class SeveralTables:
         begin(spark, *moves(b, a))
         assert end(spark) == [version + self.STEP] * 2
 
+    @pytest.mark.parametrize("by", ["SIGKILL", pytest.param("SIGTERM", marks=pytest.mark.variant)])
     def test_a_process_that_is_killed(
         self,
         spark: SparkSession,
         settings: dict[str, str],
         make: Make,
         tmp_path: Path,
+        by: str,
     ) -> None:
         """The next query of both tables, or writer of each, finishes the block if it is decided."""
         for n, (phase, number, versions, is_made) in enumerate(self.KILLED):
             a, b = make(f"a{n}"), make(f"b{n}")
             with driver_processes(tmp_path, "interlock", settings=settings) as (victim,):
-                _die_at(victim, phase, number)
+                die_at(victim, phase, number, by)
                 victim.run("BEGIN TRANSACTION")
                 for statement in moves(a, b):
                     assert victim.run(statement).error is None
@@ -449,29 +455,34 @@ class SeveralTables:
             both = spark.sql(SUMS["union"].format(a=a, b=b)).collect()[0][0]
             assert both == 120
             for table, moved in ((a, LESS), (b, MORE)):
+                start = time.monotonic()
                 spark.sql(f"INSERT INTO {table} VALUES (4, 40)")
+                assert time.monotonic() - start < PATIENCE_SECONDS
                 found = (*(moved if is_made else START), (4, 40))
                 assert rows(spark, table) == deltalake_rows(table) == in_order(found)
                 check_log(table)
             assert (latest_version(a), latest_version(b)) == versions
 
 
-def _die_at(victim: DriverProcess, phase: str, number: int) -> None:
-    """Let the process die when commits come to a phase for the nth time."""
+def die_at(victim: DriverProcess, phase: str, number: int, by: str = "SIGKILL") -> None:
+    """Let a signal end the process when commits come to a phase for the nth time."""
     here = f"__import__({__name__!r}, fromlist=['x'])"
-    assert victim.run(f"spark.conf, {here}._die_here(spark, {phase!r}, {number})").error is None
+    code = f"spark.conf, {here}._die_here(spark, {phase!r}, {number}, {by!r})"
+    assert victim.run(code).error is None
 
 
-def _die_here(spark: SparkSession, phase: str, number: int) -> None:
+def _die_here(spark: SparkSession, phase: str, number: int, by: str) -> None:
     let_call_back(spark)
+    gateway: Any = spark.sparkContext._gateway
+    jvm = gateway.proc
     left = [number]
 
     def at(found: str, _version: int) -> None:
         if found == phase:
             left[0] -= 1
             if left[0] == 0:
-                jvm: Any = spark._jvm
-                jvm.java.lang.Runtime.getRuntime().halt(9)
+                jvm.send_signal(signal.Signals[by])
+                jvm.wait()
 
     _kept.enter_context(observed(spark._jvm, at))
 

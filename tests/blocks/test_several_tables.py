@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 
 import interlock
@@ -12,7 +13,10 @@ from interlock.lab.model import in_order
 from pyspark.errors import StreamingQueryException
 from pyspark.sql import DataFrame, SparkSession
 
+from integration.small_disk import fill, may_mount, small_disk
 from tests.blocks.several_tables import (
+    LESS,
+    MORE,
     START,
     Make,
     SeveralTables,
@@ -21,8 +25,11 @@ from tests.blocks.several_tables import (
     end,
     let_call_back,
     make_in,
+    moves,
 )
-from tests.kit.support import Table, rows
+from tests.kit.commit_phases import observed
+from tests.kit.log_replay import check_log
+from tests.kit.support import Table, deltalake_rows, rows
 
 
 @pytest.fixture
@@ -50,6 +57,31 @@ class TestOnDisk(SeveralTables):
         ("ratified", 1, (4, 4), True),
         ("published", 3, (4, 4), True),
     )
+
+
+@pytest.mark.skipif(not may_mount(Path("/mnt")), reason="needs the right to mount a disk")
+@pytest.mark.parametrize("phase", ["staging", "ratifying", "ratified"])
+def test_a_disk_that_is_full(spark: SparkSession, make: Make, tmp_path: Path, phase: str) -> None:
+    """That of the second table, before the decision or after it."""
+    a, disk = make("a"), tmp_path / "disk"
+    disk.mkdir()
+    with small_disk(disk):
+        b = make("disk/b")
+
+        def at(found: str, _version: int) -> None:
+            if found == phase:
+                fill(disk / "full")
+
+        begin(spark, *moves(a, b))
+        is_made = phase != "staging"
+        with observed(spark._jvm, at), suppress(Exception):
+            end(spark)
+        (disk / "full").unlink()
+        for table, moved in ((a, LESS), (b, MORE)):
+            spark.sql(f"INSERT INTO {table} VALUES (4, 40)")
+            found = in_order((*(moved if is_made else START), (4, 40)))
+            assert rows(spark, table) == deltalake_rows(table) == found
+            check_log(table)
 
 
 def test_a_batch_of_a_stream_goes_into_two_tables_once(

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
-from interlock.errors import UsageError
+from interlock.errors import CommitStateUnknown, UsageError
 from pyspark.sql import SparkSession
 
 from tests.blocks.several_tables import (
     LESS,
     MORE,
+    PATIENCE_SECONDS,
     START,
     Make,
     SeveralTables,
@@ -22,6 +25,7 @@ from tests.blocks.several_tables import (
     make_in,
     moves,
 )
+from tests.kit.commit_phases import observed
 from tests.kit.sessions import classic_session
 from tests.kit.support import Table
 from tests.kit.tcp_proxy import Proxy
@@ -88,13 +92,44 @@ def test_tables_of_different_coordinators(spark: SparkSession, make: Make) -> No
     check(spark, a, START, 1)
 
 
-@pytest.mark.parametrize("call", ["interlock.commit(", "COMMIT"])
-def test_a_lost_reply(spark: SparkSession, make: Make, proxy: Proxy, call: str) -> None:
+# First the one for COMMIT: a connection sends this text a few times only, then a number for it.
+@pytest.mark.parametrize(
+    ("call", "what"),
+    [("COMMIT", "reply"), ("interlock.commit(", "reply"), ("interlock.commit(", "request")],
+)
+def test_a_connection_is_cut(
+    spark: SparkSession, make: Make, proxy: Proxy, call: str, what: str
+) -> None:
     """The database tells what became of the transaction: rolled back, or committed."""
     a, b = make("a", coordinator="proxied"), make("b", coordinator="proxied")
     begin(spark, *moves(a, b))
-    proxy.lose_reply(call.encode())
+    (proxy.lose_reply if what == "reply" else proxy.lose_request)(call.encode())
     assert end(spark) == [2, 2]
     assert proxy.has_cut.is_set()
     check(spark, a, LESS, 2)
     check(spark, b, MORE, 2)
+
+
+def test_the_database_stops_after_it_has_ratified(
+    spark: SparkSession, make: Make, server: postgres.Server
+) -> None:
+    """Both tables have the block, at the latest when it runs again and they are written."""
+    a, b = make("a"), make("b")
+
+    def at(phase: str, _version: int) -> None:
+        if phase == "ratified" and server.running():
+            server.stop(mode="immediate")
+
+    begin(spark, *moves(a, b))
+    try:
+        with observed(spark._jvm, at), suppress(CommitStateUnknown):
+            assert end(spark) == [2, 2]
+        assert not server.running()
+    finally:
+        if not server.running():
+            server.run()
+    for table, moved in ((a, LESS), (b, MORE)):
+        start = time.monotonic()
+        spark.sql(f"INSERT INTO {table} VALUES (4, 40)")
+        assert time.monotonic() - start < PATIENCE_SECONDS
+        check(spark, table, (*moved, (4, 40)), 3)

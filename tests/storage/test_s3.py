@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 import threading
+import time
 from collections import Counter
 from collections.abc import Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -12,6 +13,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.blocks.several_tables import PATIENCE_SECONDS, die_at
 from tests.kit import command
 from tests.kit.driver_process import Answer, DriverProcess, driver_processes
 from tests.kit.eventually import eventually
@@ -256,6 +258,31 @@ def test_a_block_over_two_tables(
     assert rows_of(table) == ((1, "x"), (2, "b"))
     assert rows_of(other) == ((1, "z"), (2, "b"), (3, "c"))
     assert first.run(update.format(table, "last")) == DONE
+
+
+def test_a_process_is_killed_amid_a_block(
+    server: s3.Server, both: list[DriverProcess], table: Table, tmp_path: Path
+) -> None:
+    """Before the decision nothing of the block stays; after it the next writers complete it."""
+    first, _ = both
+    other = make_table(first, server.table("killed-amid-a-block-other"))
+    for changed in (table, other):
+        exclusive = f"ALTER TABLE {changed} SET TBLPROPERTIES ('interlock.exclusive' = 'true')"
+        assert first.run(exclusive) == DONE
+    update, kept = "UPDATE {} SET v = '{}' WHERE id = 1", "a"
+    for n, phase in enumerate(("ratifying", "ratified")):
+        with driver_processes(tmp_path, "interlock", settings=server.settings()) as (victim,):
+            die_at(victim, phase, 1)
+            block = ("BEGIN TRANSACTION", update.format(table, phase), update.format(other, phase))
+            assert [victim.run(statement) for statement in block] == [DONE] * 3
+            assert victim.run("COMMIT").error is not None
+        kept = phase if phase == "ratified" else kept
+        new = [(3 + number, "c") for number in range(n + 1)]
+        for changed in (table, other):
+            start = time.monotonic()
+            assert first.run(f"INSERT INTO {changed} VALUES ({3 + n}, 'c')") == DONE
+            assert time.monotonic() - start < PATIENCE_SECONDS
+            assert rows_of(changed) == ((1, kept), (2, "b"), *new)
 
 
 def test_a_commit_that_has_missed_versions_does_not_ask_for_each(

@@ -33,6 +33,17 @@ class Ended:
     outcome: str
     found: tuple[tuple[int, Any], ...]
 
+    def __str__(self) -> str:
+        """Tell it in a line: a read as R(table, key)='answer', a change as W(table, key, value)."""
+        answers = dict(self.found)
+        steps = (
+            f"R{step.table, step.key}={answers.get(n)!r}"
+            if step.value is None
+            else f"W{step.table, step.key, step.value}"
+            for n, step in enumerate(self.block.steps)
+        )
+        return f"{self.block.number}, {self.outcome}: {'; '.join(steps)}"
+
 
 def make_tables(
     spark: SparkSession, folder: str, kind: str, policy: str, **more: str
