@@ -19,6 +19,7 @@ from pyspark import InheritableThread
 from pyspark.java_gateway import ensure_callback_server_started
 from pyspark.sql import SparkSession
 
+from tests.kit import block_readers
 from tests.kit.commit_phases import observed
 from tests.kit.driver_process import Answer, DriverProcess, driver_processes
 from tests.kit.log_replay import check_log
@@ -268,6 +269,37 @@ class SeveralTables:
         check(spark, a, ((1, 0), *START[1:]), latest_version(a))
         check(spark, b, ((1, 0), *START[1:], (4, 40)), latest_version(b))
         check(spark, read, ((1, 11), (2, 20), (3, 31)), 3)
+
+    def test_readers_between_two_publications(
+        self, spark: SparkSession, make: Make, settings: dict[str, str], tmp_path: Path
+    ) -> None:
+        """A stock reader finds one table without the other; a query with Interlock never does."""
+        both, total = [make("a"), make("b")], 120
+        own = spark.newSession()
+        stock: list[int] = []
+        wrong: list[object] = []
+
+        def at(phase: str, _version: int) -> None:
+            if phase in {"ratified", "published"}:
+                stock.append(block_readers.stock_sum(both))
+                start = time.monotonic()
+                if (found := block_readers.sums(own, both)) != [total] * len(found):
+                    wrong.append((phase, "a session of this process", found))
+                if (answer := block_readers.sums_by(other, both, total)).error:
+                    wrong.append((phase, "another process", answer.message))
+                if time.monotonic() - start > PATIENCE_SECONDS:
+                    wrong.append((phase, "waited", time.monotonic() - start))
+
+        begin(spark, *moves(*both))
+        with (
+            driver_processes(tmp_path, "interlock", settings=settings) as (other,),
+            observed(spark._jvm, at),
+        ):
+            end(spark)
+        assert {each - total for each in stock} == {0, -5}
+        assert not wrong, wrong
+        check(spark, both[0], LESS, 1 + self.STEP)
+        check(spark, both[1], MORE, 1 + self.STEP)
 
     def test_transfers_by_several_sessions(self, spark: SparkSession, make: Make) -> None:
         """The sum over three tables stays the same, whatever is rejected."""
