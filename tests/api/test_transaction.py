@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 
 import interlock
@@ -95,3 +96,20 @@ def test_a_script(spark: SparkSession, table: Table) -> None:
     assert [tuple(row) for row in found.collect()] == [(1,)]
     assert rows(spark, table) == ((2, "b"),)
     assert latest_version(table) == 2
+
+
+def test_a_caught_error_rolls_back(spark: SparkSession, table: Table) -> None:
+    def fail() -> None:
+        with interlock.transaction(spark):
+            spark.sql(f"DELETE FROM {table} WHERE id = 1")
+            with suppress(UsageError):
+                spark.sql(f"OPTIMIZE {table}").collect()
+
+    with pytest.raises(UsageError, match=r"(?s)INTERLOCK_BLOCK_FAILED.*OPTIMIZE") as raised:
+        fail()
+    assert raised.value.getSqlState() == "25P02"
+    assert rows(spark, table) == START
+    assert latest_version(table) == 1
+    assert unknown_files(table) == []
+    with pytest.raises(UsageError, match="INTERLOCK_NO_BLOCK"):
+        spark.sql("COMMIT").collect()
