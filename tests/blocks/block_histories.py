@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
+from types import MappingProxyType
 
 from pyspark.sql import SparkSession
 
@@ -20,7 +21,7 @@ from tests.kit.block_histories.run import (
 from tests.kit.snapshots import delete_table
 from tests.kit.support import Table
 
-CLIENTS, BLOCKS = 4, 3
+CLIENTS = 4
 
 
 def history(
@@ -31,7 +32,8 @@ def history(
     seed: int,
     *,
     threads: bool = False,
-    **properties: str,
+    blocks: int = 3,
+    properties: Mapping[str, str] = MappingProxyType({}),
 ) -> Counter[str]:
     """Run the history of a seed on new tables, and check it.
 
@@ -42,6 +44,7 @@ def history(
         policy: of the tables
         seed: of the blocks, and of their order unless they run in threads
         threads: whether the clients run at once; else one statement after the other
+        blocks: of each client
         properties: of the tables
 
     Returns:
@@ -49,7 +52,7 @@ def history(
 
     """
     tables = make_tables(spark, f"{folder}/{kind}-{policy}-{seed}", kind, policy, **properties)
-    planned = clients_of(kind, seed, clients=CLIENTS, blocks=BLOCKS)
+    planned = clients_of(kind, seed, clients=CLIENTS, blocks=blocks)
     clients = [Client(spark, each, tables) for each in planned]
     ends = in_threads(clients) if threads else by_turns(clients, seed)
     count = checked(kind, policy, seed, ends, tables)

@@ -30,4 +30,4 @@ def test_clients_at_once(
     spark: SparkSession, tmp_path: Path, kind: str, policy: str, seed: int
 ) -> None:
     bound = {"interlock.coordinator": NAME}
-    history(spark, tmp_path, kind, policy, seed, threads=True, **bound)
+    history(spark, tmp_path, kind, policy, seed, threads=True, properties=bound)
