@@ -27,6 +27,7 @@ from tests.kit.support import (
     Table,
     commit_info,
     deltalake_rows,
+    give_new_id,
     latest_version,
     make_table,
     row_tracking,
@@ -53,7 +54,7 @@ def make_in(
     spark: SparkSession, folder: Path, name: str, policy: str = "row_level", **more: str
 ) -> Table:
     """Make a table with the rows of START at version 1."""
-    return make_table(
+    table = make_table(
         spark,
         folder / name,
         policy=policy,
@@ -61,6 +62,8 @@ def make_in(
         properties={"interlock.exclusive": "true", **more},
         statements=("INSERT INTO {t} VALUES (1, 10), (2, 20), (3, 30)",),
     )
+    give_new_id(table)
+    return table
 
 
 def begin(spark: SparkSession, *statements: str) -> None:

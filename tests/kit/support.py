@@ -7,6 +7,8 @@ no code with Spark), and their logs by `latest_version`, `commit` and `tags`.
 from __future__ import annotations
 
 import json
+import os
+import re
 import shutil
 import uuid
 from collections.abc import Callable, Iterator
@@ -78,6 +80,18 @@ def _make(spark: SparkSession, table: Table, statements: tuple[str, ...]) -> Non
     # A checkpoint in the background has drafts, which may vanish while they are copied.
     shutil.copytree(table.path, copy, ignore=shutil.ignore_patterns("_interlock", ".*.tmp*"))
     _MADE[statements] = copy
+
+
+def give_new_id(table: Table) -> None:
+    """Give a table an id of its own: `make_table` may have copied one that it made before."""
+    log = table.path / "_delta_log"
+    (old,) = re.findall(r'"metaData":{"id":"([^"]+)"', (log / f"{0:020}.json").read_text())
+    new = str(uuid.uuid4())
+    for file in (*log.glob("*.json"), *log.glob("*.crc")):
+        made = file.stat().st_mtime_ns
+        file.write_text(file.read_text().replace(old, new))
+        os.utime(file, ns=(made, made))
+        file.with_name(f".{file.name}.crc").unlink(missing_ok=True)
 
 
 _FOLDER = TemporaryDirectory(prefix="interlock-tests-")

@@ -15,7 +15,7 @@ from pyspark.sql import SparkSession
 
 from tests.kit.block_histories.generate import AT_FIRST, KEYS, TABLES, Block, clients_of
 from tests.kit.driver_process import DriverProcess
-from tests.kit.support import Table, make_table
+from tests.kit.support import Table, give_new_id, make_table
 
 
 @dataclass(frozen=True)
@@ -51,7 +51,7 @@ def make_tables(
     """Make in a folder the tables that a history begins with."""
     type_, first = ("STRING", "''") if kind == "lists" else ("INT", AT_FIRST)
     rows = ", ".join(f"({key}, {first})" for key in KEYS)
-    return [
+    tables = [
         make_table(
             spark,
             table.path,
@@ -62,6 +62,9 @@ def make_tables(
         )
         for table in _tables(Path(folder))
     ]
+    for table in tables:
+        give_new_id(table)
+    return tables
 
 
 class Client:

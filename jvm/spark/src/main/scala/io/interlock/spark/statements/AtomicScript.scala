@@ -58,12 +58,11 @@ final class RunAtomicScript(session: SparkSession) extends Rule[LogicalPlan] {
       Rerun(Runs(last.fold(1)(most), () => true)) { _ =>
         Block.begin(own, isOfScript = true): Unit
         last = Block.of(own)
-        try withoutNewViews {
-            val result = run(script)
-            Block.commit(own, isOfScript = true): Unit
-            result
-          }
-        finally Block.rollBack(own, isOfScript = true)
+        try {
+          val result = run(script)
+          Block.commit(own, isOfScript = true): Unit
+          result
+        } finally Block.rollBack(own, isOfScript = true)
       }
     case other => other
   }
@@ -71,20 +70,6 @@ final class RunAtomicScript(session: SparkSession) extends Rule[LogicalPlan] {
   private def most(lost: Block) =
     if (!lost.isRepeatable || StreamThread.isCurrent(session.sparkContext)) 1
     else lost.changed.map(Runs.most(session, _)).minOption.getOrElse(1)
-
-  /** Takes back, if it fails, the temporary views that it has made: they would be in the way of a
-    * second run.
-    */
-  private def withoutNewViews[A](run: => A): A = {
-    val catalog = own.sessionState.catalog
-    val before = catalog.getTempViewNames().toSet
-    try run
-    catch {
-      case failed: Throwable =>
-        catalog.getTempViewNames().filterNot(before).foreach(catalog.dropTempView(_): Unit)
-        throw failed
-    }
-  }
 
   private def run(script: String): LogicalPlan = {
     val query = own.sql(script).queryExecution

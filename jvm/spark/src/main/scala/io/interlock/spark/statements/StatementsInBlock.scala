@@ -102,8 +102,13 @@ private[statements] object StatementsInBlock {
   /** Whether a second run on the same data would do the same. */
   private def isRepeatable(plan: LogicalPlan) = plan match {
     case set: SetVariable if set.targetVariables.exists(isOfSession) => false
+    case _ if changeSession(plan.getClass.getSimpleName) => false
     case _ => Runs.isDeterministic(plan) && plan.productIterator.forall(Runs.isDeterministic)
   }
+
+  /** Statements after which those before them may mean something else. */
+  private val changeSession =
+    Set("CreateViewCommand", "DropTempViewCommand", "SetCatalogAndNamespace", "SetCommand")
 
   private def isOfSession(variable: Expression) = variable match {
     case reference: VariableReference => reference.catalog == FakeSystemCatalog

@@ -103,8 +103,9 @@ final class Block private (session: SparkSession, private val isOfScript: Boolea
   ): BlockTable = synchronized {
     tables.getOrElse(
       log.logPath, {
-        val others = tables.values.map(_.base).toSeq
-        val read = WholeBlocks.beside(others, WholeBlocks.Read(newest, catalogTable)).snapshot
+        val others = tables.values.map(other => WholeBlocks.Read(other.base, other.catalogTable))
+        val read = WholeBlocks.beside(others.toSeq, WholeBlocks.Read(newest, catalogTable))
+          .getOrElse(throw InBlock.refusedAmidBlocks(log.dataPath.toString)).snapshot
         tables.values.find(_.isIn(log, read)).foreach(known =>
           throw InBlock.refusedTwice(known.name)
         )

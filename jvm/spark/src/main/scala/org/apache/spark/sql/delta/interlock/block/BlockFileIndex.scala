@@ -20,7 +20,7 @@ final private[block] class BlockFileIndex(
 ) extends TahoeLogFileIndex(
       ofTable.spark,
       ofTable.deltaLog,
-      new PathInBlock(ofTable.path, state),
+      new PathInState(ofTable.path, s"state $state"),
       ofTable.snapshotAtAnalysis,
       ofTable.catalogTableOpt,
       ofTable.partitionFilters,
@@ -35,13 +35,13 @@ final private[block] class BlockFileIndex(
   override def hashCode: Int = super.hashCode
 }
 
-/** The path of a table in one state of a block; no other path is equal to it. Spark takes plans of
-  * equal paths for equal, and would find rows in its cache that another session or block has put
-  * there.
+/** The path of a table in one state, as a block or a query sees it. It equals no path in another
+  * state, nor that of the table. Spark takes plans of equal paths for equal: it would find rows in its
+  * cache that another session or block has put there, and keep a scan that a rule replaces.
   */
-final private class PathInBlock(path: Path, private val state: Long) extends Path(path.toUri) {
+final private class PathInState(path: Path, private val state: String) extends Path(path.toUri) {
   override def equals(other: Any): Boolean = other match {
-    case same: PathInBlock => same.state == state
+    case same: PathInState => same.state == state && super.equals(same)
     case _ => false
   }
   override def hashCode: Int = state.hashCode

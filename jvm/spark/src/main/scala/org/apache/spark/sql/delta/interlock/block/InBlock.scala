@@ -75,6 +75,13 @@ object InBlock {
     "Name the table the same way in all statements of the block."
   )
 
+  private[block] def refusedAmidBlocks(table: String): InterlockException = refused(
+    s"This statement on $table",
+    "Each of its versions has one of two blocks only in part: one is in tables that this block has " +
+      "read with it, the other in tables that it has read without it.",
+    "Roll the block back and run it again."
+  )
+
   private[block] def refusedOtherColumns(table: String): InterlockException = refused(
     s"This statement on $table",
     "Another job has changed the columns of the table since the block first read it.",

@@ -3,15 +3,16 @@ package org.apache.spark.sql.delta.interlock.block
 import org.apache.spark.sql.SparkSession
 import org.apache.spark.sql.catalyst.plans.logical.{LogicalPlan, Subquery}
 import org.apache.spark.sql.catalyst.rules.Rule
-import org.apache.spark.sql.delta.Snapshot
 import org.apache.spark.sql.delta.files.TahoeLogFileIndex
 import org.apache.spark.sql.delta.interlock.commit.Siblings
+import org.apache.spark.sql.delta.{OptimisticTransaction, Snapshot}
 import org.apache.spark.sql.execution.datasources.{HadoopFsRelation, LogicalRelation}
 
 /** Lets a query that reads several tables see each atomic block in all of them or in none.
   *
   * A rule for one run of the optimizer: Spark makes a new one for each. It comes before the rule of
-  * Delta that plans the scans, and fixes the snapshots for it.
+  * Delta that plans the scans, and fixes the snapshots for it. While a transaction runs, as for the
+  * source of a MERGE, they belong to the table as the transaction has read it.
   */
 final class WholeBlocksInQueries(session: SparkSession) extends Rule[LogicalPlan] {
   private var isDone = false
@@ -21,18 +22,26 @@ final class WholeBlocksInQueries(session: SparkSession) extends Rule[LogicalPlan
     case _ if isDone || Block.of(session).nonEmpty => plan
     case _ =>
       isDone = true
+      val ofTransaction = OptimisticTransaction.getActive()
+        .map(running => WholeBlocks.Read(running.snapshot, running.catalogTable)).toSeq
       val tables = plan.collectWithSubqueries { case Scan(_, _, files) => files }
         .distinctBy(_.deltaLog.compositeId)
-      if (tables.size < 2) plan else fixed(plan, tables)
+        .filterNot(files => ofTransaction.exists(_.log.isSameLogAs(files.deltaLog)))
+      if (tables.size + ofTransaction.size < 2) plan else fixed(plan, ofTransaction, tables)
   }
 
-  private def fixed(plan: LogicalPlan, tables: Seq[TahoeLogFileIndex]): LogicalPlan = {
+  private def fixed(
+      plan: LogicalPlan,
+      ofTransaction: Seq[WholeBlocks.Read],
+      tables: Seq[TahoeLogFileIndex]
+  ): LogicalPlan = {
     val read = tables.map(files => WholeBlocks.Read(files.getSnapshot, files.catalogTableOpt))
-    val snapshots = WholeBlocks.together(read)
+    val snapshots = WholeBlocks.together(ofTransaction, read)
       .map(table => table.log.compositeId -> table.snapshot).toMap
-    plan.transformWithSubqueries { case Scan(scan, relation, files) =>
-      val fixed = new FixedFileIndex(files, snapshots(files.deltaLog.compositeId))
-      scan.copy(relation = relation.copy(location = fixed)(relation.sparkSession))
+    plan.transformWithSubqueries {
+      case Scan(scan, relation, files) if snapshots.contains(files.deltaLog.compositeId) =>
+        val fixed = new FixedFileIndex(files, snapshots(files.deltaLog.compositeId))
+        scan.copy(relation = relation.copy(location = fixed)(relation.sparkSession))
     }
   }
 
@@ -43,8 +52,8 @@ final class WholeBlocksInQueries(session: SparkSession) extends Rule[LogicalPlan
         case scan @ LogicalRelation(relation: HadoopFsRelation, _, _, _, _) =>
           Some(relation.location).collect {
             case earlier: FixedFileIndex => earlier.ofTable
-            case files: TahoeLogFileIndex
-                if !files.isTimeTravelQuery && !files.isInstanceOf[BlockFileIndex] => files
+            case ofBlock: BlockFileIndex => ofBlock.ofTable
+            case files: TahoeLogFileIndex if !files.isTimeTravelQuery => files
           }.filter(files => Siblings.mayHave(files.metadata)).map((scan, relation, _))
         case _ => None
       }
@@ -56,11 +65,17 @@ final private class FixedFileIndex(val ofTable: TahoeLogFileIndex, snapshot: Sna
     extends TahoeLogFileIndex(
       ofTable.spark,
       ofTable.deltaLog,
-      ofTable.path,
+      new PathInState(ofTable.path, s"version ${snapshot.version}"),
       ofTable.snapshotAtAnalysis,
       ofTable.catalogTableOpt,
       ofTable.partitionFilters,
       ofTable.isTimeTravelQuery
     ) {
   override protected def getSnapshotToScan: Snapshot = snapshot
+
+  override def equals(other: Any): Boolean = other match {
+    case same: FixedFileIndex => super.equals(same)
+    case _ => false
+  }
+  override def hashCode: Int = super.hashCode
 }

@@ -97,7 +97,7 @@ final private[interlock] class JointCommit(changed: Seq[CommitLoop], read: Seq[C
       val others = versions.collect {
         case (other, version) if other ne loop => other.table.snapshot.metadata.id -> version
       }
-      val actions = Siblings.added(attempt.info.actions, others.toMap)
+      val actions = Siblings.actions(others) ++ attempt.info.actions
       attempt.copy(info = attempt.info.copy(actions = actions))
     }
   }
