@@ -27,7 +27,6 @@ from tests.kit.support import (
     Table,
     commit_info,
     deltalake_rows,
-    give_new_id,
     latest_version,
     make_table,
     row_tracking,
@@ -54,16 +53,15 @@ def make_in(
     spark: SparkSession, folder: Path, name: str, policy: str = "row_level", **more: str
 ) -> Table:
     """Make a table with the rows of START at version 1."""
-    table = make_table(
+    return make_table(
         spark,
         folder / name,
         policy=policy,
         columns="(id INT, v INT) USING delta",
         properties={"interlock.exclusive": "true", **more},
         statements=("INSERT INTO {t} VALUES (1, 10), (2, 20), (3, 30)",),
+        own_id=True,
     )
-    give_new_id(table)
-    return table
 
 
 def begin(spark: SparkSession, *statements: str) -> None:

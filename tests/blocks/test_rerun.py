@@ -180,7 +180,7 @@ def test_each_table_must_permit_it(spark: SparkSession, make: Make, runs: str, a
 CHANGES = {
     "view": "CREATE OR REPLACE TEMPORARY VIEW of_script AS SELECT 1 AS one",
     "use": "USE default",
-    "setting": "SET spark.sql.session.timeZone = UTC",
+    "setting": "EXECUTE IMMEDIATE 'SET spark.sql.session.timeZone = UTC'",
 }
 
 

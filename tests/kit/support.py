@@ -58,32 +58,38 @@ def make_table(
         "INSERT INTO {t} VALUES (1, 'a'), (2, 'b')",
         "INSERT INTO {t} VALUES (3, 'c')",
     ),
+    own_id: bool = False,
 ) -> Table:
-    """Create a table at `path`: by default the documents' example, {1a, 2b, 3c} at version 2."""
+    """Create a table at `path`: by default the documents' example, {1a, 2b, 3c} at version 2.
+
+    It may be a copy of one that was made before, with another id only if `own_id` says so.
+    """
     wanted = dict(properties or {})
     if policy is not None:
         wanted["interlock.policy"] = policy
     listed = ", ".join(f"'{key}' = '{value}'" for key, value in wanted.items())
     create = f"CREATE TABLE {{t}} {columns}" + (f" TBLPROPERTIES ({listed})" if wanted else "")
-    _make(spark, Table(path), (create, *statements))
+    is_copy = _make(spark, Table(path), (create, *statements))
+    if is_copy and own_id:
+        _give_new_id(Table(path))
     return Table(path)
 
 
-def _make(spark: SparkSession, table: Table, statements: tuple[str, ...]) -> None:
-    """Run `statements`, or copy the table that they made before in this run."""
+def _make(spark: SparkSession, table: Table, statements: tuple[str, ...]) -> bool:
+    """Run `statements`, or copy the table that they made before in this run; tell whether."""
     if statements in _MADE:
         shutil.copytree(_MADE[statements], table.path, dirs_exist_ok=True)
-        return
+        return True
     for statement in statements:
         spark.sql(statement.format(t=table))
     copy = Path(mkdtemp(dir=_FOLDER.name), "t")
     # A checkpoint in the background has drafts, which may vanish while they are copied.
     shutil.copytree(table.path, copy, ignore=shutil.ignore_patterns("_interlock", ".*.tmp*"))
     _MADE[statements] = copy
+    return False
 
 
-def give_new_id(table: Table) -> None:
-    """Give a table an id of its own: `make_table` may have copied one that it made before."""
+def _give_new_id(table: Table) -> None:
     log = table.path / "_delta_log"
     (old,) = re.findall(r'"metaData":{"id":"([^"]+)"', (log / f"{0:020}.json").read_text())
     new = str(uuid.uuid4())

@@ -15,7 +15,7 @@ from pyspark.sql import SparkSession
 
 from tests.kit.block_histories.generate import AT_FIRST, KEYS, TABLES, Block, clients_of
 from tests.kit.driver_process import DriverProcess
-from tests.kit.support import Table, give_new_id, make_table
+from tests.kit.support import Table, make_table
 
 
 @dataclass(frozen=True)
@@ -51,7 +51,7 @@ def make_tables(
     """Make in a folder the tables that a history begins with."""
     type_, first = ("STRING", "''") if kind == "lists" else ("INT", AT_FIRST)
     rows = ", ".join(f"({key}, {first})" for key in KEYS)
-    tables = [
+    return [
         make_table(
             spark,
             table.path,
@@ -59,12 +59,10 @@ def make_tables(
             columns=f"(id INT, v {type_}) USING delta",
             properties={"interlock.exclusive": "true", **more},
             statements=(f"INSERT INTO {{t}} VALUES {rows}",),
+            own_id=True,
         )
         for table in _tables(Path(folder))
     ]
-    for table in tables:
-        give_new_id(table)
-    return tables
 
 
 class Client:
