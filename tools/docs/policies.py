@@ -96,8 +96,8 @@ job added other columns, and commits if it added the same ones. Without column m
 the earlier job spelled the column otherwise (`W` for `w`).
 
 CREATE TABLE IF NOT EXISTS does nothing if another job creates the table at the same time with a
-policy; without IF NOT EXISTS, or with AS SELECT, it fails as if the table had been there before. With
-AS SELECT it does nothing either if the session says that it
+policy; without IF NOT EXISTS, or with AS SELECT, it fails as if the table had been there before.
+With AS SELECT it does nothing either if the session says that it
 [runs again](design-your-pipeline.md#when-a-job-loses).
 
 Harmless are
