@@ -2,27 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from pathlib import Path
-
 import interlock
 import pytest
 from pyspark.sql import SparkSession
 
-from tests.blocks.several_tables import Make, begin, end, let_call_back, make_in, moves
+from tests.blocks.several_tables import Make, begin, end, moves
 from tests.kit.commit_phases import observed
 from tests.kit.foreign import commit_by_hand
 from tests.kit.support import Table, commit_info, tags
-
-
-@pytest.fixture
-def make(spark: SparkSession, tmp_path: Path) -> Iterator[Make]:
-    def make(name: str, policy: str = "row_level", **more: str) -> Table:
-        return make_in(spark, tmp_path, name, policy, **more)
-
-    let_call_back(spark)
-    yield make
-    spark.sql("ROLLBACK")
 
 
 def blocks(spark: SparkSession, table: Table, columns: str) -> list[tuple[object, ...]]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import shutil
-from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -25,23 +24,11 @@ from tests.blocks.several_tables import (
     begin,
     check,
     end,
-    let_call_back,
-    make_in,
     moves,
 )
 from tests.kit.commit_phases import observed
 from tests.kit.log_replay import check_log
-from tests.kit.support import Table, deltalake_rows, latest_version, rows
-
-
-@pytest.fixture
-def make(spark: SparkSession, tmp_path: Path) -> Iterator[Make]:
-    def make(name: str, policy: str = "row_level", **more: str) -> Table:
-        return make_in(spark, tmp_path, name, policy, **more)
-
-    let_call_back(spark)
-    yield make
-    spark.sql("ROLLBACK")
+from tests.kit.support import deltalake_rows, latest_version, rows
 
 
 @pytest.fixture

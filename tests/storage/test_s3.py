@@ -232,15 +232,19 @@ def test_of_two_updates_of_a_row_the_later_one_fails(
     assert record.stat().st_size > 0
 
 
+def keep_others_out(driver: DriverProcess, *tables: Table) -> None:
+    for table in tables:
+        exclusive = f"ALTER TABLE {table} SET TBLPROPERTIES ('interlock.exclusive' = 'true')"
+        assert driver.run(exclusive) == DONE
+
+
 def test_a_block_over_two_tables(
     server: s3.Server, both: list[DriverProcess], table: Table
 ) -> None:
     """Its decision is one conditional request; the other process finds all of it, or nothing."""
     first, second = both
     other = make_table(first, server.table("a-block-over-two-tables-other"))
-    for changed in (table, other):
-        exclusive = f"ALTER TABLE {changed} SET TBLPROPERTIES ('interlock.exclusive' = 'true')"
-        assert first.run(exclusive) == DONE
+    keep_others_out(first, table, other)
     update = "UPDATE {} SET v = '{}' WHERE id = 1"
 
     def begin(v: str) -> None:
@@ -266,9 +270,7 @@ def test_a_process_is_killed_amid_a_block(
     """Before the decision nothing of the block stays; after it the next writers complete it."""
     first, _ = both
     other = make_table(first, server.table("killed-amid-a-block-other"))
-    for changed in (table, other):
-        exclusive = f"ALTER TABLE {changed} SET TBLPROPERTIES ('interlock.exclusive' = 'true')"
-        assert first.run(exclusive) == DONE
+    keep_others_out(first, table, other)
     update, kept = "UPDATE {} SET v = '{}' WHERE id = 1", "a"
     for n, phase in enumerate(("ratifying", "ratified")):
         with driver_processes(tmp_path, "interlock", settings=server.settings()) as (victim,):

@@ -14,11 +14,6 @@ object CommitTags {
   /** The id of the atomic block that committed. */
   val BlockId = "interlock.block"
 
-  /** What comes before the id of a table in the numbers (`txn`) of a block's commit: each is the
-    * version that the block has made of that other table.
-    */
-  val OtherTable = "interlock/"
-
   /** Whether a commit has no actions, and reserves the next version for an atomic block. */
   def reserves(info: Option[CommitInfo]): Boolean =
     info.flatMap(_.tags).exists(_.contains(CommitLines.PreparedTag))

@@ -8,6 +8,7 @@ import io.interlock.spark.commits.{CommitTags, Operations}
 import org.apache.spark.sql.Row
 import org.apache.spark.sql.delta.Snapshot
 import org.apache.spark.sql.delta.actions.CommitInfo
+import org.apache.spark.sql.delta.interlock.commit.Siblings
 import org.apache.spark.sql.delta.interlock.log.CommitLog
 import org.apache.spark.sql.types._
 
@@ -34,17 +35,14 @@ private[spark] object BlockHistory {
       val isMade = !CommitTags.reserves(Some(info))
       val isLast = version == snapshot.version
       val state = if (isMade) "committed" else if (isLast) "undecided" else "rolled back"
-      val others = log.readWithoutFiles(version).toSeq.flatMap(_.numbered).collect {
-        case batch if batch.appId.startsWith(CommitTags.OtherTable) =>
-          batch.appId.stripPrefix(CommitTags.OtherTable) -> batch.version
-      }
+      val others = Siblings.in(log.readWithoutFiles(version).toSeq.flatMap(_.numbered))
       Row(
         id,
         version,
         log.timestamp(version, Some(info)).map(new Timestamp(_)).orNull,
         state,
         if (isMade) statements(info) else null,
-        others.toMap
+        others
       )
     }
   }

@@ -64,11 +64,10 @@ private[spark] class RerunStrategy(session: SparkSession) extends SparkStrategy 
       case _ => plan
     }
 
-  private def command(command: RunnableCommand, log: DeltaLog): LogicalPlan =
-    severalOf(log, command.productIterator.toSeq).fold[LogicalPlan](command)(RerunCommand(
-      command,
-      _
-    ))
+  private def command(command: RunnableCommand, log: DeltaLog): LogicalPlan = {
+    val runs = severalOf(log, command.productIterator.toSeq)
+    runs.fold[LogicalPlan](command)(RerunCommand(command, _))
+  }
 
   /** It writes no data files, and any commit makes it lose. From the second run on they wait for it.
     */

@@ -6,30 +6,42 @@ import org.apache.spark.sql.delta.files.TahoeLogFileIndex
 
 /** The files of a table as an open block sees them; once the block is over, those of the table.
   *
-  * @param ofTable
-  *   the files of the table
   * @param state
   *   the number of the block's state of the table
   * @param snapshot
   *   gives the table as the block sees it now, or none
   */
 final private[block] class BlockFileIndex(
-    val ofTable: TahoeLogFileIndex,
+    ofTable: TahoeLogFileIndex,
     val state: Long,
     snapshot: () => Option[Snapshot]
-) extends TahoeLogFileIndex(
+) extends IndexInState(ofTable, s"state $state") {
+  override def getSnapshot: Snapshot = snapshot().getOrElse(super.getSnapshot)
+}
+
+/** The files of a table at the version that a run of its query reads. */
+final private[block] class FixedFileIndex(ofTable: TahoeLogFileIndex, snapshot: Snapshot)
+    extends IndexInState(ofTable, s"version ${snapshot.version}") {
+  override protected def getSnapshotToScan: Snapshot = snapshot
+}
+
+/** The files of a table in one state, which equal those of no other state, nor those of the table.
+  *
+  * @param ofTable
+  *   the files of the table
+  */
+sealed abstract private[block] class IndexInState(val ofTable: TahoeLogFileIndex, state: String)
+    extends TahoeLogFileIndex(
       ofTable.spark,
       ofTable.deltaLog,
-      new PathInState(ofTable.path, s"state $state"),
+      new PathInState(ofTable.path, state),
       ofTable.snapshotAtAnalysis,
       ofTable.catalogTableOpt,
       ofTable.partitionFilters,
       ofTable.isTimeTravelQuery
     ) {
-  override def getSnapshot: Snapshot = snapshot().getOrElse(super.getSnapshot)
-
   override def equals(other: Any): Boolean = other match {
-    case same: BlockFileIndex => super.equals(same)
+    case same: IndexInState => super.equals(same)
     case _ => false
   }
   override def hashCode: Int = super.hashCode

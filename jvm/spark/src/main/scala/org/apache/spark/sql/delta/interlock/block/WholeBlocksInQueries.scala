@@ -3,9 +3,9 @@ package org.apache.spark.sql.delta.interlock.block
 import org.apache.spark.sql.SparkSession
 import org.apache.spark.sql.catalyst.plans.logical.{LogicalPlan, Subquery}
 import org.apache.spark.sql.catalyst.rules.Rule
+import org.apache.spark.sql.delta.OptimisticTransaction
 import org.apache.spark.sql.delta.files.TahoeLogFileIndex
 import org.apache.spark.sql.delta.interlock.commit.Siblings
-import org.apache.spark.sql.delta.{OptimisticTransaction, Snapshot}
 import org.apache.spark.sql.execution.datasources.{HadoopFsRelation, LogicalRelation}
 
 /** Lets a query that reads several tables see each atomic block in all of them or in none.
@@ -51,31 +51,10 @@ final class WholeBlocksInQueries(session: SparkSession) extends Rule[LogicalPlan
       plan match {
         case scan @ LogicalRelation(relation: HadoopFsRelation, _, _, _, _) =>
           Some(relation.location).collect {
-            case earlier: FixedFileIndex => earlier.ofTable
-            case ofBlock: BlockFileIndex => ofBlock.ofTable
+            case earlier: IndexInState => earlier.ofTable
             case files: TahoeLogFileIndex if !files.isTimeTravelQuery => files
           }.filter(files => Siblings.mayHave(files.metadata)).map((scan, relation, _))
         case _ => None
       }
   }
-}
-
-/** The files of a table at the version that a run of its query reads. */
-final private class FixedFileIndex(val ofTable: TahoeLogFileIndex, snapshot: Snapshot)
-    extends TahoeLogFileIndex(
-      ofTable.spark,
-      ofTable.deltaLog,
-      new PathInState(ofTable.path, s"version ${snapshot.version}"),
-      ofTable.snapshotAtAnalysis,
-      ofTable.catalogTableOpt,
-      ofTable.partitionFilters,
-      ofTable.isTimeTravelQuery
-    ) {
-  override protected def getSnapshotToScan: Snapshot = snapshot
-
-  override def equals(other: Any): Boolean = other match {
-    case same: FixedFileIndex => super.equals(same)
-    case _ => false
-  }
-  override def hashCode: Int = super.hashCode
 }

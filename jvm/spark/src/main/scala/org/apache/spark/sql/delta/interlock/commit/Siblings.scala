@@ -2,7 +2,6 @@ package org.apache.spark.sql.delta.interlock.commit
 
 import scala.util.Try
 
-import io.interlock.spark.commits.CommitTags.OtherTable
 import io.interlock.spark.properties.{Exclusive, TablePolicy}
 import org.apache.spark.sql.delta.Snapshot
 import org.apache.spark.sql.delta.actions.{Metadata, SetTransaction}
@@ -11,7 +10,8 @@ import org.apache.spark.sql.delta.actions.{Metadata, SetTransaction}
   * other tables, a `txn` action with the version that the block makes there. So a snapshot tells,
   * without a look at old commits, with which versions of other tables it belongs together.
   */
-private[interlock] object Siblings {
+object Siblings {
+  private val Prefix = "interlock/"
 
   /** The actions of a commit about the other tables.
     *
@@ -22,7 +22,7 @@ private[interlock] object Siblings {
     // Copies of a folder have one id.
     val distinct = versions.groupBy(_._1).values.filter(_.size == 1).flatten
     distinct.toSeq.sorted.map { case (id, version) =>
-      SetTransaction(OtherTable + id, version, Some(System.currentTimeMillis()))
+      SetTransaction(Prefix + id, version, Some(System.currentTimeMillis()))
     }
   }
 
@@ -35,8 +35,8 @@ private[interlock] object Siblings {
 
   /** The same of a commit. */
   def in(numbered: Seq[SetTransaction]): Map[String, Long] = numbered.collect {
-    case SetTransaction(app, version, _) if app.startsWith(OtherTable) =>
-      app.stripPrefix(OtherTable) -> version
+    case SetTransaction(app, version, _) if app.startsWith(Prefix) =>
+      app.stripPrefix(Prefix) -> version
   }.toMap
 
   /** Whether blocks over several tables can change a table. */
