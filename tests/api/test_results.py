@@ -19,9 +19,9 @@ from interlock.results import FileRecord, Files, History, HistoryRecord, Version
 TIME = datetime(2026, 1, 2, 3, 4, 5, 678000, tzinfo=timezone.utc)
 KNOWN = HistoryRecord(
     7, TIME, TIME, "APPEND", "row<level>", "WRITE", {"mode": "Append"}, (5, 6), ("D7", None),
-    ("FAIL", None), False, 3, 0, 1, 0, "me", "x", 4,
+    ("FAIL", None), False, 3, 0, 1, 0, "me", "x", 4, "of a block",
 )  # fmt: skip
-UNKNOWN = HistoryRecord(6, *[None] * 17)
+UNKNOWN = HistoryRecord(6, *[None] * 18)
 HISTORY = History((KNOWN, UNKNOWN))
 COMPACTION = interlock.CompactionResult(8, "COMPACT_MINOR", 2, 1, 20, 11, 3, 1, ())
 

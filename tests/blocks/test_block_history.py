@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import interlock
 import pytest
 from pyspark.sql import SparkSession
@@ -38,6 +40,33 @@ def test_blocks_are_listed_newest_first(spark: SparkSession, make: Make) -> None
     assert oldest.statements == ("UPDATE",)
     assert oldest.others == {}
     assert interlock.table(spark, str(a)).blocks(limit=1) == interlock.Blocks((newest,))
+
+
+def test_its_id_stands_in_history_records_explanation_and_timeline(
+    spark: SparkSession, make: Make, tmp_path: Path
+) -> None:
+    """Of a block that made a version past another job, and of one that lost."""
+    made = make("t")
+    table = interlock.table(spark, str(made))
+    begin(spark, f"UPDATE {made} SET v = 0 WHERE id = 3", f"DELETE FROM {made} WHERE id = 2")
+    spark.newSession().sql(f"UPDATE {made} SET v = 11 WHERE id = 1")
+    assert end(spark) == [3]
+    spark.sql("BEGIN TRANSACTION")
+    spark.sql(f"UPDATE {made} SET v = v + 1")
+    spark.newSession().sql(f"UPDATE {made} SET v = 12 WHERE id = 1")
+    with pytest.raises(interlock.ConflictError):
+        end(spark)
+    committed = tags(made, 3)["interlock.block"]
+    assert [record.block for record in table.history(limit=2)] == [None, committed]
+    lost, rebased = table.conflicts(limit=2)
+    assert (lost.outcome, rebased.outcome) == ("REJECTED", "REBASED")
+    assert rebased.block == committed
+    assert lost.block not in (None, committed)
+    page = table.timeline(path=tmp_path / "page.html").read_text(encoding="utf-8")
+    for record in (lost, rebased):
+        last = f"It is the commit of the atomic block {record.block}."
+        assert str(table.explain(record.txn_id)).splitlines()[-1] == last
+        assert str(record.block) in page
 
 
 def test_versions_of_other_tables(spark: SparkSession, make: Make) -> None:

@@ -200,7 +200,8 @@ def test_parameters_types_and_names(spark: SparkSession, plain: Table) -> None:
         "struct<version:bigint,time_version:timestamp,timestamp:timestamp,class:string,"
         "policy:string,operation:string,operation_parameters:map<string,string>,"
         "winners:array<bigint>,rules:array<string>,verdicts:array<string>,foreign:boolean,rows_in:bigint,rows_out:bigint,"
-        "files_added:bigint,files_removed:bigint,user:string,txn_id:string,read_version:bigint>"
+        "files_added:bigint,files_removed:bigint,user:string,txn_id:string,read_version:bigint,"
+        "block:string>"
     )
     plan = spark.sql(f"EXPLAIN EXTENDED SHOW HISTORY FOR TABLE {plain}").collect()[0][0]
     assert "ShowHistoryCommand" in plan

@@ -11,10 +11,13 @@ import os
 import random
 from collections import Counter
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 
 import pytest
 from pyspark.sql import SparkSession
 
+from tests.kit.driver_process import DriverProcess
+from tests.kit.histories.generate import Planned
 from tests.kit.histories.model import Predicate, Row
 from tests.kit.histories.run import Runner
 from tests.kit.isolation import statements
@@ -24,6 +27,7 @@ from tests.kit.isolation.generate import History, history
 from tests.kit.isolation.statements import Statement
 from tests.kit.isolation.workloads import WORKLOADS
 from tests.kit.snapshots import delete_table
+from tests.kit.support import Table
 
 POLICIES = ("serializable", "write_serializable", "row_level", "row_serializable")
 QUICK: dict[str, Sequence[int]] = {
@@ -34,6 +38,7 @@ QUICK: dict[str, Sequence[int]] = {
     "keys": range(8),
     "z-order": range(103, 106),
     "clustering": range(103, 106),
+    "columns": range(8),
     # Of two jobs, the first of which changes what the other has read: by replaceUsing, replaceOn,
     # versions and times that functions name, a range without an end, changes, and frames that were
     # checkpointed (in each way).
@@ -46,10 +51,18 @@ Run = Callable[[History], Counter[str]]
 
 
 @pytest.fixture(scope="module")
-def run(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Run:
+def run(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory, stock: DriverProcess) -> Run:
     """Runs a history on a table of its own and checks what came of it."""
     folder, runner = tmp_path_factory.mktemp("isolation"), Runner(spark)
     numbers = itertools.count()
+
+    def by_stock(planned: Planned) -> Planned:
+        def by_hand(table: Table) -> None:
+            assert stock.run(planned.job.sql.format(t=table)).error is None
+
+        job = planned.job
+        foreign = isinstance(job, Statement) and job.by_stock
+        return replace(planned, job=replace(job, by_hand=by_hand)) if foreign else planned
 
     def run(wanted: History) -> Counter[str]:
         table = wanted.table(spark, folder / str(next(numbers)))
@@ -57,7 +70,7 @@ def run(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Run:
         if named:
             spark.sql(f"CREATE TABLE {named} USING delta LOCATION '{table.location}'")
         try:
-            ends = runner.run(wanted.planned, table)
+            ends = runner.run([by_stock(planned) for planned in wanted.planned], table)
             try:
                 return check(wanted, table, ends)
             except AssertionError as error:

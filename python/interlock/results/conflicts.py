@@ -48,6 +48,7 @@ class ConflictRecord:
             operation took after its scan (with it where the scan writes deletion vectors), if one
             of the 20 versions before has it
         bytes: of data files: written in vain, or not written again
+        block: the id of the atomic block whose commit it was, if it was one
 
     """
 
@@ -80,6 +81,7 @@ class ConflictRecord:
     millis: int | None
     millis_saved: int | None
     bytes: int | None
+    block: str | None
 
 
 class Conflicts(Records[ConflictRecord]):

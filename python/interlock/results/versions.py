@@ -33,6 +33,7 @@ class HistoryRecord:
         user: who made it, where its commit tells
         txn_id: the transaction that made it
         read_version: the version that the transaction had read
+        block: the id of the atomic block that made it, if one did
 
     """
 
@@ -54,6 +55,7 @@ class HistoryRecord:
     user: str | None
     txn_id: str | None
     read_version: int | None
+    block: str | None
 
 
 class History(Records[HistoryRecord]):

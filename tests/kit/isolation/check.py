@@ -101,6 +101,8 @@ def _touched(
 
 def _rows(table: Table, version: int) -> Rows:
     found = [plain(row) for row in deltalake_rows(table, version=version)]
-    rows = tuple(Row(row[0], row[1], row[-1]) for row in found)  # type: ignore[arg-type]
-    assert list(map(COLUMNS.of, rows)) == found, "the nested column"
+    width = len(COLUMNS.names)
+    rows = tuple(Row(row[0], row[1], row[width - 1]) for row in found)  # type: ignore[arg-type]
+    assert list(map(COLUMNS.of, rows)) == [row[:width] for row in found], "the nested column"
+    assert {value for row in found for value in row[width:]} <= {None}, "columns that were added"
     return rows

@@ -90,4 +90,11 @@ def history(policy: str, name: str, seed: int, *, vectors: bool) -> History:
         for job, pin in drawn
     )
     partitioned = seed % 2 == 0 and not WORKLOADS[name].clustered
-    return History(policy, name, seed, partitioned, vectors, spelt)
+    jobs_and_pins = tuple((job, _pin(job, pin, turn)) for turn, (job, pin) in enumerate(spelt))
+    return History(policy, name, seed, partitioned, vectors, jobs_and_pins)
+
+
+def _pin(job: Statement, pin: int, turn: int) -> int:
+    if "ADD COLUMNS" in job.sql:
+        return 0  # before others add the same
+    return turn if job.by_stock else pin

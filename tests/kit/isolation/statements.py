@@ -21,6 +21,7 @@ class Statement(Job):
         where: the rows that an UPDATE, DELETE or MERGE selects, which do not depend on other rows
         blind: whether it adds rows and reads none
         harmless: whether it changes no rows and contradicts no job, so that nobody may lose by it
+        by_stock: whether a session of plain Delta runs it, all at its turn
         delay: how many of the other jobs end between its read and its transaction's begin, if it
             has steps
 
@@ -29,6 +30,7 @@ class Statement(Job):
     where: Predicate | None = None
     blind: bool = False
     harmless: bool = False
+    by_stock: bool = False
     delay: int = 0
 
     def effect(self, rows: Rows) -> Change:
@@ -37,7 +39,10 @@ class Statement(Job):
 
 
 def insert(row: Row) -> Statement:
-    return _of(jobs.insert(jobs.values((row,), COLUMNS)), blind=True)
+    """INSERT that names its columns, since a table may have got others."""
+    job = jobs.insert(jobs.values((row,), COLUMNS))
+    named = job.sql.replace("{t}", f"{{t}} ({', '.join(COLUMNS.names)})")
+    return _of(replace(job, sql=named), blind=True)
 
 
 def insert_count(identifier: int, p: int, where: Predicate) -> Statement:
@@ -199,9 +204,9 @@ def compaction(heading: Heading | None, p: int | None) -> Statement:
     return _of(jobs.optimize(p, COLUMNS) if heading is None else jobs.compact(heading, p, COLUMNS))
 
 
-def by_values(how: str) -> Statement:
+def by_values(how: str, *, by_stock: bool = False) -> Statement:
     """OPTIMIZE that puts rows into another order: ZORDER, or by the columns of clustering."""
-    return _of(Job(Heading.MINOR, f"OPTIMIZE {{t}} {how}"))
+    return replace(_of(Job(Heading.MINOR, f"OPTIMIZE {{t}} {how}")), by_stock=by_stock)
 
 
 def replace_where(p: int, row: Row) -> Statement:

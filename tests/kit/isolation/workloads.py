@@ -167,7 +167,8 @@ def _layouts(*compactions: str) -> Draw:
     def draw(chance: random.Random, number: int) -> Statement:
         p, where = chance.randint(1, 3), _predicate(chance)
         makers: dict[Callable[[], Statement], int] = {
-            lambda: statements.by_values(chance.choice(compactions)): 7,
+            lambda: statements.by_values(chance.choice(compactions)): 5,
+            lambda: statements.by_values(chance.choice(compactions), by_stock=True): 3,
             lambda: statements.describe(chance.choice(_DESCRIPTIONS)): 4,
             lambda: statements.append(where, number): 5,
             lambda: statements.move(where, p): 3,
@@ -181,6 +182,23 @@ def _layouts(*compactions: str) -> Draw:
         return make()
 
     return draw
+
+
+def _columns(chance: random.Random, number: int) -> Statement:
+    """Changes of rows among jobs that add columns, the same or others."""
+    p, where, added = chance.randint(1, 3), _predicate(chance), chance.choice("xyz")
+    makers: dict[Callable[[], Statement], int] = {
+        lambda: statements.describe(f"ALTER TABLE {{t}} ADD COLUMNS ({added} INT)"): 8,
+        lambda: statements.describe(chance.choice(_DESCRIPTIONS)): 2,
+        lambda: statements.append(where, number): 5,
+        lambda: statements.move(where, p): 3,
+        lambda: statements.delete(where): 3,
+        lambda: statements.merge((chance.choice((*_IDS, 8)),), number, p): 3,
+        lambda: statements.insert(Row(8, str(number), p)): 3,
+        lambda: _compaction(chance): 3,
+    }
+    (make,) = chance.choices(list(makers), list(makers.values()))
+    return make()
 
 
 def _no_key_twice(rows: Rows, done: Sequence[Statement]) -> bool:
@@ -218,6 +236,7 @@ WORKLOADS = {
     "early": Workload(_early),
     "z-order": Workload(_layouts("ZORDER BY (id)", "ZORDER BY (v, id)")),
     "clustering": Workload(_layouts("", "FULL"), clustered=True),
+    "columns": Workload(_columns),
 }
 
 

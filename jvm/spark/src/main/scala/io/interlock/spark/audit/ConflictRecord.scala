@@ -94,7 +94,8 @@ object ConflictRecord {
     "application" -> StringType,
     "millis" -> LongType,
     "millis_saved" -> LongType,
-    "bytes" -> LongType
+    "bytes" -> LongType,
+    "block" -> StringType
   )
   private val always = Set("time", "outcome", "txn_id")
 
@@ -148,6 +149,7 @@ object ConflictRecord {
         "version" -> Some(version),
         "scope" -> tags.get(CommitTags.Scope),
         "user" -> tags.get(CommitTags.User),
+        "block" -> tags.get(CommitTags.BlockId),
         "millis" -> tags.get(CommitTags.Millis).flatMap(_.toLongOption),
         "bytes" -> tags.get(CommitTags.BytesSaved).flatMap(_.toLongOption)
       ))

@@ -64,7 +64,8 @@ final case class Explanation(
       advice.fold("")(found => s"Run it again? ${found.retry}"),
       s"Work lost: ${fact("millis")} ms of running time, and ${fact("bytes")} bytes of data files." +
         stopped,
-      s"By ${fact("user")}, application ${fact("application")}, session ${fact("session")}."
+      s"By ${fact("user")}, application ${fact("application")}, session ${fact("session")}.",
+      ofBlock
     )
   }
 
@@ -108,9 +109,13 @@ final case class Explanation(
       source.trim,
       s"Where they overlap: ${fact("scope")}.",
       s"Judging and rebasing took ${fact("millis")} ms; ${fact("bytes")} bytes of data files were " +
-        "kept and not written again."
+        "kept and not written again.",
+      ofBlock
     )
   }
+
+  private def ofBlock: String =
+    record.text("block").fold("")(id => s"It is the commit of the atomic block $id.")
 
   private def list(title: String, items: Seq[String]): String =
     if (items.isEmpty) "" else items.mkString(s"$title: ", ", ", "")

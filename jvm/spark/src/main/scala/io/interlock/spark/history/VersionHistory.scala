@@ -90,7 +90,8 @@ final private[spark] class VersionHistory(
       user = change.info.flatMap(info => info.userName.orElse(info.userId))
         .orElse(tags.get(CommitTags.User)),
       txnId = change.info.flatMap(_.txnId),
-      readVersion = change.info.flatMap(_.readVersion)
+      readVersion = change.info.flatMap(_.readVersion),
+      block = tags.get(CommitTags.BlockId)
     )
   }
 

@@ -35,7 +35,8 @@ final private[spark] case class VersionRecord(
     filesRemoved: Long,
     user: Option[String],
     txnId: Option[String],
-    readVersion: Option[Long]
+    readVersion: Option[Long],
+    block: Option[String]
 ) {
 
   /** By [[VersionRecord.schema]]. */
@@ -70,4 +71,5 @@ private[spark] object VersionRecord {
     .add("user", StringType)
     .add("txn_id", StringType)
     .add("read_version", LongType)
+    .add("block", StringType)
 }

@@ -43,6 +43,8 @@ final private[block] class BlockTransaction(table: BlockTable, id: String)
 
   def of: BlockTable = table
 
+  override protected def ofBlock: Option[String] = Some(id)
+
   /** Commits it as a part of the block's commit: it waits, when it is ready, for the others. */
   def run(ofBlock: WholeCommit): Option[Long] = {
     whole = Some(ofBlock)

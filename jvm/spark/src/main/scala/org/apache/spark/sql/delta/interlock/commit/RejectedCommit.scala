@@ -66,6 +66,7 @@ final private[interlock] class RejectedCommit(
         "user" -> Some(who.user),
         "session" -> Some(who.session),
         "application" -> Some(who.application),
+        "block" -> statement.ofBlock,
         "millis" -> Some(millis),
         "millisSaved" -> Some(conflict).filter(_.beforeWriting).flatMap(_ => lastWrite),
         "bytes" -> Some(statement.staged.bytes)

@@ -12,13 +12,18 @@ import org.apache.spark.sql.delta.interlock.table.ReadTable
   *   Delta's id of its transaction
   * @param startNanos
   *   when the transaction began, by [[System.nanoTime]]
+  * @param block
+  *   the id of the atomic block whose commit it is, if it is one
   */
 final private[interlock] class Statement(
     val session: SparkSession,
     val table: ReadTable,
     val txnId: String,
-    val startNanos: Long
+    val startNanos: Long,
+    block: => Option[String]
 ) {
+  def ofBlock: Option[String] = block
+
   val staged = new StagedFiles(table.log)
   val times = new CommitTimes
 

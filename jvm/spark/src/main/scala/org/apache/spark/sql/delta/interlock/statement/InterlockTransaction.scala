@@ -37,8 +37,11 @@ import org.apache.spark.sql.{Dataset, SparkSession}
 class InterlockTransaction(log: DeltaLog, catalogTable: Option[CatalogTable], snapshot: Snapshot)
     extends OptimisticTransaction(log, catalogTable, snapshot) {
   private val table = new ReadTable(log, catalogTable, snapshot)
-  private[interlock] val statement = new Statement(spark, table, txnId, txnStartTimeNs)
+  private[interlock] val statement = new Statement(spark, table, txnId, txnStartTimeNs, ofBlock)
   protected lazy val rules = new PropertyRules(spark, table)
+
+  /** The id of the atomic block whose commit it is. */
+  protected def ofBlock: Option[String] = None
 
   /** What the statement reads, beyond what Delta tracks. */
   val reads = new StatementReads
