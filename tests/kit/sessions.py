@@ -27,13 +27,14 @@ _WHEN_HOT = (
     "-XX:Tier4InvocationThreshold=20000 -XX:Tier4MinInvocationThreshold=2400 "
     "-XX:Tier4CompileThreshold=60000 -XX:Tier4BackEdgeThreshold=160000"
 )
+_SCRIPTS = {"spark.sql.scripting.enabled": "true"}  # the default from Spark 4.1 on
 SMALL = {
     **SMALL_SESSION,
+    **_SCRIPTS,
     "spark.driver.extraJavaOptions": f"{JVM_OPTIONS} {_WHEN_HOT}",
     # Planning again between stages takes a twelfth of the tests' time. The processes that
     # tests start have it, as users do.
     "spark.sql.adaptive.enabled": "false",
-    "spark.sql.scripting.enabled": "true",  # the default from Spark 4.1 on
     # Soaks of very many files need more memory than all else.
     "spark.driver.memory": os.environ.get(
         "INTERLOCK_DRIVER_MEMORY", SMALL_SESSION["spark.driver.memory"]
@@ -41,6 +42,7 @@ SMALL = {
 }
 _SERVER_SETTINGS = {
     **SMALL_SESSION,
+    **_SCRIPTS,
     "spark.plugins": "org.apache.spark.interlock.InterlockPlugin",
     "spark.sql.catalogImplementation": "in-memory",
     "spark.connect.grpc.binding.address": "127.0.0.1",
