@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from concurrent.futures import Future, ThreadPoolExecutor, wait
 from pathlib import Path
+from typing import Any
 
 import pytest
 from interlock.errors import ConcurrentDeleteReadError, ConflictError, MetadataChangedError
 from interlock.lab.model import Rows, in_order
+from pyspark.java_gateway import ensure_callback_server_started
 from pyspark.sql import SparkSession
 
+from tests.kit.commit_phases import observed
 from tests.kit.support import (
     Table,
     confs,
@@ -126,6 +130,35 @@ def test_two_jobs_make_one_table(
     assert latest_version(table) == int(replaces)
 
 
+@pytest.mark.parametrize("create", ["CREATE OR REPLACE TABLE", "CREATE TABLE IF NOT EXISTS"])
+def test_a_table_that_the_catalog_does_not_have_yet(
+    spark: SparkSession, twice: None, create: str
+) -> None:
+    """A table has its entry in the catalog behind its first version; the second job begins amid."""
+    made = f"{create} late_twins USING delta TBLPROPERTIES ('interlock.policy' = 'row_level')"
+    session = spark.newSession()
+    session.conf.set("spark.interlock.rerun.maxRuns", "2")
+    second: list[Future[object]] = []
+    listen: Any = ensure_callback_server_started
+    listen(spark.sparkContext._gateway)
+    try:
+        with ThreadPoolExecutor(1) as thread:
+
+            def at(phase: str, version: int) -> None:
+                if (phase, version) == ("published", 0) and not second:
+                    second.append(thread.submit(session.sql, f"{made} AS SELECT 6 AS id"))
+                    wait(second, timeout=3)
+
+            with observed(spark._jvm, at):
+                spark.sql(f"{made} AS SELECT 5 AS id")
+            second[0].result(60)
+        found = [tuple(row) for row in spark.table("late_twins").collect()]
+        versions = spark.sql("DESCRIBE HISTORY late_twins").count()
+    finally:
+        spark.sql("DROP TABLE IF EXISTS late_twins")
+    assert (found, versions) == (([(6,)], 2) if "REPLACE" in create else ([(5,)], 1))
+
+
 @pytest.mark.parametrize("winner", ["COMMENT ON TABLE {t} IS 'c'", REPLACE.format(1)])
 def test_a_replacement_that_no_policy_judges(
     spark: SparkSession, table_path: Path, twice: None, winner: str
@@ -147,6 +180,28 @@ def test_a_replacement_that_reads_its_table_keeps_a_new_column(
     replace = "CREATE OR REPLACE TABLE {t} USING delta AS SELECT * FROM {t}"
     assert isinstance(last_of(spark, table, winners, replace), ConflictError)
     assert rows(spark, table) == ((1, "a", 5), (2, "b", 5))
+
+
+def test_a_save_that_replaces_some_rows_does_not_bring_a_column_back(
+    spark: SparkSession, table_path: Path, twice: None
+) -> None:
+    mapped = {"delta.columnMapping.mode": "name"}
+    table = table_of(spark, table_path, **mapped)
+    spark.sql(f"CREATE TABLE part_saved USING delta LOCATION '{table_path}'")
+
+    def save(session: SparkSession) -> None:
+        new = session.sql("SELECT 1 AS id, 'N' AS v").write.format("delta").mode("overwrite")
+        new.option("replaceWhere", "id = 1").option("mergeSchema", "true").saveAsTable("part_saved")
+
+    rename = sql_job(f"ALTER TABLE {table} RENAME COLUMN v TO w")
+    try:
+        first, second = race(spark, rename, python_job("save", save))
+    finally:
+        spark.sql("DROP TABLE part_saved")
+    assert first.error is None
+    assert isinstance(second.error, MetadataChangedError)
+    assert spark.table(str(table)).columns == ["id", "w"]
+    assert rows(spark, table) == ((1, "a"), (2, "b"))
 
 
 def test_dynamic_partition_overwrite(spark: SparkSession, table_path: Path, twice: None) -> None:

@@ -436,6 +436,57 @@ def test_contradictions(spark: SparkSession, table_path: Path, why: str) -> None
     assert ids(spark, table) == [1, 2]
 
 
+def drop(spark: SparkSession, table: Table) -> None:
+    spark.sql(f"ALTER TABLE {table} DROP COLUMN v")
+
+
+def overwrite_without(spark: SparkSession, table: Table) -> None:
+    new = spark.sql("SELECT 7 AS id").write.format("delta").mode("overwrite")
+    new.option("overwriteSchema", "true").save(str(table.path))
+
+
+def overwrite_partitioned(spark: SparkSession, table: Table) -> None:
+    new = spark.sql("SELECT 7 AS id, 'r' AS v").write.format("delta").mode("overwrite")
+    new.option("overwriteSchema", "true").partitionBy("id").save(str(table.path))
+
+
+@pytest.mark.variant_cases("serializable-*", "*-overwrite_without")
+@pytest.mark.parametrize(
+    ("policy", "later"),
+    [
+        ("maxcompute_delta", drop),
+        ("serializable", drop),
+        ("row_level", overwrite_without),
+        ("row_level", overwrite_partitioned),
+    ],
+)
+def test_a_clustering_that_the_later_job_has_not_seen(
+    spark: SparkSession, table_path: Path, policy: str, later: Job
+) -> None:
+    """A table that is clustered by no column of its own could not be optimized any more."""
+    layout = " CLUSTER BY (id)" if later is drop else ""
+    table = table_of(
+        spark,
+        table_path,
+        policy=policy,
+        mapping="name",
+        columns=f"(id INT NOT NULL, v STRING) USING delta{layout}",
+    )
+    cluster = sql_job((ALTER + "CLUSTER BY (v)").format(t=table))
+    first, second = race(spark, cluster, python_job("later", lambda session: later(session, table)))
+    assert first.error is None
+    assert second.held
+    assert isinstance(second.error, MetadataChangedError)
+    assert second.error.why is not None
+    assert ") clustered the table" in second.error.why
+    assert latest_version(table) == 2
+    assert rows(spark, table) == FIRST
+    spark.sql(f"OPTIMIZE {table}")
+    detail = spark.sql(f"DESCRIBE DETAIL {table}").first()
+    assert detail is not None
+    assert (detail["clusteringColumns"], detail["partitionColumns"]) == (["v"], [])
+
+
 def test_the_columns_by_which_it_is_clustered_already(
     spark: SparkSession, table_path: Path
 ) -> None:

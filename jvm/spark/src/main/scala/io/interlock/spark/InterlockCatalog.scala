@@ -5,9 +5,8 @@ import java.util
 import scala.jdk.CollectionConverters._
 import scala.util.{DynamicVariable, Try}
 
-import io.delta.exceptions.ProtocolChangedException
 import io.delta.spark.internal.v2.catalog.DeltaV2Table
-import io.interlock.spark.errors.{InterlockException, StorageFault}
+import io.interlock.spark.errors.{InterlockException, MadeMeanwhile, StorageFault}
 import io.interlock.spark.properties.{
   Exclusive,
   Handshake,
@@ -24,7 +23,6 @@ import org.apache.spark.sql.catalyst.analysis.TableAlreadyExistsException
 import org.apache.spark.sql.connector.catalog.TableChange.{RemoveProperty, SetProperty}
 import org.apache.spark.sql.connector.catalog.{Identifier, StagedTable, Table, TableChange}
 import org.apache.spark.sql.connector.expressions.Transform
-import org.apache.spark.sql.delta.DeltaAnalysisException
 import org.apache.spark.sql.delta.catalog.{DeltaCatalog, DeltaTableV2}
 import org.apache.spark.sql.delta.interlock.log.{FreshSnapshot, LogListing}
 import org.apache.spark.sql.delta.sources.DeltaSourceUtils
@@ -55,18 +53,9 @@ class InterlockCatalog extends DeltaCatalog with ThroughDeltaLog {
     checkEarly(properties)
     try super.createTable(ident, schema, partitions, withoutThere(ident, properties)(_ => true))
     catch {
-      case _: ProtocolChangedException | NotEmpty() if isCreated(ident) =>
+      case MadeMeanwhile() if MadeMeanwhile.table(this, ident).exists(isPoliced) =>
         throw new TableAlreadyExistsException(ident)
     }
-  }
-
-  /** Whether another job has created the table meanwhile, with a policy; its entry in the catalog
-    * follows its first version.
-    */
-  private def isCreated(ident: Identifier): Boolean = {
-    val giveUp = System.nanoTime() + MillisUntilListed * 1000000
-    while (!tableExists(ident) && System.nanoTime() < giveUp) Thread.sleep(20)
-    tableExists(ident) && TablePolicy.named(propertiesOf(ident)).nonEmpty
   }
 
   override def stageCreate(
@@ -185,10 +174,14 @@ class InterlockCatalog extends DeltaCatalog with ThroughDeltaLog {
     }
   }
 
-  private def propertiesOf(ident: Identifier): Map[String, String] = loadTable(ident) match {
+  private def propertiesOf(ident: Identifier): Map[String, String] = propertiesOf(loadTable(ident))
+
+  private def propertiesOf(table: Table): Map[String, String] = table match {
     case table: DeltaTableV2 => table.properties().asScala.toMap
     case _ => Map.empty
   }
+
+  private def isPoliced(table: Table) = TablePolicy.named(propertiesOf(table)).nonEmpty
 }
 
 private object InterlockCatalog {
@@ -201,14 +194,6 @@ private object InterlockCatalog {
     case drop: DropFeature if drop.featureName.equalsIgnoreCase(Exclusive.Feature) =>
       TableChange.removeProperty(Exclusive.Key)
     case other => other
-  }
-
-  private val MillisUntilListed = 3000L
-
-  /** Matches Delta's refusal to create a table where files are. */
-  object NotEmpty {
-    def unapply(failed: DeltaAnalysisException): Boolean =
-      failed.getErrorClass == "DELTA_CREATE_TABLE_WITH_NON_EMPTY_LOCATION"
   }
 
   /** Delta's name for the operation. */

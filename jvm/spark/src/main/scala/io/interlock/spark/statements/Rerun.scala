@@ -7,12 +7,17 @@ import scala.util.{Failure, Success, Try}
 
 import io.interlock.rules.{Conflict, ConflictKind}
 import io.interlock.spark.claims.ClaimingStatement
-import io.interlock.spark.errors.{Conflicts, InterlockConflict}
+import io.interlock.spark.errors.{Conflicts, InterlockConflict, MadeMeanwhile}
 import io.interlock.spark.properties.{SessionPolicies, Setting}
 import org.apache.spark.internal.Logging
+import org.apache.spark.sql.catalyst.analysis.TableAlreadyExistsException
 import org.apache.spark.sql.catalyst.expressions.{Attribute, Expression}
 import org.apache.spark.sql.catalyst.plans.QueryPlan
-import org.apache.spark.sql.catalyst.plans.logical.{LogicalPlan, V2CreateTableAsSelectPlan}
+import org.apache.spark.sql.catalyst.plans.logical.{
+  LogicalPlan,
+  ReplaceTableAsSelect,
+  V2CreateTableAsSelectPlan
+}
 import org.apache.spark.sql.classic.ClassicConversions.castToImpl
 import org.apache.spark.sql.connector.write.V1Write
 import org.apache.spark.sql.delta.DeltaConcurrentModificationException
@@ -56,8 +61,8 @@ private[statements] object Rerun extends Logging {
             s"${runs.most})."
         )
         from(number + 1, lost :+ failed.conflict)
-      // Delta's own check of what a statement replaces anyway.
-      case Failure(changed: DeltaConcurrentModificationException)
+      // Delta's own check of what a statement replaces anyway, or of a table that was not there.
+      case Failure(changed @ (_: DeltaConcurrentModificationException | MadeMeanwhile()))
           if runs.replaceTable && number < runs.most && runs.areAsPlanned() =>
         Thread.sleep(pause(number))
         statement.claim()
@@ -151,8 +156,17 @@ final private[statements] case class RerunReplace(plan: V2CreateTableAsSelectPla
   override def innerChildren: Seq[QueryPlan[_]] = Seq(plan)
 
   override def run(spark: SparkSession): Seq[Row] = Rerun(runs) { _ =>
-    castToImpl(spark).sessionState.planner.plan(plan).next().executeCollect()
+    try castToImpl(spark).sessionState.planner.plan(plan).next().executeCollect(): Unit
+    catch {
+      // Its version is made, and another job had given the table its entry in the catalog meanwhile.
+      case _: TableAlreadyExistsException if replaces =>
+    }
     Nil
+  }
+
+  private def replaces = plan match {
+    case replace: ReplaceTableAsSelect => replace.orCreate
+    case _ => false
   }
 }
 

@@ -3,6 +3,7 @@ package io.interlock.spark.statements
 import scala.util.Try
 
 import io.interlock.spark.claims.StreamThread
+import io.interlock.spark.errors.MadeMeanwhile
 import io.interlock.spark.properties.TablePolicy
 import io.interlock.spark.statements.Runs.isDeterministic
 import org.apache.hadoop.fs.Path
@@ -10,8 +11,9 @@ import org.apache.spark.sql.SparkSession
 import org.apache.spark.sql.catalyst.analysis.ResolvedIdentifier
 import org.apache.spark.sql.catalyst.plans.logical._
 import org.apache.spark.sql.catalyst.trees.TreeNodeTag
+import org.apache.spark.sql.catalyst.util.CaseInsensitiveMap
 import org.apache.spark.sql.classic.ClassicConversions.castToImpl
-import org.apache.spark.sql.connector.catalog.TableCatalog
+import org.apache.spark.sql.connector.catalog.{Table, TableCatalog}
 import org.apache.spark.sql.connector.write.{V1Write, Write}
 import org.apache.spark.sql.delta.actions.Metadata
 import org.apache.spark.sql.delta.catalog.DeltaTableV2
@@ -19,7 +21,7 @@ import org.apache.spark.sql.delta.commands._
 import org.apache.spark.sql.delta.interlock.block.Block
 import org.apache.spark.sql.delta.interlock.statement.PlanReads
 import org.apache.spark.sql.delta.sources.DeltaDataSource
-import org.apache.spark.sql.delta.{DeltaDynamicPartitionOverwriteCommand, DeltaLog}
+import org.apache.spark.sql.delta.{DeltaDynamicPartitionOverwriteCommand, DeltaLog, DeltaOptions}
 import org.apache.spark.sql.execution.command.RunnableCommand
 import org.apache.spark.sql.execution.datasources.SaveIntoDataSourceCommand
 import org.apache.spark.sql.execution.datasources.v2.DataSourceV2Relation
@@ -82,14 +84,16 @@ private[spark] class RerunStrategy(session: SparkSession) extends SparkStrategy 
     case ResolvedIdentifier(catalog: TableCatalog, identifier)
         if statement.getTagValue(RerunStrategy.IsRerun).isEmpty &&
           isDeterministic(statement.query) =>
-      def log = Try(catalog.loadTable(identifier)).toOption
-        .collect { case table: DeltaTableV2 if table.tableExists => table.deltaLog }
-      val runs = log match {
-        case Some(there) if mayRead(statement.query, there) => runsOf(there)
+      def logOf(found: Option[Table]) =
+        found.collect { case table: DeltaTableV2 if table.tableExists => table.deltaLog }
+      val runs = logOf(Try(catalog.loadTable(identifier)).toOption) match {
+        case Some(there) if mayRead(statement.query, there) || replacesRows(statement) =>
+          runsOf(there)
         case Some(there) => replacements(runsOf(there).most)
         // If another job makes the table meanwhile, it may have a policy then.
         case None =>
-          def isPolicedNow = log.exists(there => isPoliced(there.update().metadata))
+          def isPolicedNow = logOf(MadeMeanwhile.table(catalog, identifier))
+            .exists(there => isPoliced(there.update().metadata))
           replacements(mostRuns(Map.empty)).copy(areAsPlanned = () => isPolicedNow)
       }
       if (runs.most == 1) statement
@@ -98,6 +102,18 @@ private[spark] class RerunStrategy(session: SparkSession) extends SparkStrategy 
         RerunReplace(statement, runs)
       }
     case _ => statement
+  }
+
+  /** Whether it is a `saveAsTable` that keeps the table and replaces some of its rows. */
+  private def replacesRows(statement: V2CreateTableAsSelectPlan) = statement match {
+    case replace: ReplaceTableAsSelect =>
+      val options = CaseInsensitiveMap(replace.writeOptions)
+      val mode = options.get(DeltaOptions.PARTITION_OVERWRITE_MODE_OPTION)
+        .getOrElse(session.conf.get("spark.sql.sources.partitionOverwriteMode"))
+      options.contains(DeltaOptions.REPLACE_WHERE_OPTION) ||
+      options.contains(DeltaOptions.PARTITION_OVERWRITE_MODE_OPTION) &&
+      mode.equalsIgnoreCase("dynamic")
+    case _ => false
   }
 
   /** Whether a query may read a table, whose columns it then knows from when it was planned. */

@@ -8,6 +8,7 @@ import org.apache.spark.sql.SparkSession
 import org.apache.spark.sql.delta.RowId.RowTrackingMetadataDomain
 import org.apache.spark.sql.delta._
 import org.apache.spark.sql.delta.actions.{DomainMetadata, Metadata, Protocol}
+import org.apache.spark.sql.delta.clustering.ClusteringMetadataDomain
 import org.apache.spark.sql.delta.interlock.rebase.{MovedReads, ReplaceLive, RowRebase, RowVectors}
 
 /** Delta's conflict check, with its three checks on data files replaced by a policy's decision.
@@ -58,8 +59,29 @@ private[interlock] class InterlockConflictChecker(
 
   override protected def checkConflicts(): CurrentTransactionInfo = {
     if (attempt.policy.judgesReads) currentTransactionInfo = withoutEqual(currentTransactionInfo)
-    super.checkConflicts()
+    val behind = super.checkConflicts()
+    checkClustering(behind)
+    behind
   }
+
+  /** Fails if the attempt takes away a column by which the winner clustered the table, or partitions
+    * the table: what clusters it is not in its metadata.
+    */
+  private def checkClustering(behind: CurrentTransactionInfo): Unit =
+    if (behind.metadataChanged && !replacesTable) for {
+      ClusteringMetadataDomain(clustering, false) <- winner.actions
+      by = clustering.clusteringColumns if by.nonEmpty
+    } {
+      val after = behind.metadata
+      if (after.partitionColumns.nonEmpty)
+        throw changed("clustered the table, and this job partitions it")
+      val there = DeltaColumnMapping.getPhysicalNameFieldMap(after.schema)
+      if (!by.forall(there.contains)) {
+        val before = DeltaColumnMapping.getPhysicalNameFieldMap(info.readSnapshot.schema)
+        val gone = by.filterNot(there.contains).map(path => before.get(path).fold("")(_.name))
+        throw changed(s"clustered the table by ${gone.mkString(", ")}, and this job drops that")
+      }
+    }
 
   /** Two equal upgrades are one. Also fails if something else orders the table's commits from the
     * winner on.
