@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import shutil
 from contextlib import suppress
 from pathlib import Path
-from typing import Any
 
 import interlock
 import pytest
@@ -28,7 +26,7 @@ from tests.blocks.several_tables import (
 )
 from tests.kit.commit_phases import observed
 from tests.kit.log_replay import check_log
-from tests.kit.support import deltalake_rows, latest_version, rows
+from tests.kit.support import deltalake_rows, rows
 
 
 @pytest.fixture
@@ -46,34 +44,6 @@ class TestOnDisk(SeveralTables):
         ("ratified", 1, (4, 4), True),
         ("published", 3, (4, 4), True),
     )
-
-
-def test_a_statement_on_one_table_that_reads_the_other(
-    spark: SparkSession, make: Make, tmp_path: Path
-) -> None:
-    """After a crash between the publications: the source has the block if its table has it."""
-    a, b = make("a"), make("b")
-
-    def at(phase: str, version: int) -> None:
-        if (phase, version) == ("published", 3) and not (tmp_path / "half").exists():
-            for table in (a, b):
-                shutil.copytree(table.path / "_delta_log", tmp_path / "half" / table.path.name)
-
-    begin(spark, *moves(b, a))
-    with observed(spark._jvm, at):
-        end(spark)
-    for table in (a, b):
-        shutil.rmtree(table.path / "_delta_log")
-        shutil.move(tmp_path / "half" / table.path.name, table.path / "_delta_log")
-    assert (latest_version(a), latest_version(b)) == (3, 2)
-    jvm: Any = spark._jvm
-    jvm.org.apache.spark.sql.delta.DeltaLog.clearCache()
-    source = f"(SELECT id + 10 AS id, v FROM {b} WHERE id = 1)"
-    spark.newSession().sql(
-        f"MERGE INTO {a} t USING {source} s ON t.id = s.id WHEN NOT MATCHED THEN INSERT *"
-    )
-    assert rows(spark, a) == deltalake_rows(a) == in_order((*MORE, (11, 5)))
-    assert rows(spark, b) == deltalake_rows(b) == LESS
 
 
 @pytest.mark.parametrize("phase", ["staging", "ratifying", "ratified"])

@@ -5,6 +5,7 @@ import java.util.concurrent.ConcurrentHashMap
 import java.util.concurrent.atomic.AtomicInteger
 
 import io.interlock.coordinator.Causes
+import io.interlock.spark.claims.StreamThread
 import io.interlock.spark.errors.InterlockException
 import io.interlock.spark.properties.TablePolicy
 import org.apache.hadoop.fs.Path
@@ -104,8 +105,10 @@ final class Block private (session: SparkSession, private val isOfScript: Boolea
     tables.getOrElse(
       log.logPath, {
         val others = tables.values.map(other => WholeBlocks.Read(other.base, other.catalogTable))
-        val read = WholeBlocks.beside(others.toSeq, WholeBlocks.Read(newest, catalogTable))
-          .getOrElse(throw InBlock.refusedAmidBlocks(log.dataPath.toString)).snapshot
+        val read = WholeBlocks.beside(
+          others.toSeq,
+          WholeBlocks.Read(WholeBlocks.settled(newest, catalogTable), catalogTable)
+        ).getOrElse(throw InBlock.refusedAmidBlocks(log.dataPath.toString)).snapshot
         tables.values.find(_.isIn(log, read)).foreach(known =>
           throw InBlock.refusedTwice(known.name)
         )
@@ -116,13 +119,19 @@ final class Block private (session: SparkSession, private val isOfScript: Boolea
             catalogTable,
             if (isOurs) ChecksummedSnapshot.of(read) else read,
             statements,
-            isOwn = () => SparkSession.active.conf.getOption(Block.OfSession).contains(id)
+            isOwn = () => isOf(SparkSession.active)
           )
         tables += log.logPath -> made
         made
       }
     )
   }
+
+  /** Whether a session is the block's, or Spark's copy of it that computes cached rows. The copy for a
+    * stream that was started in the block is not.
+    */
+  private def isOf(active: SparkSession) = active.conf.getOption(Block.OfSession).contains(id) &&
+    (active.sessionUUID == session.sessionUUID || !StreamThread.isCurrent(active.sparkContext))
 
   /** Commits the block, which is over then.
     *

@@ -137,7 +137,8 @@ final private[block] class BlockTable(
     files match {
       case ours: BlockFileIndex if ours.state == state.number => ours
       case _ =>
-        if (files.metadata.schema != base.metadata.schema) throw InBlock.refusedOtherColumns(name)
+        if (InBlock.columns(files.metadata) != InBlock.columns(base.metadata))
+          throw InBlock.refusedOtherColumns(name)
         val ofTable = files match {
           case older: BlockFileIndex => older.ofTable
           case plain => plain

@@ -5,7 +5,7 @@ import io.interlock.spark.properties.Exclusive
 import org.apache.spark.sql.delta.DeltaOperations.Operation
 import org.apache.spark.sql.delta.actions.{Metadata, Protocol}
 import org.apache.spark.sql.delta.sources.DeltaSourceUtils.IDENTITY_INFO_HIGHWATERMARK
-import org.apache.spark.sql.types.MetadataBuilder
+import org.apache.spark.sql.types.{MetadataBuilder, StructField}
 
 /** What an atomic block refuses. */
 object InBlock {
@@ -33,15 +33,17 @@ object InBlock {
   }
 
   /** Metadata without the highest values of identity columns, which each INSERT may raise. */
-  private def withoutIdentity(metadata: Metadata) = {
-    val fields = metadata.schema.map(field =>
-      field.copy(metadata =
-        new MetadataBuilder().withMetadata(field.metadata).remove(IDENTITY_INFO_HIGHWATERMARK)
-          .build()
-      )
+  private def withoutIdentity(metadata: Metadata) =
+    (metadata.copy(schemaString = ""), fields(metadata)(_.remove(IDENTITY_INFO_HIGHWATERMARK)))
+
+  /** The columns of a table, as far as they decide what a statement reads. */
+  private[block] def columns(metadata: Metadata): Seq[StructField] =
+    fields(metadata)(_.remove(IDENTITY_INFO_HIGHWATERMARK).remove("comment"))
+
+  private def fields(metadata: Metadata)(without: MetadataBuilder => MetadataBuilder) =
+    metadata.schema.map(field =>
+      field.copy(metadata = without(new MetadataBuilder().withMetadata(field.metadata)).build())
     )
-    (metadata.copy(schemaString = ""), fields)
-  }
 
   /** The error for a statement that is no change of rows and no query. */
   def refused(statement: String): InterlockException = refused(

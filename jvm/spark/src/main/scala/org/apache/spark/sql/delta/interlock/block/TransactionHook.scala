@@ -64,12 +64,12 @@ final private class WrappingObserver(inner: TransactionExecutionObserver)
       if (created.getClass != classOf[OptimisticTransaction]) created
       else if (block.nonEmpty) block.get.transaction(created)
       else {
+        val read = WholeBlocks.settled(created.snapshot, created.catalogTable)
         val ours = new InterlockTransaction(
           created.deltaLog,
           created.catalogTable,
-          if (TablePolicy.coordinatorOf(created.snapshot.metadata.configuration).isEmpty)
-            created.snapshot
-          else ChecksummedSnapshot.of(created.snapshot)
+          if (TablePolicy.coordinatorOf(read.metadata.configuration).isEmpty) read
+          else ChecksummedSnapshot.of(read)
         )
         RunningTransactions.start(ours)
         ours

@@ -35,34 +35,58 @@ private[block] object WholeBlocks extends Logging {
   def newest(log: DeltaLog, table: Option[CatalogTable]): Snapshot =
     FreshSnapshot.of(log, table).getOrElse(log.update(catalogTableOpt = table))
 
-  /** The tables at versions that belong together, and to those that are fixed. */
-  @tailrec def together(fixed: Seq[Read], tables: Seq[Read], tries: Int = 1): Seq[Read] = {
-    val found = tables.foldLeft(Option(Vector.empty[Read]))((done, next) =>
-      done.flatMap(before => beside(fixed ++ before, next).map(before :+ _))
-    )
-    found match {
-      case Some(all) => all
-      case None if tries < MostTries => together(fixed, tables.map(_.newest), tries + 1)
-      case None =>
-        logWarning(s"${tables.map(_.log.dataPath).mkString(", ")} are read with parts of blocks.")
-        tables
+  /** The snapshot of a table with the block that is decided and about to be visible behind it. */
+  def settled(snapshot: Snapshot, table: Option[CatalogTable]): Snapshot =
+    if (!Siblings.mayHave(snapshot.metadata)) snapshot
+    else {
+      isCompleted(Read(snapshot, table)): Unit
+      Seq(snapshot, newest(snapshot.deltaLog, table)).maxBy(_.version)
     }
+
+  /** The tables at the newest versions that belong together, and to those that are fixed. */
+  def together(fixed: Seq[Read], tables: Seq[Read]): Seq[Read] = {
+    val found = back(fixed, forward(fixed, tables, MostTries))
+    if (!found.forall(reaches(_, fixed))) logWarning(
+      s"${(fixed ++ found).map(_.log.dataPath).mkString(", ")} are read with parts of blocks."
+    )
+    found
   }
 
   /** The table at the newest version that belongs to others as they were read; none if there is no
     * such version, since one of them belongs to a version behind a block that another lacks.
     */
-  def beside(others: Seq[Read], table: Read): Option[Read] = {
-    val least = others.flatMap(_.wants(table)).maxOption
-    val newest = least.fold(table)(reaching(table, _, MostLooks))
-    val ends = others.flatMap(other =>
-      newest.wants(other).filter(_ > other.version).flatMap(firstBlock(other, _, newest))
+  def beside(others: Seq[Read], table: Read): Option[Read] =
+    back(others, forward(others, Seq(table), MostTries)).headOption.filter(reaches(_, others))
+
+  private def reaches(table: Read, others: Seq[Read]) =
+    others.flatMap(_.wants(table)).forall(_ <= table.version)
+
+  /** The tables with the blocks that others have. What is behind is read anew, and may then have
+    * blocks that others lack.
+    */
+  @tailrec private def forward(fixed: Seq[Read], tables: Seq[Read], tries: Int): Seq[Read] = {
+    val raised = tables.map(table =>
+      (fixed ++ tables).flatMap(_.wants(table)).maxOption
+        .fold(table)(reaching(table, _, MostLooks))
     )
-    ends.minOption.map(_ - 1) match {
-      case None => Some(newest)
-      case Some(last) => Option.unless(least.exists(_ > last))(newest.at(last))
-    }
+    if (tries == 0 || areSame(raised, tables)) raised else forward(fixed, raised, tries - 1)
   }
+
+  /** The tables without the blocks that others lack. */
+  @tailrec private def back(fixed: Seq[Read], tables: Seq[Read]): Seq[Read] = {
+    val lowered = tables.map { table =>
+      val first = for {
+        other <- fixed ++ tables
+        wanted <- table.wants(other) if wanted > other.version
+        version <- firstBlock(other, wanted, table)
+      } yield version
+      first.minOption.fold(table)(made => table.at(made - 1))
+    }
+    if (areSame(lowered, tables)) tables else back(fixed, lowered)
+  }
+
+  private def areSame(some: Seq[Read], others: Seq[Read]) =
+    some.map(_.version) == others.map(_.version)
 
   /** The version that the first block has made in a table that another one lacks.
     *

@@ -6,13 +6,14 @@ import org.apache.spark.sql.catalyst.rules.Rule
 import org.apache.spark.sql.delta.OptimisticTransaction
 import org.apache.spark.sql.delta.files.TahoeLogFileIndex
 import org.apache.spark.sql.delta.interlock.commit.Siblings
+import org.apache.spark.sql.delta.interlock.statement.InterlockTransaction
 import org.apache.spark.sql.execution.datasources.{HadoopFsRelation, LogicalRelation}
 
 /** Lets a query that reads several tables see each atomic block in all of them or in none.
   *
   * A rule for one run of the optimizer: Spark makes a new one for each. It comes before the rule of
   * Delta that plans the scans, and fixes the snapshots for it. While a transaction runs, as for the
-  * source of a MERGE, they belong to the table as the transaction has read it.
+  * source of a MERGE, they belong to the tables as the transaction has read them.
   */
 final class WholeBlocksInQueries(session: SparkSession) extends Rule[LogicalPlan] {
   private var isDone = false
@@ -22,12 +23,21 @@ final class WholeBlocksInQueries(session: SparkSession) extends Rule[LogicalPlan
     case _ if isDone || Block.of(session).nonEmpty => plan
     case _ =>
       isDone = true
-      val ofTransaction = OptimisticTransaction.getActive()
-        .map(running => WholeBlocks.Read(running.snapshot, running.catalogTable)).toSeq
+      val ofTransaction = OptimisticTransaction.getActive().toSeq.flatMap(readBy)
       val tables = plan.collectWithSubqueries { case Scan(_, _, files) => files }
         .distinctBy(_.deltaLog.compositeId)
         .filterNot(files => ofTransaction.exists(_.log.isSameLogAs(files.deltaLog)))
-      if (tables.size + ofTransaction.size < 2) plan else fixed(plan, ofTransaction, tables)
+      if (tables.isEmpty || tables.size + ofTransaction.size < 2) plan
+      else fixed(plan, ofTransaction, tables)
+  }
+
+  /** The tables as a transaction reads them: its own, and those that it has read before. */
+  private def readBy(running: OptimisticTransaction): Seq[WholeBlocks.Read] = {
+    val others = running match {
+      case ours: InterlockTransaction => ours.otherSnapshots.map(WholeBlocks.Read(_, None))
+      case _ => Nil
+    }
+    WholeBlocks.Read(running.snapshot, running.catalogTable) +: others
   }
 
   private def fixed(
@@ -45,6 +55,10 @@ final class WholeBlocksInQueries(session: SparkSession) extends Rule[LogicalPlan
     }
   }
 
+  /** By what the table is now: a frame may be older than its properties. */
+  private def isOfBlocks(files: TahoeLogFileIndex) =
+    Siblings.mayHave(files.deltaLog.unsafeVolatileSnapshot.metadata)
+
   /** A scan of a table that blocks over several tables can change. */
   private object Scan {
     def unapply(plan: LogicalPlan): Option[(LogicalRelation, HadoopFsRelation, TahoeLogFileIndex)] =
@@ -53,7 +67,7 @@ final class WholeBlocksInQueries(session: SparkSession) extends Rule[LogicalPlan
           Some(relation.location).collect {
             case earlier: IndexInState => earlier.ofTable
             case files: TahoeLogFileIndex if !files.isTimeTravelQuery => files
-          }.filter(files => Siblings.mayHave(files.metadata)).map((scan, relation, _))
+          }.filter(isOfBlocks).map((scan, relation, _))
         case _ => None
       }
   }

@@ -1,6 +1,7 @@
 package org.apache.spark.sql.delta.interlock.statement
 
 import scala.annotation.nowarn
+import scala.jdk.CollectionConverters._
 
 import io.delta.storage.commit.Commit
 import io.interlock.coordinator.Interrupt
@@ -39,6 +40,9 @@ class InterlockTransaction(log: DeltaLog, catalogTable: Option[CatalogTable], sn
   private val table = new ReadTable(log, catalogTable, snapshot)
   private[interlock] val statement = new Statement(spark, table, txnId, txnStartTimeNs, ofBlock)
   protected lazy val rules = new PropertyRules(spark, table)
+
+  /** The other tables as it has read them. */
+  private[interlock] def otherSnapshots: Seq[Snapshot] = readSnapshots.values.asScala.toSeq
 
   /** The id of the atomic block whose commit it is. */
   protected def ofBlock: Option[String] = None
