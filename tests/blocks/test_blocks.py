@@ -448,26 +448,6 @@ def test_numbered_batches(spark: SparkSession, make: Make) -> None:
     check(spark, table, (*START, (6, 6), (7, 7)), 2)
 
 
-def test_a_change_feed_has_each_change_or_the_block_is_refused(
-    spark: SparkSession, make: Make
-) -> None:
-    table = make(enableChangeDataFeed="true")
-    begin(spark, table, "INSERT INTO {t} VALUES (6, 6)", "INSERT INTO {t} VALUES (7, 7)")
-    assert end(spark) == 2
-    feed = spark.sql(f"SELECT id, _change_type FROM table_changes('{table}', 2)").collect()
-    assert sorted(map(tuple, feed)) == [(6, "insert"), (7, "insert")]
-    deletes = ("DELETE FROM {t} WHERE id = 1", "INSERT INTO {t} VALUES (8, 8), (9, 9)")
-    begin(spark, table, *deletes, "DELETE FROM {t} WHERE id = 9")
-    assert end(spark) == 3
-    feed = spark.sql(f"SELECT id, _change_type FROM table_changes('{table}', 3)").collect()
-    assert sorted(map(tuple, feed)) == [(1, "delete"), (8, "insert")]
-    begin(spark, table, "INSERT INTO {t} VALUES (10, 10)")
-    with pytest.raises(UsageError, match="change feed"):
-        spark.sql(f"UPDATE {table} SET v = 0 WHERE id = 2")
-    failed(spark, "A second change")
-    check(spark, table, (*START[1:], (6, 6), (7, 7), (8, 8)), 3)
-
-
 def test_constraints_and_columns_that_delta_fills(spark: SparkSession, make: Make) -> None:
     columns = (
         "(n BIGINT GENERATED ALWAYS AS IDENTITY, id INT, twice INT GENERATED ALWAYS AS (id * 2)) "

@@ -114,6 +114,23 @@ def test_the_second_run_reads_what_the_winner_wrote(spark: SparkSession, make: M
     assert "lost against version 2 and runs again (run 2 of at most 2)" in str(told)
 
 
+def test_the_change_feed_is_that_of_the_second_run(spark: SparkSession, make: Make) -> None:
+    table = make("t", **{"delta.enableChangeDataFeed": "true"})
+    script = atomic(
+        f"INSERT INTO {table} VALUES (4, 40)",
+        f"UPDATE {table} SET v = v + 1 WHERE id IN (1, 4)",
+    )
+    with acting(spark, {1: update(spark, table)}):
+        spark.sql(script)
+    check(spark, table, ((1, 101), *START[1:], (4, 41)), 3)
+    changes = f"SELECT id, v, _change_type FROM table_changes('{table}', 3) ORDER BY id, v"
+    assert [tuple(row) for row in spark.sql(changes).collect()] == [
+        (1, 100, "update_preimage"),
+        (1, 101, "update_postimage"),
+        (4, 41, "insert"),
+    ]
+
+
 def test_the_last_error_names_the_winners_of_all_runs(spark: SparkSession, make: Make) -> None:
     table = make("t", **{"delta.enableDeletionVectors": "false"})
     held: list[int] = []

@@ -187,9 +187,9 @@ def all_files(table: Table) -> set[Path]:
 
 
 def unknown_files(table: Table) -> list[str]:
-    """Return the data files that no version has added."""
+    """Return the data files and files of change feeds that no version has added."""
     log = (action for version in versions(table) for action in commit(table, version))
-    added = {action["add"]["path"] for action in log if "add" in action}
+    added = {action[of]["path"] for action in log for of in ("add", "cdc") if of in action}
     found = (str(file.relative_to(table.path)) for file in table.path.rglob("*.parquet"))
     return [file for file in found if file not in added and not file.startswith("_delta_log")]
 

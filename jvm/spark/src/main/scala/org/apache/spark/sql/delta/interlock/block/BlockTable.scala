@@ -119,11 +119,9 @@ final private[block] class BlockTable(
     if (!isOpen) throw InBlock.refusedLate(name)
     if (now ne before) throw InBlock.refusedAtOnce(name)
     val net = now.net.after(statement.info.actions)
-    val statements = now.statements :+ statement
-    if (net.changes.nonEmpty && statements.count(_.info.actions.nonEmpty) > 1)
-      throw InBlock.refusedChangeFeed(name)
     staged.adopt(statement.files, statement.info.actions)
-    now = new State(if (net.isEmpty) base else new BlockSnapshot(base, net), net, statements)
+    val snapshot = if (net.isEmpty) base else new BlockSnapshot(base, net)
+    now = new State(snapshot, net, now.statements :+ statement)
     now.snapshot
   }
 

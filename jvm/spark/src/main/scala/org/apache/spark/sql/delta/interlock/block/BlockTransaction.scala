@@ -154,6 +154,20 @@ final private[block] class BlockTransaction(table: BlockTable, id: String)
   private def isReadTwice(file: AddFile) =
     readFiles.toArray(Array.empty[AddFile]).exists(_.path == file.path)
 
+  /** Delta reads the feed of a version that has files of changes from these alone. */
+  override protected def prepareCommit(actions: Seq[Action], op: Operation): Seq[Action] = {
+    val net = table.state.net
+    val changes =
+      if (net.changes.isEmpty || net.isEmpty) Nil
+      else if (statements.count(_.info.actions.nonEmpty) == 1) net.changes
+      else {
+        val written = new NetChanges(table, net).write()
+        statement.staged.written(written)
+        written
+      }
+    super.prepareCommit(actions ++ changes, op)
+  }
+
   private def isChange(one: StagedStatement) =
     one.info.actions.nonEmpty || one.operationClass.contains(OperationClass.Overwrite)
 

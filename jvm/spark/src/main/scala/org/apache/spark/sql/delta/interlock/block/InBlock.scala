@@ -102,13 +102,6 @@ object InBlock {
     "End a block when all its statements have ended, and run this one again."
   )
 
-  private[block] def refusedChangeFeed(table: String): InterlockException = refused(
-    s"A second change of $table",
-    "The table has a change feed. Delta reads it, for a version in which rows were updated or " +
-      "deleted, from these rows alone, so it would lack the rows that the block has inserted.",
-    "Write the block as one MERGE, or run its statements one by one."
-  )
-
   private def refused(what: String, why: String, fix: String): InterlockException =
     InterlockException("INTERLOCK_NOT_IN_BLOCK", "what" -> what, "why" -> why, "fix" -> fix)
 }

@@ -12,7 +12,7 @@ import org.apache.spark.sql.delta.actions._
   * @param added
   *   the files that are live for the block and not for others, by path
   * @param changes
-  *   the files of the change feed
+  *   the files of the change feed, of each statement
   * @param batches
   *   the numbered batches that were written, by application
   * @param metadata
@@ -40,12 +40,12 @@ final private[block] case class NetActions(
     )
   }
 
-  def isEmpty: Boolean = files.isEmpty && batches.isEmpty && metadata.isEmpty
+  def isEmpty: Boolean = paths.isEmpty && batches.isEmpty && metadata.isEmpty
 
   /** The files whose entries differ from those of the table. */
   def paths: Set[String] = removed.keySet ++ added.keySet
 
-  /** The actions to commit. New files have no row ids yet: those that a statement has seen in the
+  /** The actions to commit, without those of the change feed. New files have no row ids yet: those that a statement has seen in the
     * block may belong to rows of others by now.
     *
     * @param highestRowId
@@ -56,7 +56,5 @@ final private[block] case class NetActions(
       if (file.baseRowId.exists(_ > highestRowId))
         file.copy(baseRowId = None, defaultRowCommitVersion = None)
       else file
-    } ++ changes
-
-  private def files: Seq[FileAction] = removed.values.toSeq ++ added.values ++ changes
+    }
 }

@@ -23,7 +23,12 @@ final private[interlock] class OverlapFinder(
 ) {
   import ConflictKind._
 
-  private val rows = new WinnerRows(winner, vectors, attempt.partitionOf(_, winner).nonEmpty)
+  private val rows = new ChangedRows(
+    winner.removedFiles,
+    winner.addedFiles,
+    vectors,
+    attempt.partitionOf(_, winner).nonEmpty
+  )
   private val reads = new ReadRows(spark, info, attempt, winner)
   private val removes = info.actions.collect { case remove: RemoveFile => remove.path }.toSet
 

@@ -1,32 +1,36 @@
 package org.apache.spark.sql.delta.interlock.judging
 
 import io.interlock.rules.rebase.RowSet
-import org.apache.spark.sql.delta.WinningCommitSummary
 import org.apache.spark.sql.delta.actions.{AddFile, RemoveFile}
 import org.apache.spark.sql.delta.interlock.rebase.RowVectors
 
-/** The rows that a winner changed, as files with deletion vectors that can be read.
+/** The rows that a commit changes, as files with deletion vectors that can be read.
   *
+  * @param removes
+  *   the files that it removes
+  * @param adds
+  *   the files that it adds
   * @param isTold
-  *   tells whether the partition of a file that the winner removed is known from the log
+  *   tells whether the partition of a file that it removes is known from the log
   */
-final private[interlock] class WinnerRows(
-    winner: WinningCommitSummary,
+final private[interlock] class ChangedRows(
+    removes: Seq[RemoveFile],
+    adds: Seq[AddFile],
     vectors: RowVectors,
     isTold: RemoveFile => Boolean
 ) {
   private val removed =
-    winner.removedFiles.filter(_.dataChange).map(file => file.path -> asAdded(file)).toMap
-  private val addedAgain = winner.addedFiles.map(add => add.path -> add).toMap
+    removes.filter(_.dataChange).map(file => file.path -> asAdded(file)).toMap
+  private val addedAgain = adds.map(add => add.path -> add).toMap
 
   /** Files whose live rows are new in the table: not the files of a compaction, but rows that a
     * RESTORE brings back.
     */
-  def added: Seq[AddFile] = winner.addedFiles.filter(_.dataChange).flatMap { add =>
+  def added: Seq[AddFile] = adds.filter(_.dataChange).flatMap { add =>
     removed.get(add.path).fold(Option(add))(remove => between(add, add, remove))
   }
 
-  /** Files whose live rows are those that the winner removed or marked dead. */
+  /** Files whose live rows are those that it removes or marks dead. */
   def dead: Seq[AddFile] = removed.values.toSeq.flatMap { before =>
     addedAgain.get(before.path).fold(Option(before))(after => between(after, before, after))
   }
@@ -51,7 +55,9 @@ final private[interlock] class WinnerRows(
     size = remove.size.getOrElse(0L),
     modificationTime = 0,
     dataChange = true,
-    deletionVector = remove.deletionVector
+    deletionVector = remove.deletionVector,
+    baseRowId = remove.baseRowId,
+    defaultRowCommitVersion = remove.defaultRowCommitVersion
   )
 
   private def rowsOf(file: AddFile): RowSet = vectors.rowsOf(RowVectors.token(file.deletionVector))
