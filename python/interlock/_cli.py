@@ -8,12 +8,15 @@ from collections.abc import Sequence
 
 from interlock import __version__
 from interlock._commands import coordinator, doctor, lab, policies, tables, timeline
+from interlock._commands.sessions import TABLE, example
 
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run one command and return its exit status."""
     parser = argparse.ArgumentParser(
-        prog="interlock", description="Conflict policies for Delta tables."
+        prog="interlock",
+        description="Conflict policies for Delta tables.",
+        epilog=f"{example('conflicts')} (TABLE is {TABLE})",
     )
     parser.add_argument("--version", action="version", version=f"interlock {__version__}")
     commands = parser.add_subparsers(title="commands", metavar="COMMAND", required=True)

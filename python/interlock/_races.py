@@ -22,7 +22,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from interlock import _arguments
-from interlock.errors import ConfigurationError
+from interlock.errors import NO_INTERLOCK, ConfigurationError
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -141,9 +141,7 @@ def _gate(spark: SparkSession) -> Any:
         )
     gate = jvm.io.interlock.spark.PhaseGate
     if isinstance(gate, JavaPackage):  # there is no such class
-        raise ConfigurationError(
-            "This session has no Interlock: start it with interlock.configure(builder)."
-        )
+        raise ConfigurationError(NO_INTERLOCK)
     return gate()
 
 

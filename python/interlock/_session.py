@@ -18,11 +18,11 @@ if TYPE_CHECKING:
 
 DELTA_EXTENSION = "io.delta.sql.DeltaSparkSessionExtension"
 DELTA_CATALOG = "org.apache.spark.sql.delta.catalog.DeltaCatalog"
+EXTENSIONS = "spark.sql.extensions"
 EXTENSION = "io.interlock.spark.InterlockExtension"
 CATALOG = "io.interlock.spark.InterlockCatalog"
 PROCEDURES = "io.interlock.spark.procedures.InterlockProcedures"
 
-_EXTENSIONS = "spark.sql.extensions"
 _CATALOG = "spark.sql.catalog.spark_catalog"
 _PROCEDURES_CATALOG = "spark.sql.catalog.interlock"
 _COORDINATOR_URL = re.compile(r"spark\.interlock\.coordinator\.[^.]+\.url")
@@ -184,11 +184,11 @@ def _finish_at_stop(session: SparkSession) -> None:
 
 def _add_extensions(settings: Settings) -> None:
     """Add Delta's extension and then Interlock's; in the other order Delta's statements fail."""
-    found = settings.items(_EXTENSIONS)
+    found = settings.items(EXTENSIONS)
     if EXTENSION in found and DELTA_EXTENSION not in found[: found.index(EXTENSION)]:
         found.remove(EXTENSION)
-        settings.set(_EXTENSIONS, ",".join(found))
-    settings.append(_EXTENSIONS, [DELTA_EXTENSION, EXTENSION])
+        settings.set(EXTENSIONS, ",".join(found))
+    settings.append(EXTENSIONS, [DELTA_EXTENSION, EXTENSION])
 
 
 def _set_unless_other(
@@ -210,7 +210,7 @@ def _check_running_spark() -> None:
     from pyspark import SparkContext
 
     context = SparkContext._active_spark_context
-    if context is not None and EXTENSION in context.getConf().get(_EXTENSIONS, ""):
+    if context is not None and EXTENSION in context.getConf().get(EXTENSIONS, ""):
         return
     SparkContext._ensure_initialized()
     jvm: Any = SparkContext._jvm
@@ -254,11 +254,11 @@ def _check_server(builder: SparkSession.Builder) -> None:
 
     def get_or_create() -> SparkSession:
         session = build()
-        if EXTENSION not in (session.conf.get(_EXTENSIONS, "") or ""):
+        if EXTENSION not in (session.conf.get(EXTENSIONS, "") or ""):
             warnings.warn(
                 "The Spark Connect server of this session does not have Interlock: its jar, "
                 "extensions and catalog belong to the configuration of the server "
-                f"({JARS}, {_EXTENSIONS}, {_CATALOG}).",
+                f"({JARS}, {EXTENSIONS}, {_CATALOG}).",
                 ConfigurationWarning,
                 stacklevel=2,
             )

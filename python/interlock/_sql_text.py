@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Mapping
 from datetime import date, datetime
@@ -9,12 +10,22 @@ from decimal import Decimal
 from typing import TYPE_CHECKING
 
 from interlock import _arguments
-from interlock.errors import ArgumentError, ConfigurationError
+from interlock._session import EXTENSION, EXTENSIONS
+from interlock.errors import NO_INTERLOCK, ArgumentError, ConfigurationError
 
 if TYPE_CHECKING:
+    from pyspark.errors import PySparkException
     from pyspark.sql import DataFrame, SparkSession
 
 _NO_ESCAPES = "spark.sql.parser.escapedStringLiterals"
+
+# What Spark says of a statement, procedure or function of Interlock that it does not know.
+_NOT_KNOWN = (
+    "INVALID_STATEMENT_OR_CLAUSE",
+    "PARSE_SYNTAX_ERROR",
+    "UNRESOLVABLE_TABLE_VALUED_FUNCTION",
+    "UNRESOLVED_ROUTINE",
+)
 
 _PATH = re.compile(r"/|[A-Za-z][A-Za-z0-9+.-]*:/")
 _PART = r"(?:`(?:[^`]|``)+`|[^`.]+)"
@@ -40,15 +51,35 @@ def run(spark: SparkSession, statement: str) -> DataFrame:
     """Run a statement that was written with these functions.
 
     Raises:
-        interlock.ConfigurationError: the text has escapes, which the session's parser does not read
+        interlock.ConfigurationError: the session has no Interlock, or the text has escapes, which
+            its parser does not read
+        interlock.ArgumentError: the table's name is a relative path
 
     """
+    from pyspark.errors import PySparkException
+
     if "\\" in statement and spark.conf.get(_NO_ESCAPES, "false") == "true":
         raise ConfigurationError(
             f"A name or a value needs escapes, which this session does not read in SQL "
             f"({_NO_ESCAPES} = true): SET it to false for the call."
         )
-    return spark.sql(statement)
+    try:
+        return spark.sql(statement)
+    except PySparkException as error:
+        condition = error.getCondition()
+        if condition in _NOT_KNOWN and EXTENSION not in (spark.conf.get(EXTENSIONS, None) or ""):
+            raise ConfigurationError(NO_INTERLOCK) from error
+        if condition == "TABLE_OR_VIEW_NOT_FOUND" and getattr(spark, "_jvm", None) is not None:
+            _refuse_relative_path(error)
+        raise
+
+
+def _refuse_relative_path(error: PySparkException) -> None:
+    """Say what to write if the table that Spark did not find is a folder here."""
+    name = (error.getMessageParameters() or {}).get("relationName", "").strip("`")
+    if os.path.isdir(os.path.join(name, "_delta_log")):
+        found = os.path.abspath(name)
+        raise ArgumentError(f"There is no table {name}, and a path must be absolute: {found}.")
 
 
 def partition_clause(partition: Mapping[str, object] | None) -> str:

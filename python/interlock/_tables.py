@@ -20,7 +20,7 @@ from interlock._sql_text import (
     run,
     table_name,
 )
-from interlock.errors import ArgumentError, ConflictError
+from interlock.errors import ArgumentError, ConflictError, UsageError
 from interlock.results import (
     Blocks,
     Claims,
@@ -90,6 +90,9 @@ class Table:
 
     spark: SparkSession
     sql_name: str
+
+    def __repr__(self) -> str:
+        return f"Table({self.sql_name})"
 
     def _repr_html_(self) -> str:
         """Draw what one DESCRIBE DETAIL tells, which reads no data file."""
@@ -247,7 +250,8 @@ class Table:
                 the newest record with the same message is taken
 
         Raises:
-            interlock.UsageError: the table has no record of it (INTERLOCK_UNKNOWN_TRANSACTION)
+            interlock.UsageError: the table has no record of it (INTERLOCK_UNKNOWN_TRANSACTION), as
+                without a policy
 
         """
         if not isinstance(conflict, str | ConflictError):
@@ -261,7 +265,21 @@ class Table:
         if error.txn_id is not None:
             return error.txn_id
         found = (r.txn_id for r in self.conflicts() if r.message == error.message)
-        return next(found, "")
+        txn_id = next(found, None)
+        if txn_id is not None:
+            return txn_id
+        if self.policy is not None:
+            why = "It was on another table, or is older than the table's log."
+        else:
+            why = (
+                "The table has no policy, and conflicts are recorded only under one: ALTER TABLE "
+                f"{self.sql_name} SET TBLPROPERTIES ('{_POLICY}' = 'row_level')."
+            )
+        raise UsageError(
+            f"There is no record of this conflict on {self.sql_name}.\n{why}",
+            condition="INTERLOCK_UNKNOWN_TRANSACTION",
+            sqlstate="42704",
+        )
 
     def latest_version(self, n: int = 1) -> int:
         """Return the n-th newest version.

@@ -74,12 +74,12 @@ def fitted(table: list[list[str]], width: int) -> list[str]:
     return [*grid([row[:shown] for row in table]), *note]
 
 
-def text(value: object) -> str:
+def text(value: object, times: str = "milliseconds") -> str:
     """Write a value for people; what is unknown is empty."""
     if value is None:
         return ""
     if isinstance(value, datetime):
-        return value.isoformat(sep=" ", timespec="milliseconds")
+        return value.isoformat(sep=" ", timespec=times)
     if isinstance(value, bool):
         return str(value).lower()
     if isinstance(value, tuple):

@@ -7,6 +7,7 @@ from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING
 
 from interlock import _conversion
+from interlock._sql_text import run
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -55,7 +56,7 @@ def transaction(spark: SparkSession) -> Iterator[Transaction]:
 
     """
     _conversion.install()
-    block = Transaction(spark.sql("BEGIN TRANSACTION").collect()[0]["block"])
+    block = Transaction(run(spark, "BEGIN TRANSACTION").collect()[0]["block"])
     try:
         yield block
         done = spark.sql("COMMIT").collect()

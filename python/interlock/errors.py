@@ -58,6 +58,12 @@ else:
     ProtocolChangedException = _delta.ProtocolChangedException
 
 
+NO_INTERLOCK = (
+    "This session has no Interlock: start it with interlock.configure(builder), or its Spark "
+    "Connect server with Interlock's plugin."
+)
+
+
 class InterlockError(PySparkException):
     """An error with a condition of the catalogue, its SQLSTATE and its message."""
 

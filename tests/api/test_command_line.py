@@ -64,6 +64,7 @@ def test_conflicts_and_explain(
     example: Table,
     command: Callable[..., int],
     capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     def insert(held: str) -> None:
         spark.sql(f"INSERT INTO {example} SELECT {held}(20), 'j'")
@@ -76,6 +77,7 @@ def test_conflicts_and_explain(
     titles, _, line, others = capsys.readouterr().out.splitlines()
     assert titles.split(" | ")[1].strip() == "outcome"
     assert f"REJECTED | INSERT INTO | {error.txn_id} | 3" in line
+    assert re.match(r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d\+00:00 \|", line)
     assert others.startswith("(not shown: ")
     assert command("conflicts", path, "--limit", "1", "--json") == 0
     (record,) = json.loads(capsys.readouterr().out)
@@ -86,6 +88,12 @@ def test_conflicts_and_explain(
     assert command("explain", path, error.txn_id, "--json") == 0
     (explanation,) = json.loads(capsys.readouterr().out)
     assert explanation["text"] + "\n" == told
+    monkeypatch.setattr(sys.stdout, "isatty", lambda: True)
+    monkeypatch.setenv("COLUMNS", "60")
+    assert command("explain", path, error.txn_id) == 0
+    wrapped = capsys.readouterr().out
+    assert wrapped.split() == told.split()
+    assert max(map(len, wrapped.splitlines())) <= 60
     assert command("explain", path, "nothing") == 1
     assert "INTERLOCK_UNKNOWN_TRANSACTION" in capsys.readouterr().err
 
@@ -139,6 +147,17 @@ def test_a_process_that_has_only_a_server(server: str, tmp_path: Path) -> None:
     names = ["Java", "Spark", "Jar", "Extension", "Catalog", "Procedures"]
     assert [(check["name"], check["ok"]) for check in checks] == [(name, True) for name in names]
     assert (done.returncode, done.stderr) == (0, "")
+
+
+@pytest.mark.parametrize(
+    "command", ["conflicts", "doctor", "explain", "history", "timeline", "versions", ""]
+)
+def test_help_has_an_example(command: str, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit):
+        main([*command.split(), "--help"])
+    told = " ".join(capsys.readouterr().out.split())
+    assert f"Example: interlock {command or 'conflicts'} /data/trips" in told
+    assert command == "doctor" or "a name as in SQL, or an absolute path" in told
 
 
 @pytest.mark.variant_cases("connect*")

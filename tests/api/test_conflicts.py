@@ -140,6 +140,34 @@ def test_errors_of_deltas_own_checks_are_found_by_their_message(
     assert told.message == error.message
 
 
+@pytest.mark.variant_cases("classic")
+def test_a_conflict_that_no_table_has_recorded(
+    spark: SparkSession, tmp_path: Path, lost: Lost
+) -> None:
+    """Without a policy nothing is recorded; under one, errors of another table are not known."""
+    made = make_table(spark, tmp_path / "t", policy=None)
+
+    def merge(held: str) -> None:
+        spark.sql(
+            f"MERGE INTO {made} t USING (SELECT {held}(20) AS n) s ON t.v < 'b' "
+            "WHEN MATCHED THEN UPDATE SET v = CAST(s.n AS STRING)"
+        )
+
+    winner = f"UPDATE {made} SET v = 'a2' WHERE id = 3"
+    error = lose(spark, {"merge": merge}, winner)["merge"]
+    assert isinstance(error, interlock.ConflictError)
+    with pytest.raises(interlock.UsageError) as caught:
+        interlock.table(spark, str(made.path)).explain(error)
+    assert caught.value.condition == "INTERLOCK_UNKNOWN_TRANSACTION"
+    assert str(caught.value).splitlines() == [
+        f"There is no record of this conflict on delta.`{made.path}`.",
+        "The table has no policy, and conflicts are recorded only under one: ALTER TABLE "
+        f"delta.`{made.path}` SET TBLPROPERTIES ('interlock.policy' = 'row_level').",
+    ]
+    with pytest.raises(interlock.UsageError, match="It was on another table"):
+        lost.table.explain(error)
+
+
 def test_the_timeline_tells_it_in_the_words_of_the_error(lost: Lost) -> None:
     drawn = {job.key: job for job in jobs(lost.table.history(), lost.table.conflicts())}
     story = drawn[f"a-{lost.merge.txn_id}"].story

@@ -10,6 +10,7 @@ from pathlib import Path
 import interlock
 import pytest
 from interlock._sql_text import literal
+from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
 from tests.kit.support import (
@@ -58,6 +59,27 @@ def test_a_notebook_shows_a_few_facts(spark: SparkSession, example: Table) -> No
     assert "<td>maxcompute_delta</td><td>2</td><td></td><td>2</td>" in shown
     missing = interlock.table(spark, "no.such")._repr_html_()
     assert "<td>no.such</td><td>TABLE_OR_VIEW_NOT_FOUND</td>" in missing
+
+
+def test_it_prints_its_name() -> None:
+    assert repr(interlock.Table(None, "`db`.`t`")) == "Table(`db`.`t`)"  # type: ignore[arg-type]
+
+
+def test_a_relative_path(
+    spark: SparkSession, mode: str, example: Table, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Spark Connect's server has other folders, so there it is a name like others."""
+    monkeypatch.chdir(example.path.parent)
+    named = interlock.table(spark, example.path.name)
+    expected = (
+        f"a path must be absolute: {example.path}."
+        if mode == "classic"
+        else "TABLE_OR_VIEW_NOT_FOUND"
+    )
+    for use in (named.conflicts, lambda: named.policy):
+        with pytest.raises(PySparkException, match=expected) as caught:
+            use()
+        assert isinstance(caught.value, interlock.ArgumentError) == (mode == "classic")
 
 
 @pytest.mark.variant_cases("classic")

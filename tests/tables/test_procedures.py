@@ -164,6 +164,17 @@ def test_compact(spark: SparkSession, table_path: Path) -> None:
     assert "compact" in plan
 
 
+def test_a_path_with_nothing_there(spark: SparkSession, tmp_path: Path) -> None:
+    def told() -> list[str]:
+        with pytest.raises(PySparkException) as caught:
+            call(spark, f"files('{tmp_path}/t')")
+        return caught.value.getMessage().splitlines()
+
+    assert told()[1] == f"There is nothing at {tmp_path}/t."
+    (tmp_path / "t").mkdir()
+    assert told()[1] == "It is not a Delta table, and only Delta tables have versions."
+
+
 @pytest.mark.parametrize(
     ("text", "condition"),
     [

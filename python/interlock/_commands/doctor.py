@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from interlock import _diagnosis
-from interlock._commands.sessions import add_conf, unlogged, user_session
+from interlock._commands.sessions import add_conf, example, unlogged, user_session
 from interlock._diagnosis import Check, told_by
 
 if TYPE_CHECKING:
@@ -26,6 +26,7 @@ def add_to(commands: Any) -> None:
         "table too: policy, features, foreign commits, coordinator, checkpoint and files. At a URL "
         "32 writers race for each of 100 files, which takes about 3,200 requests. Exit status 1 if "
         "anything fails or is worth a look.",
+        epilog=example("doctor"),
     )
     parser.add_argument(
         "target",

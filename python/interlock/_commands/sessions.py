@@ -17,6 +17,8 @@ from interlock._small_session import SMALL_SESSION
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
+TABLE = "a name as in SQL, or an absolute path"
+
 
 @contextmanager
 def quiet_start() -> Iterator[None]:
@@ -53,6 +55,16 @@ def small_session() -> Iterator[tuple[SparkSession, Path]]:
             yield spark, Path(folder)
         finally:
             spark.stop()
+
+
+def example(command: str, *others: str) -> str:
+    """Show how a command is called."""
+    return f"Example: {' '.join(['interlock', command, '/data/trips', *others])}"
+
+
+def add_table(parser: argparse.ArgumentParser) -> None:
+    """Declare the table of a command."""
+    parser.add_argument("table", metavar="TABLE", help=TABLE)
 
 
 def add_conf(parser: argparse.ArgumentParser) -> None:

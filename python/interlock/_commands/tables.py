@@ -3,10 +3,20 @@
 from __future__ import annotations
 
 import argparse
+import shutil
+import sys
+import textwrap
 from typing import TYPE_CHECKING, Any
 
 from interlock import _tabular
-from interlock._commands.sessions import add_conf, complain, unlogged, user_session
+from interlock._commands.sessions import (
+    add_conf,
+    add_table,
+    complain,
+    example,
+    unlogged,
+    user_session,
+)
 
 if TYPE_CHECKING:
     from interlock.results import Shown
@@ -21,16 +31,25 @@ _HELP = {
 def add_to(commands: Any) -> None:
     """Declare the commands."""
     for name, text in _HELP.items():
-        parser = _parser(commands, name, text, f"{text.capitalize()}, newest first.")
+        parser = _parser(commands, name, text, f"{text.capitalize()}, newest first.", example(name))
         parser.add_argument("--limit", type=int, metavar="N", help="only the newest N")
     text = "explain why a commit was rejected, or how it passed others"
-    parser = _parser(commands, "explain", text, f"{text.capitalize()}.")
-    parser.add_argument("txn_id", metavar="TXN_ID", help="the id of its transaction")
+    shown = example("explain", "TXN_ID")
+    parser = _parser(commands, "explain", text, f"{text.capitalize()}.", shown)
+    parser.add_argument(
+        "txn_id",
+        metavar="TXN_ID",
+        help="the id of its transaction, as interlock conflicts prints it",
+    )
 
 
-def _parser(commands: Any, name: str, text: str, description: str) -> argparse.ArgumentParser:
-    parser: argparse.ArgumentParser = commands.add_parser(name, help=text, description=description)
-    parser.add_argument("table", metavar="TABLE", help="a name, or the path of its folder")
+def _parser(
+    commands: Any, name: str, text: str, description: str, epilog: str
+) -> argparse.ArgumentParser:
+    parser: argparse.ArgumentParser = commands.add_parser(
+        name, help=text, description=description, epilog=epilog
+    )
+    add_table(parser)
     add_conf(parser)
     parser.add_argument("--json", action="store_true", help="print JSON, with all columns")
     parser.set_defaults(run=run, command=name)
@@ -45,8 +64,22 @@ def run(arguments: argparse.Namespace) -> int:
         found = _found(arguments)
     except (ValueError, PySparkException) as error:
         return complain(arguments.command, error)
-    print(_tabular.as_json(found.to_dicts()) if arguments.json else found)
+    if arguments.json:
+        print(_tabular.as_json(found.to_dicts()))
+    else:
+        print(_wrapped(str(found)) if arguments.command == "explain" else found)
     return 0
+
+
+def _wrapped(text: str) -> str:
+    """Break the lines of a text where the terminal does, if standard output is one."""
+    if not sys.stdout.isatty():
+        return text
+    width = shutil.get_terminal_size().columns
+    wrapper = textwrap.TextWrapper(
+        width, subsequent_indent="  ", break_long_words=False, break_on_hyphens=False
+    )
+    return "\n".join(map(wrapper.fill, text.splitlines()))
 
 
 def _found(arguments: argparse.Namespace) -> Shown:

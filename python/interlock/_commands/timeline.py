@@ -6,7 +6,14 @@ import argparse
 from pathlib import Path
 from typing import Any
 
-from interlock._commands.sessions import add_conf, complain, unlogged, user_session
+from interlock._commands.sessions import (
+    add_conf,
+    add_table,
+    complain,
+    example,
+    unlogged,
+    user_session,
+)
 
 
 def add_to(commands: Any) -> None:
@@ -16,8 +23,9 @@ def add_to(commands: Any) -> None:
         help="draw a table's jobs as a web page",
         description="Draws who committed, who lost and who passed whom, from the version that a "
         "job read to the one that it made. The page is one file and needs no network.",
+        epilog=example("timeline"),
     )
-    parser.add_argument("table", metavar="TABLE", help="a name, or the path of its folder")
+    add_table(parser)
     parser.add_argument("--output", type=Path, default=Path("timeline.html"), metavar="FILE")
     parser.add_argument(
         "--limit", type=int, default=200, metavar="N", help="the newest N versions; 200 by default"

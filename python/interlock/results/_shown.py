@@ -59,6 +59,7 @@ class Records(Shown, Sequence[_R], Generic[_R]):
 
     record_class: ClassVar[type[Any]]
     printed: ClassVar[tuple[str, ...]] = ()
+    printed_times: ClassVar[str] = "milliseconds"
     records: tuple[_R, ...]
 
     def _rows(self) -> Sequence[Any]:
@@ -69,7 +70,10 @@ class Records(Shown, Sequence[_R], Generic[_R]):
 
     def __str__(self) -> str:
         titles = list(self.printed or _tabular.columns(self.record_class).values())
-        rows = [[_tabular.text(row[title]) for title in titles] for row in self.to_dicts()]
+        rows = [
+            [_tabular.text(row[title], self.printed_times) for title in titles]
+            for row in self.to_dicts()
+        ]
         return "\n".join(
             _tabular.fitted([titles, *rows], shutil.get_terminal_size((120, 24)).columns)
         )

@@ -88,6 +88,7 @@ class Conflicts(Records[ConflictRecord]):
     """The rejected and rebased commits of a table, newest first."""
 
     record_class = ConflictRecord
+    printed_times = "seconds"
     printed = (
         "time", "outcome", "operation", "txn_id", "winners", "winner_operation",
         "rules", "version", "read_version", "class", "verdicts",

@@ -88,8 +88,16 @@ object InterlockException {
   def policyRequired(operation: String, table: String): InterlockException =
     apply("INTERLOCK_POLICY_REQUIRED", "operation" -> operation, "table" -> table)
 
-  def notADeltaTable(operation: String, table: String): InterlockException =
-    apply("INTERLOCK_NOT_A_DELTA_TABLE", "operation" -> operation, "table" -> table)
+  def notADeltaTable(
+      operation: String,
+      table: String,
+      found: String = "It is not a Delta table, and only Delta tables have versions"
+  ): InterlockException = apply(
+    "INTERLOCK_NOT_A_DELTA_TABLE",
+    "operation" -> operation,
+    "table" -> table,
+    "found" -> found
+  )
 
   /** @param found
     *   what became of the table, as a clause

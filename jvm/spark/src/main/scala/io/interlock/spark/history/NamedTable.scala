@@ -79,7 +79,12 @@ object NamedTable {
   ): Snapshot = {
     PartitionScope.refusePath(session, table, statement)
     val found = table.update()
-    if (found.version < 0) throw InterlockException.notADeltaTable(statement, table.name())
+    if (found.version < 0) {
+      val files = table.path.getFileSystem(table.deltaLog.newDeltaHadoopConf())
+      if (files.exists(table.path)) throw InterlockException.notADeltaTable(statement, table.name())
+      throw InterlockException
+        .notADeltaTable(statement, table.name(), s"There is nothing at ${table.path}")
+    }
     found
   }
 }

@@ -6,7 +6,7 @@ import io.interlock.spark.audit._
 import io.interlock.spark.commits.CommitTags
 import io.interlock.spark.errors.InterlockException
 import io.interlock.spark.history.NamedTable
-import io.interlock.spark.properties.SessionPolicies
+import io.interlock.spark.properties.{SessionPolicies, TablePolicy}
 import org.apache.spark.sql.delta.Snapshot
 import org.apache.spark.sql.delta.catalog.DeltaTableV2
 import org.apache.spark.sql.delta.interlock.log.CommitLog
@@ -60,8 +60,10 @@ object AuditedTable {
 
   private def whatThereIs(now: Snapshot): String = {
     val newest = newestFirst(now).take(MostNamed).map(_.txnId).toSeq
-    if (newest.isEmpty) "The table has no records"
-    else s"The newest transactions with a record are ${newest.mkString(", ")}"
+    if (newest.nonEmpty)
+      s"The newest transactions with a record are ${newest.mkString(", ")}"
+    else if (TablePolicy.named(now.metadata.configuration).nonEmpty) "The table has no records"
+    else "The table has no policy, and conflicts are recorded only under one"
   }
 
   /** All records, newest first. Files and commits are read as the iterator advances. */
