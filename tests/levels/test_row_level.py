@@ -141,6 +141,41 @@ def test_two_jobs_on_one_file(spark: SparkSession, table_path: Path, case: Case)
     check_log(table)
 
 
+BOTH_CHANGED = {
+    "update": ("UPDATE {t} SET v = 'Y' WHERE id < 2", ['{"id":1}'], "(id < 2)"),
+    "delete": ("DELETE FROM {t} WHERE v IN ('a', 'c')", ['{"v":"a"}'], "(v IN ('a', 'c'))"),
+    "merge": ("MERGE INTO {t} t USING (SELECT 1 AS n) s ON t.id = s.n WHEN MATCHED THEN DELETE",
+              ['{"id":1}'], "(t.id = s.n)"),
+    "function": ("UPDATE {t} SET v = 'Y' WHERE v = 'a' AND NOT interlock_is_even(id)",
+                 ['{"v":"a"}'], "(v = 'a') AND (NOT interlock_is_even(id))"),
+    "function-only": ("UPDATE {t} SET v = 'Y' WHERE NOT interlock_is_even(id)", [], None),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", BOTH_CHANGED)
+def test_the_rows_that_both_changed_are_named(
+    spark: SparkSession, table_path: Path, name: str
+) -> None:
+    """As they were before, with the columns of the predicate that selected them."""
+    later, shown, predicate = BOTH_CHANGED[name]
+    table = make_table(
+        spark,
+        table_path,
+        policy="row_level",
+        columns=COLUMNS + " PARTITIONED BY (p)",
+        properties={"delta.columnMapping.mode": "name"},
+        statements=(INSERT, "INSERT INTO {t} VALUES (0, 'z', 1)", "DELETE FROM {t} WHERE id = 0"),
+    )
+    _, second = sql_race(spark, table, X1, later)
+    assert isinstance(second.error, ConflictError)
+    assert "changed 1 row that it changes too" in str(second.error)
+    assert list(second.error.rows) == shown
+    assert second.error.source_rows == (('{"n":1}',) if name == "merge" else ())
+    assert second.error.predicate == predicate
+    assert len(second.error.files) == 1
+    assert rows(spark, table) == deltalake_rows(table) == changed((1, "X", 1))
+
+
 def test_over_compactions_and_other_changes(spark: SparkSession, table_path: Path) -> None:
     """The rows of the attempt are followed through a file's new vectors and its successors."""
     more = "INSERT INTO {t} VALUES (5, 'e', 1), (6, 'f', 2)"

@@ -101,6 +101,10 @@ class AdviceSuite extends munit.FunSuite {
   test("the predicate: it selected rows, or could not be decided") {
     val selected = advise(update.copy(overlap = Overlap(predicate = Some("(v > 3)")))).layout
     assert(selected.startsWith("(v > 3) matched rows that the winner changed"), selected)
+    assert(selected.contains("Partition the table"), selected)
+    val rows = Overlap(rows = Seq("{}"), predicate = Some("(v > 3)"))
+    val known = advise(update.copy(overlap = rows)).layout
+    assert(selected.startsWith(s"$known Partition"), known)
     val open =
       update.copy(overlap = Overlap(predicate = Some("(v > rand())"), undecided = true))
     val undecided = advise(open).layout

@@ -81,8 +81,14 @@ object Advice {
       "Change a table's schema, properties or policy while no other job writes to it."
     case ConflictKind.ProtocolChanged =>
       "Create or upgrade a table before other jobs write to it."
-    case _ => (ofPredicate(conflict.overlap) :+ ofPartitions(conflict, columns)).mkString(" ")
+    case _ =>
+      val partitions = Option.unless(inKnownRows(conflict.overlap))(ofPartitions(conflict, columns))
+      (ofPredicate(conflict.overlap) ++ partitions).mkString(" ")
   }
+
+  /** Whether the predicate selects rows that the winner changed, which no partitions would part. */
+  private def inKnownRows(overlap: Overlap): Boolean =
+    overlap.predicate.nonEmpty && !overlap.undecided && overlap.rows.nonEmpty
 
   private def ofPredicate(overlap: Overlap): Seq[String] = overlap.predicate.toSeq.map {
     case selected if !overlap.undecided =>

@@ -35,6 +35,17 @@ final private[interlock] class ChangedRows(
     addedAgain.get(before.path).fold(Option(before))(after => between(after, before, after))
   }
 
+  /** Files whose live rows are those that both jobs marked dead.
+    *
+    * @param attempt
+    *   the files that the attempt adds
+    */
+  def deadInBoth(attempt: Seq[AddFile]): Seq[AddFile] = {
+    val mine = attempt.map(add => add.path -> add).toMap
+    dead.filter(_.numPhysicalRecords.nonEmpty)
+      .flatMap(file => mine.get(file.path).flatMap(between(file, file, _)))
+  }
+
   /** The rows of a file that are alive in `alive` and dead in `dead`; if the file's row count is
     * not known, all rows that are alive in `alive`.
     */

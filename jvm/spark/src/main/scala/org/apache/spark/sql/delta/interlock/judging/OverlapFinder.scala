@@ -2,6 +2,8 @@ package org.apache.spark.sql.delta.interlock.judging
 
 import java.io.FileNotFoundException
 
+import scala.util.control.NonFatal
+
 import io.interlock.rules._
 import org.apache.spark.sql.SparkSession
 import org.apache.spark.sql.delta._
@@ -59,12 +61,22 @@ final private[interlock] class OverlapFinder(
       else among(rows.dead, ConcurrentDeleteRead, "changed or removed")
     }
 
-  /** BY_ROWS: both changed rows of one file, and their deletion vectors cannot be united.
+  /** BY_ROWS: both changed rows of one file, and their deletion vectors cannot be united. A few of
+    * the rows that both changed are named, if they can be read.
     *
     * @param did
     *   what the winner did
     */
-  def sameRows(did: String): Clash = clash(did, removedOf(removes))
+  def sameRows(did: String): Clash = {
+    val found = clash(did, removedOf(removes))
+    val adds = info.actions.collect { case add: AddFile => add }
+    val named =
+      try among(rows.deadInBoth(adds), found.kind, did).map(_.where).filter(_.rows.nonEmpty)
+      catch { case NonFatal(error) if !JudgingJob.isCancelled(error) => None }
+    named.fold(found)(where =>
+      found.copy(where = where.copy(files = found.where.files, undecided = false))
+    )
+  }
 
   private def inAdded: Option[Clash] = {
     val isBlindAppend = winner.isBlindAppendOption.contains(true)
