@@ -176,6 +176,24 @@ def test_the_rows_that_both_changed_are_named(
     assert rows(spark, table) == deltalake_rows(table) == changed((1, "X", 1))
 
 
+def test_rows_that_cannot_be_read_are_not_named(spark: SparkSession, table_path: Path) -> None:
+    table = one_file(spark, table_path)
+    (added,) = (action["add"]["path"] for action in commit(table, 1) if "add" in action)
+
+    def update_and_lose_it(session: SparkSession) -> None:
+        session.sql(X1.format(t=table))
+        (table.path / added).unlink()
+
+    _, second = race(
+        spark,
+        python_job("update", update_and_lose_it),
+        sql_job(f"UPDATE {table} SET v = 'Y' WHERE id = 1"),
+    )
+    assert isinstance(second.error, ConflictError)
+    assert "changed 1 row that it changes too" in str(second.error)
+    assert (second.error.rows, second.error.files) == ((), (added,))
+
+
 def test_over_compactions_and_other_changes(spark: SparkSession, table_path: Path) -> None:
     """The rows of the attempt are followed through a file's new vectors and its successors."""
     more = "INSERT INTO {t} VALUES (5, 'e', 1), (6, 'f', 2)"
