@@ -25,6 +25,8 @@ _NOT_KNOWN = (
     "PARSE_SYNTAX_ERROR",
     "UNRESOLVABLE_TABLE_VALUED_FUNCTION",
     "UNRESOLVED_ROUTINE",
+    "MISSING_CATALOG_ABILITY.PROCEDURES",  # Spark 4.1
+    "_LEGACY_ERROR_TEMP_1184",  # Spark 4.0
 )
 
 _PATH = re.compile(r"/|[A-Za-z][A-Za-z0-9+.-]*:/")
