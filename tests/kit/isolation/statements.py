@@ -21,6 +21,7 @@ class Statement(Job):
         where: the rows that an UPDATE, DELETE or MERGE selects, which do not depend on other rows
         blind: whether it adds rows and reads none
         harmless: whether it changes no rows and contradicts no job, so that nobody may lose by it
+        replaces_p: whether it replaces the rows that have a value of p
         by_stock: whether a session of plain Delta runs it, all at its turn
         delay: how many of the other jobs end between its read and its transaction's begin, if it
             has steps
@@ -30,6 +31,7 @@ class Statement(Job):
     where: Predicate | None = None
     blind: bool = False
     harmless: bool = False
+    replaces_p: bool = False
     by_stock: bool = False
     delay: int = 0
 
@@ -217,6 +219,7 @@ def replace_where(p: int, row: Row) -> Statement:
         f"INSERT INTO {{t}} REPLACE WHERE {where.sql} VALUES ({COLUMNS.fields(row)})",
         lambda read, now: Change(deleted=tuple(filter(where.holds, now)), inserted=(row,)),
         where=where,
+        replaces_p=True,
     )
 
 
