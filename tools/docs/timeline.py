@@ -79,7 +79,14 @@ def main() -> None:
             "history": table.history().to_dicts(),
             "conflicts": table.conflicts().to_dicts(),
         }
-    _RECORDS.write_text(_tabular.as_json(records) + "\n", encoding="utf-8")
+    parts = json.loads(_tabular.as_json(records)).items()
+    lists = (f'  "{name}": [\n{_lines(rows)}\n  ]' for name, rows in parts)
+    _RECORDS.write_text("{\n" + ",\n".join(lists) + "\n}\n", encoding="utf-8")
+
+
+def _lines(rows: Sequence[object]) -> str:
+    """Write each record in a line of its own."""
+    return ",\n".join(f"    {json.dumps(row)}" for row in rows)
 
 
 if __name__ == "__main__":

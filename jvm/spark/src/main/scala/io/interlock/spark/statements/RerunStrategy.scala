@@ -108,11 +108,10 @@ private[spark] class RerunStrategy(session: SparkSession) extends SparkStrategy 
   private def replacesRows(statement: V2CreateTableAsSelectPlan) = statement match {
     case replace: ReplaceTableAsSelect =>
       val options = CaseInsensitiveMap(replace.writeOptions)
-      val mode = options.get(DeltaOptions.PARTITION_OVERWRITE_MODE_OPTION)
-        .getOrElse(session.conf.get("spark.sql.sources.partitionOverwriteMode"))
       options.contains(DeltaOptions.REPLACE_WHERE_OPTION) ||
-      options.contains(DeltaOptions.PARTITION_OVERWRITE_MODE_OPTION) &&
-      mode.equalsIgnoreCase("dynamic")
+      options.get(DeltaOptions.PARTITION_OVERWRITE_MODE_OPTION).exists(
+        _.equalsIgnoreCase("dynamic")
+      )
     case _ => false
   }
 
