@@ -32,6 +32,9 @@ from tests.kit.tcp_proxy import Proxy
 from tests.postgres import postgres
 from tests.postgres.test_sessions import coordinator
 
+# Each has connections of its own, which send the text of a call a few times, then a number for it.
+PROXIED = ("proxied_1", "proxied_2", "proxied_3")
+
 
 @pytest.fixture(scope="module")
 def proxy(server: postgres.Server) -> Proxy:
@@ -42,13 +45,13 @@ def proxy(server: postgres.Server) -> Proxy:
 def settings(
     server: postgres.Server, proxy: Proxy, tmp_path_factory: pytest.TempPathFactory
 ) -> dict[str, str]:
-    """The coordinators `main`, `second`, and `proxied`, which reaches the database by the proxy."""
+    """The coordinators `main`, `second`, and those that reach the database by the proxy."""
     folder = tmp_path_factory.mktemp("settings")
     found: dict[str, str] = {}
-    for name in ("main", "second", "proxied"):
+    for name in ("main", "second", *PROXIED):
         found |= coordinator(server, folder, name)
     url = f"jdbc:postgresql://127.0.0.1:{proxy.port}/{postgres.DATABASE}"
-    return found | {"spark.interlock.coordinator.proxied.url": url}
+    return found | {f"spark.interlock.coordinator.{name}.url": url for name in PROXIED}
 
 
 @pytest.fixture(scope="module")
@@ -92,16 +95,19 @@ def test_tables_of_different_coordinators(spark: SparkSession, make: Make) -> No
     check(spark, a, START, 1)
 
 
-# First the one for COMMIT: a connection sends this text a few times only, then a number for it.
 @pytest.mark.parametrize(
-    ("call", "what"),
-    [("COMMIT", "reply"), ("interlock.commit(", "reply"), ("interlock.commit(", "request")],
+    ("proxied", "call", "what"),
+    [
+        ("proxied_1", "COMMIT", "reply"),
+        ("proxied_2", "interlock.commit(", "reply"),
+        ("proxied_3", "interlock.commit(", "request"),
+    ],
 )
 def test_a_connection_is_cut(
-    spark: SparkSession, make: Make, proxy: Proxy, call: str, what: str
+    spark: SparkSession, make: Make, proxy: Proxy, proxied: str, call: str, what: str
 ) -> None:
     """The database tells what became of the transaction: rolled back, or committed."""
-    a, b = make("a", coordinator="proxied"), make("b", coordinator="proxied")
+    a, b = make("a", coordinator=proxied), make("b", coordinator=proxied)
     begin(spark, *moves(a, b))
     (proxy.lose_reply if what == "reply" else proxy.lose_request)(call.encode())
     assert end(spark) == [2, 2]
