@@ -162,7 +162,7 @@ def quoted(condition: str, **parameters: str) -> str:
 
 
 def test_a_text_tells_what_the_message_does() -> None:
-    given = {**JUDGED, "scope": "p = 'a.b'", "winnerOperation": "WRITE", "otherPolicies": ""}
+    given = {**JUDGED, "scope": "p = 'a.b'", "winnerOperation": "WRITE", "apart": ""}
     given |= {"lets": "lets (some) pass", "winnerClass": "APPEND", "ruling": "a rule."}
     found = texts.find(quoted("INTERLOCK_CONCURRENT_DELETE_READ", **given, why="it (must) fail"))
     assert found is not None

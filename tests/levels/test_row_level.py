@@ -10,6 +10,7 @@ from interlock.errors import ConflictError
 from interlock.lab.model import Rows, in_order
 from pyspark.sql import SparkSession
 
+from tests.kit.entry_points import set_for_now
 from tests.kit.log_replay import check_log
 from tests.kit.one_file import COLUMNS, FILE, INSERT, X1, changed, one_file, register_is_even
 from tests.kit.support import (
@@ -168,11 +169,63 @@ def test_the_rows_that_both_changed_are_named(
     )
     _, second = sql_race(spark, table, X1, later)
     assert isinstance(second.error, ConflictError)
-    assert "changed 1 row that it changes too" in str(second.error)
+    by = f", by its condition {predicate}" if predicate else ""
+    assert f"changed 1 row that it changes too{by}.\n" in str(second.error)
+    assert ("on different partitions" in str(second.error)) is (predicate is None)
     assert list(second.error.rows) == shown
     assert second.error.source_rows == (('{"n":1}',) if name == "merge" else ())
     assert second.error.predicate == predicate
     assert len(second.error.files) == 1
+    assert rows(spark, table) == deltalake_rows(table) == changed((1, "X", 1))
+
+
+UPSERT = (
+    "MERGE INTO {t} t USING (SELECT explode(array(1, 2)) AS n) s ON t.id = s.n "
+    "WHEN MATCHED THEN UPDATE SET v = 'X' WHEN NOT MATCHED THEN INSERT (id, v) VALUES (n, 'X')"
+)
+ONE, ALL = "UPDATE {t} SET v = 'X' WHERE id = 1", "UPDATE {t} SET v = 'X' WHERE id <= 2"
+NULL = "UPDATE {t} SET v = 'X' WHERE v IS NULL OR id = 1"
+WHOLE = {
+    "attempt": (ONE, ALL, "changed 1 row that it changes too, by its condition (id <= 2)",
+                ['{"id":1}']),
+    "winner": (ALL, ONE, "changed 1 row that it changes too, by its condition (id = 1)",
+               ['{"id":1}']),
+    "both": (UPSERT, UPSERT, "changed 2 rows that it changes too, by its condition (t.id = s.n)",
+             ['{"id":1}', '{"id":2}']),
+    "null": (ONE, NULL, "its condition ((v IS NULL) OR (id = 1))", ['{"v":null,"id":1}']),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", WHOLE)
+def test_the_rows_of_a_file_that_one_changed_as_a_whole(
+    spark: SparkSession, table_path: Path, name: str
+) -> None:
+    winner, later, told, shown = WHOLE[name]
+    table = make_table(
+        spark,
+        table_path,
+        policy="row_level",
+        columns="(id INT, v STRING) USING delta",
+        statements=("INSERT INTO {t} SELECT /*+ COALESCE(1) */ * FROM VALUES (1, NULL), (2, 'b')",),
+    )
+    _, second = sql_race(spark, table, winner, later)
+    assert isinstance(second.error, ConflictError)
+    assert told in str(second.error)
+    assert "on different partitions" not in str(second.error)
+    assert sorted(second.error.rows) == shown
+    left = ((1, "X"), (2, "X" if winner != ONE else "b"))
+    assert rows(spark, table) == deltalake_rows(table) == left
+    assert latest_version(table) == 2
+
+
+def test_rows_that_were_only_copied_are_not_named(spark: SparkSession, table_path: Path) -> None:
+    """Without new deletion vectors an UPDATE copies the other rows of its files."""
+    table = one_file(spark, table_path)
+    with set_for_now(spark, {"spark.databricks.delta.update.deletionVectors.persistent": "false"}):
+        _, second = sql_race(spark, table, X1, "UPDATE {t} SET v = 'Y' WHERE id = 2")
+    assert isinstance(second.error, ConflictError)
+    assert "changed a file that it changes too, and one of them" in str(second.error)
+    assert second.error.rows == ()
     assert rows(spark, table) == deltalake_rows(table) == changed((1, "X", 1))
 
 

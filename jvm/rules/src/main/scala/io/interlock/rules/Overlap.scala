@@ -19,7 +19,11 @@ final case class Overlap(
     sourceRows: Seq[String] = Nil,
     predicate: Option[String] = None,
     undecided: Boolean = false
-)
+) {
+
+  /** Whether the predicate selects rows that the winner changed, which no partitions would part. */
+  def areRowsKnown: Boolean = predicate.nonEmpty && !undecided && rows.nonEmpty
+}
 
 object Overlap {
 
@@ -32,6 +36,11 @@ object Overlap {
     if (rows.isEmpty || rows.size == RowsShown) "rows" else counted(rows.size.toLong)
 
   def counted(rows: Long): String = if (rows == 1) "1 row" else s"$rows rows"
+
+  /** The beginning of a long predicate, for a sentence. */
+  def short(sql: String): String =
+    if (sql.length <= 80) sql
+    else sql.take(if (sql(79).isHighSurrogate) 79 else 80) + " ..."
 }
 
 /** What a winner did that makes a later job fail.

@@ -82,20 +82,16 @@ object Advice {
     case ConflictKind.ProtocolChanged =>
       "Create or upgrade a table before other jobs write to it."
     case _ =>
-      val partitions = Option.unless(inKnownRows(conflict.overlap))(ofPartitions(conflict, columns))
+      val partitions = Option.unless(conflict.overlap.areRowsKnown)(ofPartitions(conflict, columns))
       (ofPredicate(conflict.overlap) ++ partitions).mkString(" ")
   }
 
-  /** Whether the predicate selects rows that the winner changed, which no partitions would part. */
-  private def inKnownRows(overlap: Overlap): Boolean =
-    overlap.predicate.nonEmpty && !overlap.undecided && overlap.rows.nonEmpty
-
   private def ofPredicate(overlap: Overlap): Seq[String] = overlap.predicate.toSeq.map {
     case selected if !overlap.undecided =>
-      s"$selected matched rows that the winner changed; a predicate that matches none of them will " +
+      s"${Overlap.short(selected)} matched rows that the winner changed; a predicate that matches none of them will " +
         "not conflict."
     case open =>
-      s"$open could not be decided for the winner's rows, so it counts as matching them: compare " +
+      s"${Overlap.short(open)} could not be decided for the winner's rows, so it counts as matching them: compare " +
         "columns with constants, without subqueries, user-defined functions, random values or the " +
         "current time."
   }

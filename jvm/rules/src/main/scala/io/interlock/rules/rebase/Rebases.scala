@@ -102,7 +102,7 @@ final class Rebases(vectors: String => RowSet, rowIds: RowIds = RowIds.Unknown) 
     }
   }.left.map(Rebases.inOneFile).flatMap { grew =>
     val both = grew.map { case (_, my, other, _) => my.size - my.minus(other).size }.sum
-    if (both > 0) Left(s"changed ${Overlap.counted(both)} that it changes too")
+    if (both > 0) Left(Rebases.sameRows(Overlap.counted(both)))
     else Right(grew.map { case (path, my, _, current) => path -> my.union(current) }.toMap)
   }
 
@@ -220,4 +220,7 @@ object Rebases {
 
   /** Why changes of one file cannot be united: what the winner did, as a clause to follow its name. */
   def inOneFile(reason: String): String = s"changed a file that it changes too, and $reason"
+
+  /** What a winner did that changed rows which an attempt changes, likewise. */
+  def sameRows(counted: String): String = s"changed $counted that it changes too"
 }

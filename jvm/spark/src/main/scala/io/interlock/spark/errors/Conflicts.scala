@@ -47,13 +47,21 @@ final private[errors] case class Rendered(
     case (key, value) => key -> value.toString
   } ++ Map(
     "lets" -> Policies.lets(conflict.policy, conflict.verdict.map(_.name)),
-    "otherPolicies" -> advice
+    "apart" -> apart
   )
 
   def message: String = ErrorCatalogue.message(condition, parameters)
 
-  private def advice: String =
-    if (others.isEmpty) "" else s"; under ${others.mkString(" or ")} both jobs would succeed"
+  /** How both jobs could have succeeded, as a sentence. */
+  private def apart: String = {
+    val partitions = Option.unless(conflict.overlap.areRowsKnown)(
+      "Jobs on different partitions never conflict"
+    )
+    val policies =
+      Option.when(others.nonEmpty)(s"under ${others.mkString(" or ")} both jobs would succeed")
+    val parts = partitions ++ policies
+    if (parts.isEmpty) "" else s" ${parts.mkString("; ").capitalize}."
+  }
 }
 
 final class ConcurrentAppendConflict private[errors] (private[errors] val rendered: Rendered)

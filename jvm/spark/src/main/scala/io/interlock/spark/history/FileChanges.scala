@@ -1,5 +1,6 @@
 package io.interlock.spark.history
 
+import io.interlock.spark.commits.CopiedRows
 import org.apache.spark.sql.delta.actions._
 
 /** Files and rows that a version's commit adds and removes, of the partitions that are asked for.

@@ -31,9 +31,4 @@ object Decidable {
     predicates
       .map(_.transform { case a: AttributeReference => a.withQualifier(Nil) }.sql)
       .mkString(" AND ")
-
-  /** The beginning of a long predicate, for a sentence. */
-  def short(sql: String): String =
-    if (sql.length <= 80) sql
-    else sql.take(if (sql(79).isHighSurrogate) 79 else 80) + " ..."
 }

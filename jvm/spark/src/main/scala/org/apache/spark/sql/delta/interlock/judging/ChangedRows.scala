@@ -35,15 +35,28 @@ final private[interlock] class ChangedRows(
     addedAgain.get(before.path).fold(Option(before))(after => between(after, before, after))
   }
 
-  /** Files whose live rows are those that both jobs marked dead.
+  /** Files whose live rows are those that another job removes or marks dead as well.
     *
-    * @param attempt
-    *   the files that the attempt adds
+    * @param others
+    *   the files that the other job adds
+    * @param removes
+    *   the paths of those that it removes
+    * @param copyNone
+    *   whether both jobs changed all rows of the files that they removed as a whole
     */
-  def deadInBoth(attempt: Seq[AddFile]): Seq[AddFile] = {
-    val mine = attempt.map(add => add.path -> add).toMap
-    dead.filter(_.numPhysicalRecords.nonEmpty)
-      .flatMap(file => mine.get(file.path).flatMap(between(file, file, _)))
+  def deadInBoth(
+      others: Seq[AddFile],
+      removes: Set[String],
+      copyNone: => Boolean
+  ): Seq[AddFile] = {
+    val marked = others.map(add => add.path -> add).toMap
+    dead.filter(file => removes(file.path)).flatMap { file =>
+      marked.get(file.path) match {
+        case Some(after) if addedAgain.contains(file.path) || copyNone => between(after, file, after)
+        case None if copyNone => Some(file)
+        case _ => None
+      }
+    }
   }
 
   /** The rows of a file that are alive in `alive` and dead in `dead`; if the file's row count is

@@ -5,9 +5,11 @@ import java.io.FileNotFoundException
 import scala.util.control.NonFatal
 
 import io.interlock.rules._
+import io.interlock.rules.rebase.Rebases
+import io.interlock.spark.commits.CopiedRows
 import org.apache.spark.sql.SparkSession
 import org.apache.spark.sql.delta._
-import org.apache.spark.sql.delta.actions.{AddFile, RemoveFile}
+import org.apache.spark.sql.delta.actions.{AddFile, FileAction, RemoveFile}
 import org.apache.spark.sql.delta.interlock.rebase.RowVectors
 
 /** Finds out where an attempt and a winner overlap, for the verdicts BY_FILES and BY_ROWS.
@@ -69,13 +71,25 @@ final private[interlock] class OverlapFinder(
     */
   def sameRows(did: String): Clash = {
     val found = clash(did, removedOf(removes))
-    val adds = info.actions.collect { case add: AddFile => add }
+    val files = info.actions.collect { case file: FileAction => file }
+    val adds = files.collect { case add: AddFile => add }
+    def copyNone = CopiedRows.of(info.commitInfo, files).contains(0L) &&
+      CopiedRows.of(winner.commitInfo, winner.addedFiles ++ winner.removedFiles).contains(0L)
     val named =
-      try among(rows.deadInBoth(adds), found.kind, did).map(_.where).filter(_.rows.nonEmpty)
+      try
+        among(rows.deadInBoth(adds, removes, copyNone), found.kind, did).map(_.where)
+          .filter(_.rows.nonEmpty)
       catch { case NonFatal(error) if !JudgingJob.isCancelled(error) => None }
-    named.fold(found)(where =>
-      found.copy(where = where.copy(files = found.where.files, undecided = false))
-    )
+    named.fold(found) { where =>
+      val same =
+        if (did.startsWith(Rebases.inOneFile(""))) Rebases.sameRows(Overlap.counted(where.rows))
+        else did
+      val by = where.predicate.fold("")(sql => s", by its condition ${Overlap.short(sql)}")
+      found.copy(
+        did = same + by,
+        where = where.copy(files = found.where.files, undecided = false)
+      )
+    }
   }
 
   private def inAdded: Option[Clash] = {

@@ -85,7 +85,7 @@ final private[interlock] class ReadRows(
           val sql = Decidable.sql(Seq(selected))
           among(onData :+ selected, Some(sql), "that its WHEN NOT MATCHED BY SOURCE reads")
         }.orElse {
-          val matches = s"that its condition ${Decidable.short(reads.sql)} matches"
+          val matches = s"that its condition ${Overlap.short(reads.sql)} matches"
           among(onData, Some(reads.sql), matches, Some(reads))
         }
 
@@ -99,11 +99,11 @@ final private[interlock] class ReadRows(
         .orElse(Option.when(undecidable.nonEmpty)(Decidable.sql(undecidable))) match {
         case _ if !read.shouldRewriteFilter => "in a partition that it overwrites"
         case Some(open) =>
-          s"that it may have to read: ${Decidable.short(open)} cannot be decided for them"
+          s"that it may have to read: ${Overlap.short(open)} cannot be decided for them"
         case None if conditions.isEmpty =>
           val isOverwrite = attempt.operationClass == OperationClass.Overwrite
           s"and it ${if (isOverwrite) "replaces" else "reads"} every row"
-        case None => s"that its condition ${Decidable.short(Decidable.sql(conditions))} selects"
+        case None => s"that its condition ${Overlap.short(Decidable.sql(conditions))} selects"
       }
 
     private def predicate: Option[String] =
@@ -142,7 +142,7 @@ final private[interlock] class ReadRows(
         case NonFatal(error) if !JudgingJob.isCancelled(error) =>
           val cause = Throwables.getRootCause(error).toString.linesIterator.nextOption()
           val failed = "that it may have to read: its condition " +
-            s"${predicate.fold("")(Decidable.short)} cannot be evaluated on them (${cause.getOrElse("")})"
+            s"${predicate.fold("")(Overlap.short)} cannot be evaluated on them (${cause.getOrElse("")})"
           val clash = inAll(failed, undecided = true)
           Some(clash.copy(where = clash.where.copy(predicate = predicate)))
       }

@@ -58,7 +58,7 @@ final private[interlock] class RowsOfFiles(
       .flatMap(_.references).distinctBy(_.exprId)
     val row = CreateStruct(columns)
     val shown = query(Project(
-      rows.output.head +: Seq(row, sourceRow).map(of => Alias(new StructsToJson(of), "row")()),
+      rows.output.head +: Seq(row, sourceRow).map(of => Alias(StructsToJson(withNulls, of), "row")()),
       found
     ))
     if (reads.exists(!_.isInMemory) || files.map(_.size).sum > RowsOfFiles.MostReadHere)
@@ -77,6 +77,7 @@ final private[interlock] class RowsOfFiles(
       rows.partitions.iterator.flatMap(rows.iterator(_, task)).map(read).take(count).toVector
     )
 
+  private def withNulls = Map("ignoreNullFields" -> "false")
   private def noRow: Expression = Literal(null, new StructType)
   private def query(plan: LogicalPlan) = DataFrameUtils.ofRows(session, plan)
   private def analyzed(rows: DataFrame) = castToImpl(rows).queryExecution.analyzed

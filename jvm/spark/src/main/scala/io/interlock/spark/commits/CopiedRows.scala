@@ -1,11 +1,11 @@
-package io.interlock.spark.history
+package io.interlock.spark.commits
 
 import scala.util.Try
 
 import org.apache.spark.sql.delta.actions._
 
 /** Rows that DML without deletion vectors writes anew, as they were, beside those that it changes. */
-private[spark] object CopiedRows {
+object CopiedRows {
   private val Write = "WRITE"
 
   /** Operations that may copy; others write new rows only. */
