@@ -7,14 +7,13 @@ import re
 from collections.abc import Mapping
 from datetime import date, datetime
 from decimal import Decimal
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from interlock import _arguments
 from interlock._session import EXTENSION, EXTENSIONS
-from interlock.errors import NO_INTERLOCK, ArgumentError, ConfigurationError
+from interlock.errors import NO_INTERLOCK, ArgumentError, ConfigurationError, UsageError
 
 if TYPE_CHECKING:
-    from pyspark.errors import PySparkException
     from pyspark.sql import DataFrame, SparkSession
 
 _NO_ESCAPES = "spark.sql.parser.escapedStringLiterals"
@@ -29,7 +28,10 @@ _NOT_KNOWN = (
     "_LEGACY_ERROR_TEMP_1184",  # Spark 4.0
 )
 
+_PARTLY = "Interlock is only partly set up in this session: see `interlock doctor`."
+
 _PATH = re.compile(r"/|[A-Za-z][A-Za-z0-9+.-]*:/")
+_BY_PATH = re.compile(rf"delta`?\.`((?:{_PATH.pattern})(?:[^`]|``)*)`")
 _PART = r"(?:`(?:[^`]|``)+`|[^`.]+)"
 _NAME = re.compile(rf"{_PART}(?:\.{_PART})*")
 
@@ -56,10 +58,9 @@ def run(spark: SparkSession, statement: str) -> DataFrame:
         interlock.ConfigurationError: the session has no Interlock, or the text has escapes, which
             its parser does not read
         interlock.ArgumentError: the table's name is a relative path
+        interlock.UsageError: there is nothing at the table's path
 
     """
-    from pyspark.errors import PySparkException
-
     if "\\" in statement and spark.conf.get(_NO_ESCAPES, "false") == "true":
         raise ConfigurationError(
             f"A name or a value needs escapes, which this session does not read in SQL "
@@ -67,18 +68,45 @@ def run(spark: SparkSession, statement: str) -> DataFrame:
         )
     try:
         return spark.sql(statement)
-    except PySparkException as error:
-        condition = error.getCondition()
-        if condition in _NOT_KNOWN and EXTENSION not in (spark.conf.get(EXTENSIONS, None) or ""):
-            raise ConfigurationError(NO_INTERLOCK) from error
-        if condition == "TABLE_OR_VIEW_NOT_FOUND" and getattr(spark, "_jvm", None) is not None:
-            _refuse_relative_path(error)
+    except Exception as error:
+        condition = getattr(error, "getCondition", lambda: None)()
+        if condition in _NOT_KNOWN:
+            require_interlock(spark)
+            if condition != "PARSE_SYNTAX_ERROR":
+                raise ConfigurationError(_PARTLY) from error
+        if getattr(spark, "_jvm", None) is not None:
+            if condition == "TABLE_OR_VIEW_NOT_FOUND":
+                _refuse_relative_path(error)
+            if condition == "DELTA_MISSING_DELTA_TABLE" or "FileNotFoundException" in str(error):
+                _refuse_missing_path(spark, statement)
         raise
 
 
-def _refuse_relative_path(error: PySparkException) -> None:
+def require_interlock(spark: SparkSession) -> None:
+    """Refuse a session whose extensions, on Spark Connect the server's, lack Interlock's."""
+    if EXTENSION not in (spark.conf.get(EXTENSIONS, None) or ""):
+        raise ConfigurationError(NO_INTERLOCK)
+
+
+def _refuse_missing_path(spark: Any, statement: str) -> None:
+    """Say that there is nothing, where Spark and Delta miss a table or a log."""
+    named = _BY_PATH.search(statement)
+    if named is None:
+        return
+    path = spark._jvm.org.apache.hadoop.fs.Path(named[1].replace("``", "`"))
+    files = path.getFileSystem(spark._jsparkSession.sessionState().newHadoopConf())
+    if not files.exists(path):
+        raise UsageError(
+            f"There is nothing at {path.toString()}.",
+            condition="INTERLOCK_NOT_A_DELTA_TABLE",
+            sqlstate="42809",
+        )
+
+
+def _refuse_relative_path(error: Any) -> None:
     """Say what to write if the table that Spark did not find is a folder here."""
-    name = (error.getMessageParameters() or {}).get("relationName", "").strip("`")
+    name = (error.getMessageParameters() or {}).get("relationName", "")
+    name = name.removeprefix("`delta`.").strip("`")
     if os.path.isdir(os.path.join(name, "_delta_log")):
         found = os.path.abspath(name)
         raise ArgumentError(f"There is no table {name}, and a path must be absolute: {found}.")

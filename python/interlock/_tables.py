@@ -17,6 +17,7 @@ from interlock._sql_text import (
     literal,
     partition_clause,
     partition_map,
+    require_interlock,
     run,
     table_name,
 )
@@ -122,6 +123,7 @@ class Table:
         """Give the table another conflict policy, or remove it with None.
 
         Raises:
+            interlock.ConfigurationError: the session has no Interlock, which would check the name
             interlock.UsageError: there is no such policy, or the table cannot have it
             interlock.ConflictError: lost against another job
 
@@ -130,6 +132,7 @@ class Table:
             change = f"UNSET TBLPROPERTIES IF EXISTS ({literal(_POLICY)})"
         else:
             value = literal(_arguments.text("name", name))
+            require_interlock(self.spark)
             change = f"SET TBLPROPERTIES ({literal(_POLICY)} = {value})"
         run(self.spark, f"ALTER TABLE {self.sql_name} {change}")
 

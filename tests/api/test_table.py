@@ -76,10 +76,34 @@ def test_a_relative_path(
         if mode == "classic"
         else "TABLE_OR_VIEW_NOT_FOUND"
     )
-    for use in (named.conflicts, lambda: named.policy):
+    by_path = interlock.table(spark, f"delta.`{example.path.name}`")
+    for use in (named.conflicts, lambda: named.policy, by_path.history, lambda: by_path.policy):
         with pytest.raises(PySparkException, match=expected) as caught:
             use()
         assert isinstance(caught.value, interlock.ArgumentError) == (mode == "classic")
+
+
+def test_a_path_with_nothing_there(spark: SparkSession, mode: str, tmp_path: Path) -> None:
+    """Spark and Delta say that it is no Delta table, or fail in the storage."""
+    if mode == "connect":
+        pytest.skip("only the server knows its folders")
+    named = interlock.table(spark, f"{tmp_path}/no such")
+    by_sql_name = interlock.table(spark, f"delta.`{tmp_path}/no such`")
+    for use in (
+        named.history,
+        by_sql_name.history,
+        named.conflicts,
+        lambda: named.policy,
+        lambda: named.set_policy("row_level"),
+        lambda: named.compact("minor"),
+        lambda: named.as_of(version=0),
+        lambda: named.restore(version=0),
+    ):
+        with pytest.raises(interlock.UsageError, match=f"There is nothing at {tmp_path}/no such"):
+            use()
+    (tmp_path / "no such").mkdir()
+    with pytest.raises(PySparkException, match="is not a Delta table"):
+        named.history()
 
 
 @pytest.mark.variant_cases("classic")

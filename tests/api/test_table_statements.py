@@ -9,6 +9,7 @@ from typing import Any, cast
 
 import interlock
 import pytest
+from interlock._session import EXTENSION, EXTENSIONS
 from pyspark.sql import SparkSession
 
 
@@ -17,10 +18,10 @@ class Asked(Exception):  # noqa: N818 - no error
 
 
 class Recorder:
-    """Stands for a session without settings; a statement ends the test's call."""
+    """Stands for a session with Interlock; a statement ends the test's call."""
 
     def __init__(self) -> None:
-        self.conf: dict[str, str] = {}
+        self.conf = {EXTENSIONS: EXTENSION}
 
     def sql(self, statement: str) -> None:
         raise Asked(statement)

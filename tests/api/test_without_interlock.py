@@ -28,6 +28,7 @@ CALLS: dict[str, Callable[[interlock.Table], object]] = {
     "diff": lambda table: table.diff(from_version=0, to_version=1),
     "compact": lambda table: table.compact("minor"),
     "merge_small_files": lambda table: table.merge_small_files(),
+    "set_policy": lambda table: table.set_policy("row_level"),
     "remove_policy": lambda table: table.remove_policy(),
     "transaction": lambda table: interlock.transaction(table.spark).__enter__(),
 }
@@ -54,6 +55,16 @@ def test_on_classic_pyspark(stock: DriverProcess) -> None:
     code = f"from {__name__} import check_calls; check_calls(spark)"
     answer = stock.run(f"spark.version; {code}")
     assert answer.error is None, answer.message
+
+
+def test_partly_set_up(spark: SparkSession, mode: str) -> None:
+    """The extension is there, and the catalog of the procedures is not."""
+    if mode == "connect":
+        pytest.skip("a client cannot make a second session on the server of the first")
+    half = spark.newSession()
+    half.conf.unset("spark.sql.catalog.interlock")
+    with pytest.raises(interlock.ConfigurationError, match="is only partly set up"):
+        interlock.table(half, "t").conflicts()
 
 
 def test_on_spark_connect(tmp_path: Path) -> None:
