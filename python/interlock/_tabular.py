@@ -70,8 +70,8 @@ def fitted(table: list[list[str]], width: int) -> list[str]:
     while shown > 2 and len(grid([row[:shown] for row in table])[1]) > width:
         shown -= 1
     left_out = ", ".join(table[0][shown:])
-    note = [f"(not shown: {left_out}; to_dicts() and to_pandas() have all)"] if left_out else []
-    return [*grid([row[:shown] for row in table]), *note]
+    note = f"(not shown: {left_out}; to_dicts(), to_pandas() and --json have all)"
+    return [*grid([row[:shown] for row in table]), *([note] if left_out else [])]
 
 
 def text(value: object, times: str = "milliseconds") -> str:

@@ -75,8 +75,8 @@ def test_conflicts_and_explain(
     path = str(example.path)
     assert command("conflicts", path) == 0
     titles, _, line, others = capsys.readouterr().out.splitlines()
-    assert titles.split(" | ")[1].strip() == "outcome"
-    assert f"REJECTED | INSERT INTO | {error.txn_id} | 3" in line
+    assert titles.split(" | ")[2].strip() == "outcome"
+    assert f"{error.txn_id} | REJECTED | INSERT INTO | 3" in line
     assert re.match(r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d\+00:00 \|", line)
     assert others.startswith("(not shown: ")
     assert command("conflicts", path, "--limit", "1", "--json") == 0
@@ -88,6 +88,10 @@ def test_conflicts_and_explain(
     assert command("explain", path, error.txn_id, "--json") == 0
     (explanation,) = json.loads(capsys.readouterr().out)
     assert explanation["text"] + "\n" == told
+    monkeypatch.setenv("COLUMNS", "80")
+    assert command("conflicts", path) == 0
+    printed = capsys.readouterr()
+    assert (error.txn_id in printed.out, printed.err) == (True, "")
     monkeypatch.setattr(sys.stdout, "isatty", lambda: True)
     monkeypatch.setenv("COLUMNS", "60")
     assert command("explain", path, error.txn_id) == 0

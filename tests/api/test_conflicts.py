@@ -185,5 +185,6 @@ def test_an_unknown_transaction(lost: Lost) -> None:
 def test_columns_that_do_not_fit_a_terminal_are_named() -> None:
     table = [["a", "bb", "ccc"], ["1", "2", "3"]]
     shown = ["a | bb", "--+---", "1 | 2"]
-    assert fitted(table, 8) == [*shown, "(not shown: ccc; to_dicts() and to_pandas() have all)"]
+    note = "(not shown: ccc; to_dicts(), to_pandas() and --json have all)"
+    assert fitted(table, 8) == [*shown, note]
     assert fitted(table, 12) == grid(table)

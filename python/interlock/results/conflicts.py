@@ -90,7 +90,7 @@ class Conflicts(Records[ConflictRecord]):
     record_class = ConflictRecord
     printed_times = "seconds"
     printed = (
-        "time", "outcome", "operation", "txn_id", "winners", "winner_operation",
+        "time", "txn_id", "outcome", "operation", "winners", "winner_operation",
         "rules", "version", "read_version", "class", "verdicts",
     )  # fmt: skip
 
