@@ -8,7 +8,7 @@ from collections.abc import Sequence
 
 from interlock import __version__
 from interlock._commands import coordinator, doctor, lab, policies, tables, timeline
-from interlock._commands.sessions import TABLE, example
+from interlock._commands.sessions import TABLE, complain, example
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -19,7 +19,9 @@ def main(argv: Sequence[str] | None = None) -> int:
         epilog=f"{example('conflicts')} (TABLE is {TABLE})",
     )
     parser.add_argument("--version", action="version", version=f"interlock {__version__}")
-    commands = parser.add_subparsers(title="commands", metavar="COMMAND", required=True)
+    commands = parser.add_subparsers(
+        title="commands", metavar="COMMAND", dest="command", required=True
+    )
     for command in (tables, timeline, policies, lab, coordinator, doctor):
         command.add_to(commands)
     arguments = parser.parse_args(argv)
@@ -34,4 +36,14 @@ def main(argv: Sequence[str] | None = None) -> int:
             file=sys.stderr,
         )
         return 1
+    except _told() as error:
+        return complain(arguments.command, error)
     return status
+
+
+def _told() -> tuple[type[Exception], ...]:
+    """Return the errors of Spark, settings and storage; others are faults of this program."""
+    from py4j.protocol import Py4JError
+    from pyspark.errors import PySparkException
+
+    return PySparkException, Py4JError, OSError, ValueError

@@ -141,6 +141,7 @@ def of_session(session: SparkSession, folder: Path | None) -> Iterator[Check]:
             yield _links(jvm, folder.resolve())
 
 
+_SET_UP = "set up Spark for this storage, and name a folder where tables may be written"
 _OTHER_STORE = (
     "set 'interlock.coordinator' of tables there to a Postgres coordinator (docs/coordinator.md), "
     "or move to a store that obeys If-None-Match when requests come at once"
@@ -160,15 +161,16 @@ def store(session: SparkSession, url: str) -> Check:
             classic._jsparkSession, url
         )
     except Exception as error:  # of the file system, as without credentials
-        fix = "set up Spark for this storage, and name a folder where tables may be written"
-        return Check(name, False, told_by(error), fix)
-    return Check(name, passed, f"{found}{f'; not kept: {lost}' if lost else ''}", _OTHER_STORE)
+        return Check(name, False, told_by(error), _SET_UP)
+    fix = _SET_UP if found.startswith("Hadoop cannot open it") else _OTHER_STORE
+    return Check(name, passed, f"{found}{f'; not kept: {lost}' if lost else ''}", fix)
 
 
 def told_by(error: Exception) -> str:
     """Return what an error says, without the stack of the JVM."""
     raised = getattr(error, "java_exception", None)
-    return str(error if raised is None else raised.toString()).strip().partition("\n\tat ")[0]
+    text = str(error if raised is None else raised.toString()).strip()
+    return re.split(r"\n\tat |\n\nJVM stacktrace:", text, maxsplit=1)[0]
 
 
 def kept_trial(session: SparkSession, location: str) -> Check | None:

@@ -176,6 +176,18 @@ def test_no_such_table(
     assert printed.out == ""
 
 
+@pytest.mark.parametrize("name", ["conflicts", "history", "timeline"])
+def test_a_storage_that_is_not_set_up(
+    command: Callable[..., int], capsys: pytest.CaptureFixture[str], name: str
+) -> None:
+    assert command(name, "nowhere://bucket/trips") == 1
+    printed = capsys.readouterr()
+    (line,) = printed.err.splitlines()
+    assert line.startswith(f"interlock {name}: ")
+    assert "nowhere" in line
+    assert printed.out == ""
+
+
 @pytest.mark.parametrize(
     "arguments",
     [["policies"], ["history", "t"], ["explain", "t", "1"], ["timeline", "t"], ["lab"]],

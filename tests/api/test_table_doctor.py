@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 from interlock._cli import main
-from interlock._diagnosis import Check
+from interlock._diagnosis import Check, store
 from interlock._table_diagnosis import _checkpoints, of_table
 from pyspark.sql import Row, SparkSession
 
@@ -50,6 +50,18 @@ def test_a_log_that_the_session_cannot_list(spark: SparkSession, example: Table)
     assert check.found.startswith("the log is not listed: ")
     assert "nowhere" in check.found
     assert "\n" not in check.found
+
+
+def test_a_storage_that_hadoop_cannot_open(spark: SparkSession, mode: str) -> None:
+    """Hadoop's S3 client is not there."""
+    check = store(spark, "s3a://bucket/trips")
+    assert not check.ok
+    found, fix = {
+        "classic": ("Hadoop cannot open it", "set up Spark for this storage, and name a folder"),
+        "connect": ("not run over Spark Connect", "run it without spark.remote"),
+    }[mode]
+    assert check.found.startswith(found)
+    assert check.fix.startswith(fix)
 
 
 @pytest.mark.variant_cases("connect")

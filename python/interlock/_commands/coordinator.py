@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from interlock import _artifacts
-from interlock._commands.sessions import add_conf, bare_jvm, complain, unlogged, user_session
+from interlock._commands.sessions import add_conf, bare_jvm, unlogged, user_session
 from interlock._tabular import grid
 from interlock.errors import UsageError
 
@@ -60,8 +60,6 @@ def _add_options(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Run the action, print what it did, and return 1 if something is to be done."""
-    from pyspark.errors import PySparkException
-
     given = {
         "url": arguments.url,
         "user": arguments.user,
@@ -70,10 +68,7 @@ def run(arguments: argparse.Namespace) -> int:
         "credentialProvider": arguments.credential_provider,
         "table": getattr(arguments, "table", None),
     }
-    try:
-        result = _ask(arguments, {key: value for key, value in given.items() if value})
-    except PySparkException as error:
-        return complain("coordinator", error)
+    result = _ask(arguments, {key: value for key, value in given.items() if value})
     if "condition" in result:
         print(f"interlock coordinator: {_message(result)}", file=sys.stderr)
         return 1

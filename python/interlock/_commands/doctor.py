@@ -113,7 +113,7 @@ def _table(spark: SparkSession, target: str) -> Iterator[Check]:
             folder = os.path.realpath(target) if os.path.isdir(target) else target
             yield from of_table(spark, folder)
     except Exception as error:  # whatever Spark or the storage may raise
-        found = told_by(error).partition("\n\nJVM stacktrace:")[0].partition("; line 1")[0]
+        found = told_by(error).partition("; line 1")[0]
         yield Check("Table", False, found, "name a Delta table, as db.t or by its path")
 
 

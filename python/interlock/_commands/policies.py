@@ -7,7 +7,7 @@ import json
 from itertools import groupby
 from typing import TYPE_CHECKING, Any
 
-from interlock._commands.sessions import add_conf, complain, unlogged, user_session
+from interlock._commands.sessions import add_conf, unlogged, user_session
 from interlock._tabular import grid
 
 if TYPE_CHECKING:
@@ -28,14 +28,9 @@ def add_to(commands: Any) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Print the policies and return 0, or 1 if one of them is malformed."""
-    from pyspark.errors import PySparkException
-
-    try:
-        with user_session(arguments.conf) as spark, unlogged():
-            cells = spark.sql("CALL interlock.policies()").collect()
-    except PySparkException as error:
-        return complain("policies", error)
+    """Print the policies and return 0."""
+    with user_session(arguments.conf) as spark, unlogged():
+        cells = spark.sql("CALL interlock.policies()").collect()
     policies = [_policy(list(own)) for _, own in groupby(cells, lambda cell: cell["policy"])]
     if arguments.json:
         print(json.dumps(policies, indent=2))

@@ -12,6 +12,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory, TemporaryFile
 from typing import TYPE_CHECKING, Any
 
+from interlock._diagnosis import told_by
 from interlock._small_session import SMALL_SESSION
 
 if TYPE_CHECKING:
@@ -122,9 +123,8 @@ def user_session(
 
 
 def complain(command: str, error: Exception) -> int:
-    """Print why a command failed, without the server's stack trace, and return its exit status."""
-    text = str(error).partition("\n\nJVM stacktrace:")[0]
-    print(f"interlock {command}: {text}", file=sys.stderr)
+    """Print why a command failed, and return its exit status."""
+    print(f"interlock {command}: {told_by(error)}", file=sys.stderr)
     return 1
 
 

@@ -12,7 +12,6 @@ from interlock import _tabular
 from interlock._commands.sessions import (
     add_conf,
     add_table,
-    complain,
     example,
     unlogged,
     user_session,
@@ -52,18 +51,13 @@ def _parser(
     add_table(parser)
     add_conf(parser)
     parser.add_argument("--json", action="store_true", help="print JSON, with all columns")
-    parser.set_defaults(run=run, command=name)
+    parser.set_defaults(run=run)
     return parser
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Print what was asked for and return 0, or 1 if there is no such table or transaction."""
-    from pyspark.errors import PySparkException
-
-    try:
-        found = _found(arguments)
-    except (ValueError, PySparkException) as error:
-        return complain(arguments.command, error)
+    """Print what was asked for and return 0."""
+    found = _found(arguments)
     if arguments.json:
         print(_tabular.as_json(found.to_dicts()))
     else:

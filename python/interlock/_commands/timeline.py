@@ -9,7 +9,6 @@ from typing import Any
 from interlock._commands.sessions import (
     add_conf,
     add_table,
-    complain,
     example,
     unlogged,
     user_session,
@@ -35,15 +34,10 @@ def add_to(commands: Any) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Write the page, print its path and return 0, or 1 if there is no such table."""
-    from pyspark.errors import PySparkException
-
+    """Write the page, print its path and return 0."""
     from interlock._tables import table
 
-    try:
-        with user_session(arguments.conf) as spark, unlogged():
-            chosen = table(spark, arguments.table)
-            print(chosen.timeline(path=arguments.output, limit=arguments.limit))
-    except (OSError, ValueError, PySparkException) as error:
-        return complain("timeline", error)
+    with user_session(arguments.conf) as spark, unlogged():
+        chosen = table(spark, arguments.table)
+        print(chosen.timeline(path=arguments.output, limit=arguments.limit))
     return 0
