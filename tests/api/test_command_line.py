@@ -17,7 +17,7 @@ from interlock._cli import main
 from pyspark.sql import SparkSession
 
 from tests.kit.api_races import lose
-from tests.kit.support import Table
+from tests.kit.support import Table, make_table
 
 SHELL = [sys.executable, "-m", "interlock"]
 
@@ -161,7 +161,7 @@ def test_help_has_an_example(command: str, capsys: pytest.CaptureFixture[str]) -
         main([*command.split(), "--help"])
     told = " ".join(capsys.readouterr().out.split())
     assert f"Example: interlock {command or 'conflicts'} /data/trips" in told
-    assert command == "doctor" or "a name as in SQL, or an absolute path" in told
+    assert command == "doctor" or "a name as in SQL, or a path with a slash, as ./trips" in told
 
 
 @pytest.mark.variant_cases("connect*")
@@ -176,6 +176,19 @@ def test_no_such_table(
     assert printed.out == ""
 
 
+@pytest.mark.variant_cases(but=["classic"])
+def test_no_records_for_want_of_a_policy(
+    spark: SparkSession,
+    table_path: Path,
+    command: Callable[..., int],
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    path = str(make_table(spark, table_path, policy=None).path)
+    assert command("conflicts", path, "--json") == 0
+    note = "The table has no policy, and conflicts are recorded only under one.\n"
+    assert capsys.readouterr() == ("[]\n", note)
+
+
 @pytest.mark.parametrize("name", ["conflicts", "history", "timeline"])
 def test_a_storage_that_is_not_set_up(
     command: Callable[..., int], capsys: pytest.CaptureFixture[str], name: str
@@ -186,6 +199,27 @@ def test_a_storage_that_is_not_set_up(
     assert line.startswith(f"interlock {name}: ")
     assert "nowhere" in line
     assert printed.out == ""
+
+
+@pytest.mark.parametrize("form", ["{}/", "./{}", "../{0}/../{0}"])
+def test_a_relative_path_with_a_slash(
+    mode: str,
+    example: Table,
+    command: Callable[..., int],
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+    form: str,
+) -> None:
+    """Spark Connect's server has other folders."""
+    folder = example.path
+    (folder.parent / "beside").mkdir(exist_ok=True)
+    monkeypatch.chdir(folder.parent / "beside" if form.startswith("..") else folder.parent)
+    assert command("versions", form.format(folder.name), "--json") == (mode == "connect")
+    told = capsys.readouterr()
+    if mode == "classic":
+        assert [version["version"] for version in json.loads(told.out)] == [2, 1, 0]
+    else:
+        assert "a path must be absolute" in told.err
 
 
 @pytest.mark.parametrize(

@@ -18,7 +18,9 @@ from interlock._small_session import SMALL_SESSION
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-TABLE = "a name as in SQL, or an absolute path"
+    from interlock._tables import Table
+
+TABLE = "a name as in SQL, or a path with a slash, as ./trips"
 
 
 @contextmanager
@@ -66,6 +68,16 @@ def example(command: str, *others: str) -> str:
 def add_table(parser: argparse.ArgumentParser) -> None:
     """Declare the table of a command."""
     parser.add_argument("table", metavar="TABLE", help=TABLE)
+
+
+def chosen_table(spark: SparkSession, name: str) -> Table:
+    """Take a relative path too, if it names a table's folder here and cannot be a name."""
+    from interlock._tables import table
+
+    is_here = "/" in name and os.path.isdir(os.path.join(name, "_delta_log"))
+    if is_here and getattr(spark, "_jvm", None) is not None:
+        name = os.path.abspath(name)
+    return table(spark, name)
 
 
 def add_conf(parser: argparse.ArgumentParser) -> None:

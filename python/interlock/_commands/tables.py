@@ -12,6 +12,7 @@ from interlock import _tabular
 from interlock._commands.sessions import (
     add_conf,
     add_table,
+    chosen_table,
     example,
     unlogged,
     user_session,
@@ -25,6 +26,8 @@ _HELP = {
     "versions": "show the versions of a table and their times",
     "conflicts": "show the commits of a table that were rejected, or passed others",
 }
+
+_NO_POLICY = "The table has no policy, and conflicts are recorded only under one."
 
 
 def add_to(commands: Any) -> None:
@@ -77,16 +80,17 @@ def _wrapped(text: str) -> str:
 
 
 def _found(arguments: argparse.Namespace) -> Shown:
-    from interlock._tables import table
-
     with user_session(arguments.conf) as spark, unlogged():
-        chosen = table(spark, arguments.table)
+        chosen = chosen_table(spark, arguments.table)
         limit: int | None = getattr(arguments, "limit", None)
         match arguments.command:
             case "explain":
                 return chosen.explain(arguments.txn_id)
             case "conflicts":
-                return chosen.conflicts(limit=limit)
+                records = chosen.conflicts(limit=limit)
+                if not records and chosen.policy is None:
+                    print(_NO_POLICY, file=sys.stderr)
+                return records
             case "versions":
                 return chosen.versions(limit=limit)
             case _:

@@ -9,6 +9,7 @@ from typing import Any
 from interlock._commands.sessions import (
     add_conf,
     add_table,
+    chosen_table,
     example,
     unlogged,
     user_session,
@@ -35,9 +36,7 @@ def add_to(commands: Any) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Write the page, print its path and return 0."""
-    from interlock._tables import table
-
     with user_session(arguments.conf) as spark, unlogged():
-        chosen = table(spark, arguments.table)
+        chosen = chosen_table(spark, arguments.table)
         print(chosen.timeline(path=arguments.output, limit=arguments.limit))
     return 0
