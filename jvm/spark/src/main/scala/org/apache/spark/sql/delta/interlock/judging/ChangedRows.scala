@@ -52,7 +52,8 @@ final private[interlock] class ChangedRows(
     val marked = others.map(add => add.path -> add).toMap
     dead.filter(file => removes(file.path)).flatMap { file =>
       marked.get(file.path) match {
-        case Some(after) if addedAgain.contains(file.path) || copyNone => between(after, file, after)
+        case Some(after) if addedAgain.contains(file.path) || copyNone =>
+          between(after, file, after)
         case None if copyNone => Some(file)
         case _ => None
       }

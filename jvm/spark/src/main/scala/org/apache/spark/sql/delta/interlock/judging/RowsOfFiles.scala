@@ -58,7 +58,9 @@ final private[interlock] class RowsOfFiles(
       .flatMap(_.references).distinctBy(_.exprId)
     val row = CreateStruct(columns)
     val shown = query(Project(
-      rows.output.head +: Seq(row, sourceRow).map(of => Alias(StructsToJson(withNulls, of), "row")()),
+      rows.output.head +: Seq(row, sourceRow).map(of =>
+        Alias(StructsToJson(withNulls, of), "row")()
+      ),
       found
     ))
     if (reads.exists(!_.isInMemory) || files.map(_.size).sum > RowsOfFiles.MostReadHere)
