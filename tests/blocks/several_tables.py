@@ -361,6 +361,7 @@ class SeveralTables:
 
     # ---- what others read ----
 
+    @pytest.mark.variant_cases(but=["join"])
     @pytest.mark.parametrize("form", SUMS)
     def test_a_query_between_the_publications(
         self, spark: SparkSession, make: Make, form: str
@@ -410,6 +411,7 @@ class SeveralTables:
 
     # ---- faults ----
 
+    @pytest.mark.variant_cases(but=["staged", "ratified"])
     @pytest.mark.parametrize("phase", ["staged", "ratifying", "ratified", "published"])
     def test_an_interrupt_of_the_committing_thread(
         self, spark: SparkSession, make: Make, phase: str
@@ -441,6 +443,7 @@ class SeveralTables:
         begin(spark, *moves(b, a))
         assert end(spark) == [version + self.STEP] * 2
 
+    @pytest.mark.variant_cases(but=["ratifying", "published"])
     @pytest.mark.parametrize("phase", ["staged", "ratifying", "ratified", "published"])
     def test_a_step_that_fails(self, spark: SparkSession, make: Make, phase: str) -> None:
         """The error says whether the block is committed; all tables have it, or none."""
@@ -467,17 +470,20 @@ class SeveralTables:
         begin(spark, *moves(b, a))
         assert end(spark) == [version + self.STEP] * 2
 
-    @pytest.mark.parametrize("by", ["SIGKILL", pytest.param("SIGTERM", marks=pytest.mark.variant)])
+    @pytest.mark.variant_cases("even-SIGKILL", "*-SIGTERM")
+    @pytest.mark.parametrize("by", ["SIGKILL", "SIGTERM"])
+    @pytest.mark.parametrize("first", [0, 1], ids=["even", "odd"])
     def test_a_process_that_is_killed(
         self,
         spark: SparkSession,
         settings: dict[str, str],
         make: Make,
         tmp_path: Path,
+        first: int,
         by: str,
     ) -> None:
         """The next query of both tables, or writer of each, finishes the block if it is decided."""
-        for n, (phase, number, versions, is_made) in enumerate(self.KILLED):
+        for n, (phase, number, versions, is_made) in enumerate(self.KILLED[first::2]):
             a, b = make(f"a{n}"), make(f"b{n}")
             with driver_processes(tmp_path, "interlock", settings=settings) as (victim,):
                 die_at(victim, phase, number, by)

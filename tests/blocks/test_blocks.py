@@ -197,6 +197,7 @@ LOST = {
 }
 
 
+@pytest.mark.variant_cases(but=["update", "query"])
 @pytest.mark.parametrize("case", LOST)
 def test_it_loses_as_a_whole(spark: SparkSession, make: Make, case: str) -> None:
     table = make()
@@ -419,6 +420,7 @@ def test_overwrites(spark: SparkSession, make: Make) -> None:
     check(spark, table, ((6, 5),), 5)
 
 
+@pytest.mark.variant_cases("maxcompute_delta")
 @pytest.mark.parametrize("policy", ["maxcompute_delta", "maxcompute_transactional", "serializable"])
 def test_other_policies(spark: SparkSession, make: Make, policy: str) -> None:
     table = make(policy, PARTITIONED)
@@ -544,6 +546,7 @@ FAILING = {
 }
 
 
+@pytest.mark.variant_cases("update", "delete", "text of Delta")
 @pytest.mark.parametrize("case", FAILING)
 def test_a_statement_that_fails_ends_the_block(spark: SparkSession, make: Make, case: str) -> None:
     """For a whole session; another one goes on."""

@@ -168,6 +168,18 @@ def end(spark: SparkSession) -> int | None:
     return found[0]["version"] if found else None
 
 
+@pytest.mark.variant_cases(
+    but=[
+        "files-merged and deleted",
+        "files-replaced",
+        "vectors-inserted and updated",
+        "vectors-deleted, then merged and updated",
+        "vectors-inserted and gone again",
+        "vectors-changed and changed back",
+        "vectors-all gone",
+        "mapped and partitioned, vectors-merged and deleted",
+    ]
+)
 @pytest.mark.parametrize(
     ("shape", "case"),
     [(s, c) for s in SHAPES for c in CASES if s in ("files", "vectors") or c in IN_ALL_SHAPES],

@@ -201,6 +201,7 @@ CHANGES = {
 }
 
 
+@pytest.mark.variant_cases(but=["rand", "numbered", "python", "view"])
 @pytest.mark.parametrize(
     "case", ["rand", "variable", "stream", "numbered", "session", "python", *CHANGES]
 )

@@ -584,6 +584,9 @@ def second_run(
     assert (signs / "first").exists() != is_early
 
 
+@pytest.mark.variant_cases(
+    "*AND p < 2-*", "*p = 9 WHERE*", "*min(id)*", "*WHERE p < 2 AND*", "INSERT INTO*"
+)
 @pytest.mark.parametrize(
     ("statement", "is_early", "partitions"),
     [

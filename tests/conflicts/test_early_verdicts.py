@@ -153,6 +153,7 @@ def test_a_job_that_has_lost_does_not_write(
     assert "and 0 bytes of data files. It was stopped before writing." in told.text
 
 
+@pytest.mark.variant_cases(but=["UPDATE-copies", "MERGE-vectors"])
 @pytest.mark.parametrize("vectors", [False, True], ids=["copies", "vectors"])
 @pytest.mark.parametrize("job", [UPDATE, DELETE, MERGE], ids=["UPDATE", "DELETE", "MERGE"])
 def test_the_record_says_what_was_saved(

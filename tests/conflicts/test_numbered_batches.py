@@ -42,6 +42,9 @@ FIRST = {
 }
 
 
+@pytest.mark.variant_cases(
+    but=["INSERT-row_level", "UPDATE-serializable", "DELETE-maxcompute_delta", "MERGE-row_level"]
+)
 @pytest.mark.parametrize("policy", ["row_level", "serializable", "maxcompute_delta"])
 @pytest.mark.parametrize("statement", STATEMENTS)
 def test_the_second_driver_succeeds_and_does_nothing(

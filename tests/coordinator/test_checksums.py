@@ -100,9 +100,7 @@ NOT_WRONG: dict[str, Callable[[SparkSession, Table], object]] = {
 }
 
 
-@pytest.mark.variant_cases(
-    "of a commit that was replaced", "no domains", "domains not told", "missing"
-)
+@pytest.mark.variant_cases(but=["lower mark", "right"])
 @pytest.mark.parametrize("kind", [*WRONG, *NOT_WRONG])
 def test_row_ids_and_the_next_checksums(spark: SparkSession, tmp_path: Path, kind: str) -> None:
     table = copy_of(make_table(spark, tmp_path / "made"), "table")

@@ -102,6 +102,7 @@ def test_a_log_with_a_checkpoint_of_each_version_stays_short(
     check_anew(spark, table, log.unsafeVolatileSnapshot())
 
 
+@pytest.mark.variant_cases(but=["in parts"])
 @pytest.mark.parametrize("file", ["in parts", "empty beside parts", "empty"])
 def test_delta_looks_for_the_files_of_other_checkpoints(
     spark: SparkSession, table_path: Path, file: str

@@ -301,6 +301,9 @@ def test_a_commit_that_only_deltas_replay_reads(spark: SparkSession, table_path:
     check_content(spark, table, due[-1])
 
 
+@pytest.mark.variant_cases(
+    but=["dropped-parts", "created again-small", "created again, as long-v2"]
+)
 @pytest.mark.parametrize("kind", ["small", "parts", "v2"])
 @pytest.mark.parametrize("again", ["dropped", "created again", "created again, as long"])
 def test_a_table_that_is_dropped_meanwhile(

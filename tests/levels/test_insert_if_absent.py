@@ -127,16 +127,11 @@ def functions(spark: SparkSession) -> None:
     but=[
         "other-key",
         "same-key",
-        "two-of-one-key",
-        "exists-other-conditions",
         "key-deleted",
         "filtered-target-of-others",
         "reads-itself-too",
         "one-scan-for-two-reads",
-        "one-scan-for-two-joins",
-        "limited-source",
         "not-decidable",
-        "right-join",
     ]
 )
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.id)

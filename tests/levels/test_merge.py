@@ -127,14 +127,9 @@ def functions(spark: SparkSession) -> None:
         "new-key",
         "one-new-key-twice",
         "row-that-it-only-reads",
-        "range",
         "range-of-others",
-        "null-safe",
-        "not-a-number",
         "by-source-others",
         "by-source-selected",
-        "self-merge",
-        "random-source",
         "not-decidable",
     ]
 )

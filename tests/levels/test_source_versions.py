@@ -182,7 +182,16 @@ def settings(source: str, runs: int = 1) -> dict[str, str]:
     return dict(CHANGES if source == "changes" else ()) | (RERUN if runs > 1 else {})
 
 
-@pytest.mark.variant_cases(but=["*-path-changed", "localCheckpoint-name-optimize"])
+@pytest.mark.variant_cases(
+    but=[
+        "localCheckpoint-name-optimize",
+        "cache-path-changed",
+        "latest version-path-changed",
+        "between-path-changed",
+        "changes-path-changed",
+        "kept-path-changed",
+    ]
+)
 @pytest.mark.parametrize("winner", WINNERS)
 @pytest.mark.parametrize("by", ["path", "name"])
 @pytest.mark.parametrize("source", SOURCES)
@@ -318,8 +327,8 @@ STATEMENTS: dict[str, tuple[str, Means]] = {
 
 @pytest.mark.variant_cases(
     but=[
-        "*-latest version-path-commits-3-changed",
-        "INSERT-current time-name-begins-1-*",
+        "UPDATE-latest version-path-commits-3-changed",
+        "INSERT-current time-name-begins-1-optimize",
         "INSERT-between-name-commits-3-changed",
         "INSERT-changes-name-commits-1-changed",
         "UPDATE-changes-name-begins-1-changed",

@@ -68,6 +68,14 @@ CASES = [
 ]
 
 
+@pytest.mark.variant_cases(
+    but=[
+        "row_level-replaceUsing-one file",
+        "row_level-REPLACE WHERE-clustered",
+        "row_level-replaceOn-one file",
+        "maxcompute_delta-INSERT OVERWRITE-partitioned",
+    ]
+)
 @pytest.mark.parametrize(("policy", "form", "layout"), CASES)
 def test_two_at_once(
     spark: SparkSession, tmp_path: Path, policy: str, form: str, layout: str

@@ -127,6 +127,7 @@ BY_SOURCE = (
 )
 
 
+@pytest.mark.variant_cases("the-clause-names-none", "the-clause-names-a-data-column")
 @pytest.mark.parametrize(
     ("later", "passes"),
     [

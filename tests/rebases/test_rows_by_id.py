@@ -147,7 +147,7 @@ CASES = {
 }
 
 
-@pytest.mark.variant_cases(but=["zorder", "zorder-whole-files", "clustered", "partitioned"])
+@pytest.mark.variant_cases(but=["zorder-whole-files", "partitioned"])
 @pytest.mark.parametrize("case", CASES)
 def test_a_job_follows_its_rows(spark: SparkSession, table_path: Path, case: str) -> None:
     compaction, statement, vectors = CASES[case]
