@@ -128,6 +128,7 @@ def functions(spark: SparkSession) -> None:
         "one-new-key-twice",
         "row-that-it-only-reads",
         "range-of-others",
+        "not-a-number",
         "by-source-others",
         "by-source-selected",
         "not-decidable",
