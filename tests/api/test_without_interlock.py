@@ -11,7 +11,7 @@ from interlock.errors import NO_INTERLOCK
 from pyspark.sql import SparkSession
 
 from tests.kit.driver_process import DriverProcess
-from tests.kit.sessions import connect_server, connect_session
+from tests.kit.sessions import classic_session, connect_server, connect_session
 
 CALLS: dict[str, Callable[[interlock.Table], object]] = {
     "conflicts": lambda table: table.conflicts(),
@@ -57,14 +57,12 @@ def test_on_classic_pyspark(stock: DriverProcess) -> None:
     assert answer.error is None, answer.message
 
 
-def test_partly_set_up(spark: SparkSession, mode: str) -> None:
+def test_partly_set_up() -> None:
     """The extension is there, and the catalog of the procedures is not."""
-    if mode == "connect":
-        pytest.skip("a client cannot make a second session on the server of the first")
-    half = spark.newSession()
-    half.conf.unset("spark.sql.catalog.interlock")
-    with pytest.raises(interlock.ConfigurationError, match="is only partly set up"):
-        interlock.table(half, "t").conflicts()
+    with classic_session() as half:
+        half.conf.unset("spark.sql.catalog.interlock")
+        with pytest.raises(interlock.ConfigurationError, match="is only partly set up"):
+            interlock.table(half, "t").conflicts()
 
 
 def test_on_spark_connect(tmp_path: Path) -> None:
