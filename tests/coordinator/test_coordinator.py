@@ -17,6 +17,7 @@ from typing import Any
 import interlock.errors as errors
 import pytest
 from interlock.lab.example import sql_name
+from interlock.lab.model import Rows, in_order
 from pyspark.java_gateway import ensure_callback_server_started
 from pyspark.sql import SparkSession
 
@@ -461,10 +462,28 @@ def test_a_create_that_fails_deletes_nothing_of_others(
 
 
 @pytest.mark.variant_cases("serializable-pending")
-@pytest.mark.parametrize("conflicting", ["pending", "made"])
-@pytest.mark.parametrize("policy", ["maxcompute_delta", "serializable"])
+@pytest.mark.parametrize(
+    ("policy", "conflicting", "lost", "expected"),
+    [
+        ("maxcompute_delta", "pending", "INSERT", ((20, 1), (200, 2))),
+        ("serializable", "pending", None, ((7, 2), (20, 1), (200, 2))),  # it has read nothing
+        ("maxcompute_delta", "made", "UPDATE", ((1, 1), (7, 1), (20, 2))),
+        ("serializable", "made", "UPDATE", ((1, 1), (7, 1), (20, 2))),
+    ],
+    ids=[
+        "maxcompute_delta-pending",
+        "serializable-pending",
+        "maxcompute_delta-made",
+        "serializable-made",
+    ],
+)
 def test_a_commit_judged_against_one_that_was_not_made_is_judged_by_what_was(
-    spark: SparkSession, tmp_path: Path, policy: str, conflicting: str
+    spark: SparkSession,
+    tmp_path: Path,
+    policy: str,
+    conflicting: str,
+    lost: str | None,
+    expected: Rows,
 ) -> None:
     """The version of a pending commit goes to another one; one of them conflicts."""
     part = 2 if conflicting == "made" else 1
@@ -504,14 +523,11 @@ def test_a_commit_judged_against_one_that_was_not_made_is_judged_by_what_was(
     with observed(spark._jvm, overtake):
         run(f"INSERT INTO {table} VALUES (7, {3 - part})")
         thread.join()
-    passed, lost, expected = {
-        "made": ("INSERT", "UPDATE", ((1, 1), (20, 2), (7, 1))),
-        "pending": ("UPDATE", "INSERT", ((20, 1), (200, 2))),
-    }[conflicting]
-    assert ended[passed] is None
-    assert isinstance(ended[lost], errors.ConflictError)
-    assert versions(table) == list(range(4))
-    assert rows(spark, table) == deltalake_rows(table) == expected
+    conflicts = {key for key, error in ended.items() if isinstance(error, errors.ConflictError)}
+    assert conflicts == ({lost} if lost else set())
+    assert [ended[key] for key in ended.keys() - conflicts] == [None] * (2 - len(conflicts))
+    assert versions(table) == list(range(5 - len(conflicts)))
+    assert rows(spark, table) == deltalake_rows(table) == in_order(expected)
     assert unknown_files(table) == []
     check_log(table)
     check_row_ids(spark, table)
