@@ -40,5 +40,5 @@ def test_the_demo_runs_on_it(cluster: Cluster, tmp_path: Path) -> None:
         "INSERT OVERWRITE of Oct": [["OVERWRITE", "0", "ok", "1", "-", "-"]],
         "INSERT INTO Oct (late)": [["APPEND", "0", "LOST", "-", "1", "D2, ConcurrentAppend"]],
     }
-    assert done.stdout.rstrip().endswith("jobs lost: 1 of 2 on maxcompute_delta")
+    assert done.stdout.rstrip().endswith("jobs lost: maxcompute_delta 1 of 2")
     assert f"{deltalake_totals(kept / 'maxcompute_delta').rows:,} rows" in done.stdout

@@ -110,7 +110,7 @@ class Report:
         if any(run.found.twice for run in runs if run.found):
             _print(_WHY_TWICE)
         _print("")
-        lost = [f"{run.lost} of {len(run.outcomes)} on {run.title}" for run in runs if run.outcomes]
+        lost = [f"{run.title} {run.lost} of {len(run.outcomes)}" for run in runs if run.outcomes]
         self.step(f"jobs lost: {', '.join(lost) or NOT_RUN}")
         left = sum(run.jobs - len(run.outcomes) for run in runs)
         if left:

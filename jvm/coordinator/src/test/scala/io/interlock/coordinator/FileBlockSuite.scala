@@ -99,6 +99,22 @@ class FileBlockSuite extends Tables {
       }
   }
 
+  two.test("a block that a waiting writer has aborted before its decision is nowhere") {
+    case (a, b) =>
+      Seq(a, b).foreach(_.commit(0, "first"))
+      val isFirst = new java.util.concurrent.atomic.AtomicBoolean(true)
+      CommitPhases.observe((phase, _, _) =>
+        if (phase == CommitPhase.Ratifying && isFirst.getAndSet(false))
+          assertCommitted(newStore(b).commit(b.log, Seq(exclusive(b, 2, "next"))).head, 2)
+      )
+      assertEquals(
+        block(newStore(a), "block", a -> 0, b -> 0),
+        Seq[CommitOutcome](Taken(Nil), Taken(Nil))
+      )
+      assertEquals(txns(a), Seq("first"))
+      assertEquals(txns(b), Seq("first", "next"))
+  }
+
   two.test("if the log is gone that has the decision, the others go on") { case (home, b) =>
     Seq(home, b).foreach(_.commit(0, "first"))
     val stopped = started(block(newStore(home), "block", home -> 0, b -> 0))((at, _, _) =>
