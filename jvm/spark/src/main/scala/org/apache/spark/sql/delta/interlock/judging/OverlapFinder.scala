@@ -73,7 +73,7 @@ final private[interlock] class OverlapFinder(
     val found = clash(did, removedOf(removes))
     val files = info.actions.collect { case file: FileAction => file }
     val adds = files.collect { case add: AddFile => add }
-    def copyNone = CopiedRows.of(info.commitInfo, files).contains(0L) &&
+    lazy val copyNone = CopiedRows.of(info.commitInfo, files).contains(0L) &&
       CopiedRows.of(winner.commitInfo, winner.addedFiles ++ winner.removedFiles).contains(0L)
     val named =
       try
