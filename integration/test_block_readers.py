@@ -39,7 +39,7 @@ def create(driver: DriverProcess, store: Store, path: Path) -> Table:
 @pytest.mark.parametrize(
     ("name", "rounds"),
     [
-        (FILE_SYSTEM.name, 4),
+        pytest.param(FILE_SYSTEM.name, 4, marks=pytest.mark.variant),
         *(pytest.param(name, 60, marks=pytest.mark.soak) for name in (STORES[0], STORES[-1])),
     ],
 )

@@ -60,7 +60,7 @@ def stress(folder: Path, *, processes: int, writers: int, statements: int, vecto
     assert not list((table.path / "_delta_log/_interlock/claims").glob("*"))
 
 
-@pytest.mark.variant_cases(but=["true"])
+@pytest.mark.variant
 @pytest.mark.parametrize("vectors", ["true", "false"])
 def test_two_processes(tmp_path: Path, vectors: str) -> None:
     stress(tmp_path, processes=2, writers=4, statements=3, vectors=vectors)

@@ -102,6 +102,7 @@ def test_statements(tmp_path: Path) -> None:
             stress_beside_readers(drivers, table, writers=4, commits=2, how="insert")
 
 
+@pytest.mark.variant_cases(STORES[-1])
 @pytest.mark.parametrize("name", [FILE_SYSTEM.name, STORES[-1]])
 def test_a_process_is_killed_amid_a_batch(name: str, tmp_path: Path) -> None:
     """What its writers were told is there. What was only written never comes, unless ratified."""

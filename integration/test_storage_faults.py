@@ -129,7 +129,7 @@ def session(tmp_path_factory: pytest.TempPathFactory) -> Iterator[DriverProcess]
         yield process
 
 
-@pytest.mark.variant_cases("alter", "replace")
+@pytest.mark.variant_cases(but=["insert"])
 @pytest.mark.parametrize(
     ("case", "numbers", "errors"),
     [

@@ -162,6 +162,7 @@ def test_spark_sql_with_the_plugin(tmp_path: Path, commands: dict[str, str]) -> 
     check_table(tmp_path)
 
 
+@pytest.mark.variant_cases("before")
 @pytest.mark.parametrize("when", ["before", "later"])
 def test_configure_beside_pyspark_submit_args(tmp_path: Path, when: str) -> None:
     """The variable is set before `configure`, or between it and the start."""

@@ -173,10 +173,8 @@ def end(spark: SparkSession) -> int | None:
         "files-merged and deleted",
         "files-replaced",
         "vectors-inserted and updated",
-        "vectors-deleted, then merged and updated",
         "vectors-inserted and gone again",
         "vectors-changed and changed back",
-        "vectors-all gone",
         "mapped and partitioned, vectors-merged and deleted",
     ]
 )

@@ -15,10 +15,16 @@ from pyspark.sql import SparkSession
 
 from tests.blocks.several_tables import LESS, MORE, START, Make, begin, check, end, moves
 from tests.kit.commit_phases import observed
-from tests.kit.support import Table, deltalake_rows, latest_version, make_table, rows
+from tests.kit.support import Table, deltalake_rows, latest_version, log_of, make_table, rows
 
 Half = tuple[Table, Table]
+WHOLE_BLOCKS = "org.apache.spark.sql.delta.interlock.block.WholeBlocks"
 SUM = "(SELECT CAST(sum(v) AS INT) FROM {})"
+
+
+def forget_logs(spark: SparkSession) -> None:
+    jvm: Any = spark._jvm
+    jvm.org.apache.spark.sql.delta.DeltaLog.clearCache()
 
 
 @pytest.fixture
@@ -40,8 +46,7 @@ def half(spark: SparkSession, make: Make, tmp_path: Path) -> Half:
     for table in tables:
         shutil.rmtree(table.path / "_delta_log")
         shutil.move(copies / table.path.name, table.path / "_delta_log")
-    jvm: Any = spark._jvm
-    jvm.org.apache.spark.sql.delta.DeltaLog.clearCache()
+    forget_logs(spark)
     assert [latest_version(table) for table in tables] == [3, 2]
     return tables
 
@@ -85,6 +90,24 @@ def test_what_was_committed_since_is_there(
     own.sql(f"UPDATE {a} SET v = 1000 WHERE id = 3")
     assert reads(own, a, b) == (65, 1025)
     assert rows(own, a) == deltalake_rows(a) == in_order((*LESS[:-1], (3, 1000)))
+
+
+def test_a_table_that_was_put_back_behind_a_block(
+    spark: SparkSession, make: Make, tmp_path: Path
+) -> None:
+    """A query reads the other one without the block too, and the log names who lacks it."""
+    a, b = make("a"), make("b")
+    backup = shutil.copytree(b.path / "_delta_log", tmp_path / "backup")
+    begin(spark, *moves(a, b))
+    end(spark)
+    shutil.rmtree(b.path / "_delta_log")
+    shutil.move(backup, b.path / "_delta_log")
+    forget_logs(spark)
+    with log_of(spark, WHOLE_BLOCKS) as log:
+        assert by_query(spark.newSession(), a, b) == (60, 60)
+        assert f"{b.path} ends with version 1, and another table" in str(log)
+    check(spark, a, LESS, 3)
+    assert rows(spark, b) == deltalake_rows(b) == START
 
 
 class Pause:

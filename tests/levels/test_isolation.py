@@ -85,7 +85,7 @@ def run(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory, stock: Dr
     return run
 
 
-@pytest.mark.variant_cases(but=["serializable-changes", "row_level-keys", "row_level-early"])
+@pytest.mark.variant_cases(but=["serializable-changes", "row_level-keys"])
 @pytest.mark.parametrize(
     ("policy", "name"),
     [

@@ -99,7 +99,7 @@ def laboratory(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) ->
     return Laboratory(spark, tmp_path_factory.mktemp("histories"))
 
 
-@pytest.mark.variant_cases(but=["32", "795"])
+@pytest.mark.variant_cases(but=["795"])
 @pytest.mark.parametrize("seed", QUICK)
 def test_history(laboratory: Laboratory, seed: int) -> None:
     laboratory.run_seed(seed, keep=QUICK.index(seed) % (len(QUICK) // KEPT) == 0)

@@ -72,7 +72,6 @@ CASES = [
     but=[
         "row_level-replaceUsing-one file",
         "row_level-REPLACE WHERE-clustered",
-        "row_level-replaceOn-one file",
         "maxcompute_delta-INSERT OVERWRITE-partitioned",
     ]
 )

@@ -10,6 +10,7 @@ import scala.util.{Random, Try}
 
 class FileBlockSuite extends Tables {
   private val two = FunFixture.map2(table, table)
+  private val three = FunFixture.map3(table, table, table)
 
   override val munitTimeout: Duration = 1.hour // of many rounds
 
@@ -39,19 +40,25 @@ class FileBlockSuite extends Tables {
     else Files.list(folder).iterator.asScala.map(_.getFileName.toString).toSet
   }
 
-  two.test("each table gets a version that reserves the next one, and nothing else stays") {
-    case (a, b) =>
-      Seq(a, b).foreach(_.commit(0, "first"))
-      assertCommitted(block(newStore(a), "block", a -> 0, b -> 0).head, 2)
-      for (table <- Seq(a, b)) {
-        assertEquals(lastVersion(table), 2L)
-        assert(Prepared.isOf(table.txnId(1)))
-        assertEquals(txns(table), Seq("first", "block"))
-        assertEquals(table.names.filter(_.startsWith(".")), Set.empty[String])
-      }
-      assertEquals(blocks(a) ++ blocks(b), Set.empty[String])
-      assertCommitted(newStore(a).commit(b.log, Seq(exclusive(b, 3, "next"))).head, 3)
-  }
+  for (
+    (storage, two) <-
+      Seq("local disk" -> two, "LogStore" -> FunFixture.map2(remoteTable, remoteTable))
+  )
+    two.test(
+      s"$storage: each table gets a version that reserves the next one, and nothing else stays"
+    ) {
+      case (a, b) =>
+        Seq(a, b).foreach(_.commit(0, "first"))
+        assertCommitted(block(newStore(a), "block", a -> 0, b -> 0).head, 2)
+        for (table <- Seq(a, b)) {
+          assertEquals(lastVersion(table), 2L)
+          assert(Prepared.isOf(table.txnId(1)))
+          assertEquals(txns(table), Seq("first", "block"))
+          assertEquals(table.names.filter(_.startsWith(".")), Set.empty[String])
+        }
+        assertEquals(blocks(a) ++ blocks(b), Set.empty[String])
+        assertCommitted(newStore(a).commit(b.log, Seq(exclusive(b, 3, "next"))).head, 3)
+    }
 
   two.test("a table that another writer has changed leaves the others as they are") {
     case (a, b) =>
@@ -115,15 +122,64 @@ class FileBlockSuite extends Tables {
       assertEquals(txns(b), Seq("first", "next"))
   }
 
-  two.test("if the log is gone that has the decision, the others go on") { case (home, b) =>
-    Seq(home, b).foreach(_.commit(0, "first"))
-    val stopped = started(block(newStore(home), "block", home -> 0, b -> 0))((at, _, _) =>
-      at == CommitPhase.Ratifying
+  for (phase <- Seq(CommitPhase.Ratifying, CommitPhase.Ratified))
+    two.test(s"if the log is gone that has the decision, the others go on: ${phase.name}") {
+      case (home, b) =>
+        Seq(home, b).foreach(_.commit(0, "first"))
+        val stopped = started(block(newStore(home), "block", home -> 0, b -> 0))((at, _, _) =>
+          at == phase
+        )
+        Files.move(home.folder, home.folder.resolveSibling("moved"))
+        assertCommitted(newStore(b).commit(b.log, Seq(exclusive(b, 2, "next"))).head, 2)
+        stopped.interrupt()
+        Files.move(home.folder.resolveSibling("moved"), home.folder)
+    }
+
+  three.test("a table that is dropped after the decision is left out") {
+    case (home, dropped, c) =>
+      val tables = Seq(home, dropped, c)
+      tables.foreach(_.commit(0, "first"))
+      val stopped = started(block(newStore(home), "block", tables.map(_ -> 0L): _*))((at, _, _) =>
+        at == CommitPhase.Ratified
+      )
+      Files.move(dropped.folder, dropped.folder.resolveSibling("moved"))
+      for (table <- Seq(home, c)) {
+        val next = newStore(table).commit(table.log, Seq(exclusive(table, 2, "next"))).head
+        assertTaken(table, next, 2)
+        assertEquals(txns(table), Seq("first", "block"))
+      }
+      stopped.interrupt()
+      Files.move(dropped.folder.resolveSibling("moved"), dropped.folder)
+  }
+
+  two.test("a part that cannot be published is unknown, and the next writer publishes it") {
+    case (a, b) =>
+      Seq(a, b).foreach(_.commit(0, "first"))
+      CommitPhases.observe((at, log, version) =>
+        if (at == CommitPhase.Publishing && version == 2 && log == b.log.path.toString)
+          throw new java.io.IOException("full")
+      )
+      val outcomes = block(newStore(a), "block", a -> 0, b -> 0)
+      assertCommitted(outcomes.head, 2)
+      assertEquals(outcomes(1).asInstanceOf[Unknown].cause.getMessage, "full")
+      assertEquals((lastVersion(a), lastVersion(b), blocks(a).size), (2L, 1L, 1))
+      CommitPhases.observe(null)
+      assertTaken(b, newStore(b).commit(b.log, Seq(exclusive(b, 2, "next"))).head, 2)
+      assertEquals(txns(b), Seq("first", "block"))
+  }
+
+  two.test("a writer that ignores the reservation is named") { case (a, b) =>
+    Seq(a, b).foreach(_.commit(0, "first"))
+    CommitPhases.observe((at, log, version) =>
+      if (at == CommitPhase.Publishing && version == 2 && log == b.log.path.toString)
+        b.overwrite(2, TestTable.info("stock"))
     )
-    Files.move(home.folder, home.folder.resolveSibling("moved"))
-    assertCommitted(newStore(b).commit(b.log, Seq(exclusive(b, 2, "next"))).head, 2)
-    stopped.interrupt()
-    Files.move(home.folder.resolveSibling("moved"), home.folder)
+    val outcomes = block(newStore(a), "block", a -> 0, b -> 0)
+    assertCommitted(outcomes.head, 2)
+    val cause = outcomes(1).asInstanceOf[Unknown].cause.asInstanceOf[CoordinatorException]
+    assertEquals(cause.condition, "INTERLOCK_COMMIT_OVERWRITTEN")
+    assertEquals((cause.parameters("ours"), cause.parameters("theirs")), ("block", "stock"))
+    assertEquals(txns(b), Seq("first", "stock"))
   }
 
   /** A thread that stops for ever when it first comes to a phase, as a process that is killed. */
@@ -147,8 +203,13 @@ class FileBlockSuite extends Tables {
     try work: Unit
     catch { case _: InterruptedException => }
 
-  FunFixture.map3(table, table, table).test(
-    "blocks and single writers in random order, some of which stop for ever: all tables or none"
+  for (
+    (storage, three) <- Seq(
+      "local disk" -> three,
+      "LogStore" -> FunFixture.map3(remoteTable, remoteTable, remoteTable)
+    )
+  ) three.test(
+    s"$storage: blocks and writers in random order, some of which stop for ever: all tables or none"
   ) { case (a, b, c) =>
     val tables = Seq(a, b, c)
     for (table <- tables) table.commit(0, "first")
