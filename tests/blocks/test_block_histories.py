@@ -111,6 +111,7 @@ NO_PRODUCT_MAY = {
         ["2.0"],
         ["1.0"],
     ),
+    "unrepeatable": ([committed(block(1, (0, None), (0, None)), "", "2.0"), TWO], ["2.0"], ["2.1"]),
     "own changes": ([committed(block(1, (0, "1.0"), (0, None)), "")], ["1.0"], []),
 }
 

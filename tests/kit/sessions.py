@@ -35,10 +35,8 @@ SMALL = {
     # Planning again between stages takes a twelfth of the tests' time. The processes that
     # tests start have it, as users do.
     "spark.sql.adaptive.enabled": "false",
-    # Soaks of very many files need more memory than all else.
-    "spark.driver.memory": os.environ.get(
-        "INTERLOCK_DRIVER_MEMORY", SMALL_SESSION["spark.driver.memory"]
-    ),
+    # Delta keeps 4 MB for each of a module's tables; soaks of very many files need more.
+    "spark.driver.memory": os.environ.get("INTERLOCK_DRIVER_MEMORY", "2g"),
 }
 _SERVER_SETTINGS = {
     **SMALL_SESSION,

@@ -89,7 +89,7 @@ CASES = [
          changed(without=(1,))),
     Case("merge", X1, MERGE_2, BOTH, changed((1, "X", 1), (2, "M", 1))),
     Case("merge-reads-deleted", "DELETE FROM {t} WHERE id = 2", MERGE_THAT_ONLY_READS_2,
-         ("ConcurrentDeleteReadError", "(id = 2) selects"),
+         ("ConcurrentDeleteReadError", "((t.id = s.id) AND (t.id = 2)) matches"),
          changed(without=(2,))),
     Case("merge-reads-others", "DELETE FROM {t} WHERE id = 1", MERGE_THAT_ONLY_READS_2, BOTH,
          changed(without=(1,))),

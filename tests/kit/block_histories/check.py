@@ -99,9 +99,11 @@ def _before(ended: Ended, row: Row, number: int, answer: str) -> list[str]:
 
 
 def _reads_are_of_whole_blocks(ended: Ended, lists: Lists) -> None:
+    first: Lists = {}
     for number, answer in ended.found:
         row = _row(ended.block, number)
         read, there = _before(ended, row, number, answer), lists[row]
+        assert first.setdefault(row, read) == read, f"unrepeatable: {row} of {ended}"
         assert read == there[: len(read)], f"G1a: {read} is no beginning of {there}: {ended}"
         rest = there[len(read) :]
         if read and rest:
