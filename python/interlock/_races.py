@@ -18,7 +18,7 @@ from __future__ import annotations
 import time
 from collections.abc import AsyncGenerator, Callable, Coroutine, Generator
 from concurrent.futures import Future, ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from interlock import _arguments
@@ -109,9 +109,9 @@ def race(
                 other.start(threads)
             for other in held:
                 other.await_arrival()
-            results = [_result(first, _run(spark, first), versions, held=False)]
+            results = [_result(_run(spark, first), versions, held=False)]
             for other in held:
-                results.append(_result(other.job, other.let_go(), versions, held=other.arrived))
+                results.append(_result(other.let_go(), versions, held=other.arrived))
         except BaseException:  # an interrupt too: nobody is to commit out of order
             for other in held:
                 other.gate.refuse()
@@ -153,7 +153,7 @@ class _HeldJob:
         self.gate = _gate(job.session or spark)
         self.arrived = False
         self._spark = spark
-        self._end: Future[_End]
+        self._end: Future[JobResult]
 
     def start(self, threads: ThreadPoolExecutor) -> None:
         """Let the job run up to its gate."""
@@ -164,12 +164,12 @@ class _HeldJob:
         while not self.arrived and not self._end.done():
             self.arrived = self.gate.awaitArrival(_POLL_MILLIS)
 
-    def let_go(self) -> _End:
+    def let_go(self) -> JobResult:
         """Open the gate and wait for the job's end."""
         self.gate.open()
         return self._end.result()
 
-    def _run_behind_gate(self) -> _End:
+    def _run_behind_gate(self) -> JobResult:
         self.gate.install()
         try:
             return _run(self._spark, self.job)
@@ -177,13 +177,8 @@ class _HeldJob:
             self.gate.uninstall()
 
 
-@dataclass(frozen=True)
-class _End:
-    error: Exception | None
-    seconds: float
-
-
-def _run(spark: SparkSession, job: Job) -> _End:
+def _run(spark: SparkSession, job: Job) -> JobResult:
+    """Run a job; its version and whether it was held are filled in by `_result`."""
     start = time.monotonic()
     error = None
     try:
@@ -194,11 +189,11 @@ def _run(spark: SparkSession, job: Job) -> _End:
             raise _arguments.refused("a job", "a function that does its work", job.run)
     except Exception as raised:
         error = raised
-    return _End(error, time.monotonic() - start)
+    return JobResult(job.name, error, None, held=False, seconds=time.monotonic() - start)
 
 
-def _result(job: Job, end: _End, versions: _Versions, *, held: bool) -> JobResult:
-    return JobResult(job.name, end.error, versions.made_by_last(), held, end.seconds)
+def _result(end: JobResult, versions: _Versions, *, held: bool) -> JobResult:
+    return replace(end, version=versions.made_by_last(), held=held)
 
 
 class _Versions:

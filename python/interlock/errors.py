@@ -28,16 +28,8 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from interlock._stand_ins import (
-        ConcurrentAppendException,
-        ConcurrentDeleteDeleteException,
-        ConcurrentDeleteReadException,
-        ConcurrentTransactionException,
-        ConcurrentWriteException,
-        MetadataChangedException,
-        ProtocolChangedException,
-        PySparkException,
-    )
+    from interlock import _stand_ins as _delta
+    from interlock._stand_ins import PySparkException
 else:
     # PySpark and Delta's Python package are an extra of the distribution.
     try:
@@ -48,14 +40,6 @@ else:
         from delta import exceptions as _delta
     except ImportError:
         from interlock import _stand_ins as _delta
-
-    ConcurrentAppendException = _delta.ConcurrentAppendException
-    ConcurrentDeleteDeleteException = _delta.ConcurrentDeleteDeleteException
-    ConcurrentDeleteReadException = _delta.ConcurrentDeleteReadException
-    ConcurrentTransactionException = _delta.ConcurrentTransactionException
-    ConcurrentWriteException = _delta.ConcurrentWriteException
-    MetadataChangedException = _delta.MetadataChangedException
-    ProtocolChangedException = _delta.ProtocolChangedException
 
 
 NO_INTERLOCK = (
@@ -199,29 +183,29 @@ def _texts(value: object) -> tuple[str, ...]:
     return tuple(item if isinstance(item, str) else json.dumps(item) for item in items)
 
 
-class ConcurrentAppendError(ConflictError, ConcurrentAppendException):
+class ConcurrentAppendError(ConflictError, _delta.ConcurrentAppendException):
     """The winner added data that the job should have seen."""
 
 
-class ConcurrentDeleteReadError(ConflictError, ConcurrentDeleteReadException):
+class ConcurrentDeleteReadError(ConflictError, _delta.ConcurrentDeleteReadException):
     """The winner removed data that the job had read."""
 
 
-class ConcurrentDeleteDeleteError(ConflictError, ConcurrentDeleteDeleteException):
+class ConcurrentDeleteDeleteError(ConflictError, _delta.ConcurrentDeleteDeleteException):
     """The winner removed data that the job removes as well, as two compactions do."""
 
 
-class ConcurrentWriteError(ConflictError, ConcurrentWriteException):
+class ConcurrentWriteError(ConflictError, _delta.ConcurrentWriteException):
     """Another job committed during a RESTORE, CLONE or CONVERT, which do not permit that."""
 
 
-class ConcurrentTransactionError(ConflictError, ConcurrentTransactionException):
+class ConcurrentTransactionError(ConflictError, _delta.ConcurrentTransactionException):
     """Two streaming queries wrote with the same checkpoint."""
 
 
-class MetadataChangedError(ConflictError, MetadataChangedException):
+class MetadataChangedError(ConflictError, _delta.MetadataChangedException):
     """The winner changed the schema, the properties or the policy of the table."""
 
 
-class ProtocolChangedError(ConflictError, ProtocolChangedException):
+class ProtocolChangedError(ConflictError, _delta.ProtocolChangedException):
     """The winner upgraded the table, or created it at the same place."""

@@ -25,9 +25,6 @@ object CommitPhase {
 
   /** After `N.json` is durable; before the outcome is reported. */
   case object Published extends CommitPhase("published")
-
-  val all: Seq[CommitPhase] =
-    Seq(Staging, Staged, Ratifying, Ratified, Publishing, Linked, Published)
 }
 
 /** Is called at each step of each commit of this JVM, on the thread that takes it. An exception that

@@ -30,10 +30,12 @@ final class PublishUnknown(file: Path, cause: Throwable)
   *
   * @param logStores
   *   Delta's LogStore of a log that is not on a local disk
+  * @param isExclusive
+  *   see [[Publisher.exclusive]]
   */
 final class Publisher private (
     logStores: TableLog => LogStore,
-    mode: Publisher.Mode
+    isExclusive: Boolean
 ) {
 
   /** Reads the lines of a commit once and stages their bytes: in memory or, if they are many, in a
@@ -42,8 +44,11 @@ final class Publisher private (
     * @throws CoordinatorException
     *   if the storage must refuse to create a file twice, and does not
     */
-  def stage(log: TableLog, version: Long, txnId: String, lines: Iterator[String]): CommitContent =
-    stage(log, version, Publisher.stagedName(version, txnId, mode), limit(log), lines)
+  def stage(log: TableLog, version: Long, txnId: String, lines: Iterator[String]): CommitContent = {
+    val name =
+      if (isExclusive) Publisher.temporaryName(version) else Publisher.stagedName(version, txnId)
+    stage(log, version, name, limit(log), lines)
+  }
 
   /** The same, in a file of the log folder in any case. */
   def stageInFile(
@@ -51,10 +56,9 @@ final class Publisher private (
       version: Long,
       txnId: String,
       lines: Iterator[String]
-  ): StagedFile = {
-    val name = Publisher.stagedName(version, txnId, Publisher.Ratified)
-    stage(log, version, name, limit = -1, lines).asInstanceOf[StagedFile]
-  }
+  ): StagedFile =
+    stage(log, version, Publisher.stagedName(version, txnId), limit = -1, lines)
+      .asInstanceOf[StagedFile]
 
   private def stage(
       log: TableLog,
@@ -124,10 +128,10 @@ final class Publisher private (
     */
   def requireExclusion(log: TableLog): Unit =
     if (LogFolder.isLocal(log)) LinkProbe.require(log, new LocalFolder(log))
-    else if (mode == Publisher.Exclusive) RemotePublisher.require(log, logStores(log))
+    else if (isExclusive) RemotePublisher.require(log, logStores(log))
 
   private def limit(log: TableLog): Long =
-    if (mode == Publisher.Exclusive && LogFolder.isLocal(log)) 0 else LogFolder.Small
+    if (isExclusive && LogFolder.isLocal(log)) 0 else LogFolder.Small
 
   private def read(
       log: TableLog,
@@ -208,26 +212,22 @@ object Publisher {
     }
   }
 
-  sealed private trait Mode
-  private case object Exclusive extends Mode
-  private case object Ratified extends Mode
-
   /** For commits that are decided by the creation of `N.json` alone: the storage must refuse to
     * create it a second time.
     */
-  def exclusive(logStores: TableLog => LogStore): Publisher = new Publisher(logStores, Exclusive)
+  def exclusive(logStores: TableLog => LogStore): Publisher =
+    new Publisher(logStores, isExclusive = true)
 
   /** For commits that a database has ratified: if the storage cannot refuse to create a file a
     * second time, the file is looked for before it is written. One that another writer creates
     * between the two is replaced.
     */
-  def ratified(logStores: TableLog => LogStore): Publisher = new Publisher(logStores, Ratified)
+  def ratified(logStores: TableLog => LogStore): Publisher =
+    new Publisher(logStores, isExclusive = false)
 
   private[coordinator] def temporaryName(version: Long): String =
     f".$version%020d.${UUID.randomUUID()}.tmp"
 
-  private def stagedName(version: Long, txnId: String, mode: Mode): String = mode match {
-    case Exclusive => temporaryName(version)
-    case Ratified => f".$version%020d.$txnId-${UUID.randomUUID()}.staged"
-  }
+  private def stagedName(version: Long, txnId: String): String =
+    f".$version%020d.$txnId-${UUID.randomUUID()}.staged"
 }

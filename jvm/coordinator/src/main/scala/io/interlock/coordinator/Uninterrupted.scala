@@ -3,8 +3,6 @@ package io.interlock.coordinator
 import java.security.PrivilegedAction
 import java.util.concurrent.FutureTask
 
-import scala.annotation.tailrec
-
 import org.apache.hadoop.security.UserGroupInformation
 
 private[coordinator] object Uninterrupted {
@@ -23,18 +21,11 @@ private[coordinator] object Uninterrupted {
     val thread = new Thread(asUser, name)
     thread.setDaemon(true)
     thread.start()
-    @tailrec def wait(interrupted: Boolean): Boolean = {
-      val next =
-        try {
-          thread.join()
-          None
-        } catch { case _: InterruptedException => Some(true) }
-      next match {
-        case None => interrupted
-        case Some(again) => wait(again)
-      }
-    }
-    if (wait(Thread.interrupted())) Thread.currentThread().interrupt()
+    var isInterrupted = Thread.interrupted()
+    while (thread.isAlive)
+      try thread.join()
+      catch { case _: InterruptedException => isInterrupted = true }
+    if (isInterrupted) Thread.currentThread().interrupt()
     task.get()
   }
 }

@@ -169,7 +169,13 @@ class InterlockCatalog extends DeltaCatalog with ThroughDeltaLog {
       catch {
         case failed @ StorageFault.OfOneCommit(reason)
             if setsPolicy && TablePolicy.named(before).isEmpty =>
-          throw InterlockException.bindingIncomplete(ident.toString, SetProperties, reason, failed)
+          throw InterlockException.of(
+            failed,
+            "INTERLOCK_BINDING_INCOMPLETE",
+            "table" -> ident.toString,
+            "operation" -> "SET TBLPROPERTIES",
+            "reason" -> reason
+          )
       }
     }
   }
@@ -195,7 +201,4 @@ private object InterlockCatalog {
       TableChange.removeProperty(Exclusive.Key)
     case other => other
   }
-
-  /** Delta's name for the operation. */
-  val SetProperties = "SET TBLPROPERTIES"
 }

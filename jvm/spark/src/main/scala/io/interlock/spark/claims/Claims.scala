@@ -87,7 +87,14 @@ final class Claims(log: TableLog, tableId: String, table: String) extends Loggin
       leases.put(asked.id, asked.toJson, LongestWait)
       await(conflicting(other => other.isGranted || other.precedes(asked)), patience)(other =>
         logInfo(s"A claim on $table waits for ${shown(other)}.")
-      ).foreach(other => throw InterlockException.claimed(table, other.owner, patience.toSeconds))
+      ).foreach(other =>
+        throw InterlockException(
+          "INTERLOCK_CLAIMED",
+          "table" -> table,
+          "owner" -> other.owner,
+          "seconds" -> patience.toSeconds.toString
+        )
+      )
       val claim = asked.copy(until = Some(System.currentTimeMillis() + most.toMillis))
       grant(leases.put(claim.id, claim.toJson, most))
       // One that was asked for earlier may have been written only now.

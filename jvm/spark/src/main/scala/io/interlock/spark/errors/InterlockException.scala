@@ -28,6 +28,13 @@ object InterlockException {
   def apply(condition: String, parameters: (String, String)*): InterlockException =
     of(null, condition, parameters: _*)
 
+  /** The same, with its cause. */
+  def of(
+      cause: Throwable,
+      condition: String,
+      parameters: (String, String)*
+  ): InterlockException = new InterlockException(condition, parameters.toMap, cause)
+
   def unknownPolicy(name: String, known: Seq[String]): InterlockException = apply(
     "INTERLOCK_UNKNOWN_POLICY",
     "policy" -> name,
@@ -99,42 +106,6 @@ object InterlockException {
     "found" -> found
   )
 
-  /** @param found
-    *   what became of the table, as a clause
-    * @param cause
-    *   the failure that the missing table led to
-    */
-  def tableGone(
-      table: String,
-      operation: String,
-      found: String,
-      cause: Throwable
-  ): InterlockException = of(
-    cause,
-    "INTERLOCK_TABLE_GONE",
-    "table" -> table,
-    "operation" -> operation,
-    "found" -> found
-  )
-
-  /** @param version
-    *   the version of the VACUUM
-    * @param files
-    *   the number of the statement's files that it has deleted
-    */
-  def filesVacuumed(
-      operation: String,
-      table: String,
-      version: Long,
-      files: Int
-  ): InterlockException = apply(
-    "INTERLOCK_FILES_VACUUMED",
-    "operation" -> operation,
-    "table" -> table,
-    "version" -> version.toString,
-    "files" -> files.toString
-  )
-
   /** @param reason
     *   the storage's error
     * @param left
@@ -154,44 +125,6 @@ object InterlockException {
     "reason" -> reason,
     "left" -> (if (left == 0) "nothing of the statement was kept"
                else s"$left of the statement's files could not be deleted and are left to VACUUM")
-  )
-
-  def bindingIncomplete(
-      table: String,
-      operation: String,
-      reason: String,
-      cause: Throwable
-  ): InterlockException = of(
-    cause,
-    "INTERLOCK_BINDING_INCOMPLETE",
-    "table" -> table,
-    "operation" -> operation,
-    "reason" -> reason
-  )
-
-  def failedAfterCommit(
-      table: String,
-      operation: String,
-      txnId: String,
-      reason: String,
-      cause: Throwable
-  ): InterlockException = of(
-    cause,
-    "INTERLOCK_FAILED_AFTER_COMMIT",
-    "table" -> table,
-    "operation" -> operation,
-    "txnId" -> txnId,
-    "reason" -> reason
-  )
-
-  /** @param owner
-    *   who has the claim
-    */
-  def claimed(table: String, owner: String, seconds: Long): InterlockException = apply(
-    "INTERLOCK_CLAIMED",
-    "table" -> table,
-    "owner" -> owner,
-    "seconds" -> seconds.toString
   )
 
   /** @param owner
@@ -248,10 +181,4 @@ object InterlockException {
 
   def versionMismatch(found: String, install: String): InterlockException =
     apply("INTERLOCK_VERSION_MISMATCH", "found" -> found, "install" -> install)
-
-  private def of(
-      cause: Throwable,
-      condition: String,
-      parameters: (String, String)*
-  ): InterlockException = new InterlockException(condition, parameters.toMap, cause)
 }

@@ -10,7 +10,6 @@ import org.apache.spark.sql.catalyst.parser.CatalystSqlParser
 import org.apache.spark.sql.delta.catalog.DeltaTableV2
 import org.apache.spark.sql.delta.interlock.judging.{PartitionPredicates, PartitionValues}
 import org.apache.spark.sql.delta.{ResolveDeltaPathTable, Snapshot}
-import org.apache.spark.sql.types.StructType
 
 /** Delta tables by name, for statements, functions and procedures that read a table's log. */
 object NamedTable {
@@ -48,9 +47,6 @@ object NamedTable {
     val now = snapshot(session, load(session, name, statement), statement)
     TablePolicy.named(now.metadata.configuration)
   }
-
-  /** What [[history]] and SHOW HISTORY return. */
-  val historySchema: StructType = VersionRecord.schema
 
   /** The versions of a table, from its log. */
   private[spark] def history(

@@ -10,20 +10,12 @@ import io.interlock.spark.properties.{SessionPolicies, TablePolicy}
 import org.apache.spark.sql.delta.Snapshot
 import org.apache.spark.sql.delta.catalog.DeltaTableV2
 import org.apache.spark.sql.delta.interlock.log.CommitLog
-import org.apache.spark.sql.types.StructType
 import org.apache.spark.sql.{Row, SparkSession}
 
 /** The audit records of tables by name, for procedures: of rejected commits beside the log, of rebased
   * ones in it.
   */
 object AuditedTable {
-
-  /** What [[conflicts]] returns. */
-  val recordSchema: StructType = ConflictRecord.schema
-
-  /** What [[explain]] returns. */
-  val explanationSchema: StructType = Explanation.schema
-
   private val MostNamed = 5
 
   /** Rejected and rebased commits, newest first, read as the iterator advances. */

@@ -85,7 +85,6 @@ private[procedures] object ClaimProcedure extends InterlockProcedure {
   }
 }
 
-/** Ends a claim. */
 private[procedures] object ReleaseProcedure extends InterlockProcedure {
   private val claim =
     ProcedureParameter.in("claim", StringType).comment("what `claim` has returned").build()
@@ -96,14 +95,11 @@ private[procedures] object ReleaseProcedure extends InterlockProcedure {
   override val description: String = "Ends a claim of this application."
 
   override protected def run(session: SparkSession, arguments: Arguments): Iterator[Row] = {
-    val id = arguments.text(claim.name).getOrElse(
-      throw InterlockException.invalidArgument("the claim", "NULL", "the id of a claim")
-    )
+    val id = arguments.needed(claim.name, "the claim", "the id of a claim")
     Iterator(Row(Claims.release(id)))
   }
 }
 
-/** The claims on a table. */
 private[procedures] object ClaimsProcedure extends InterlockProcedure {
   override val name: String = "claims"
   override val parameters: Array[ProcedureParameter] = Array(Parameters.Table)

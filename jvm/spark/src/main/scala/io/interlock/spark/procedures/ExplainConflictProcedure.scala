@@ -1,6 +1,6 @@
 package io.interlock.spark.procedures
 
-import io.interlock.spark.errors.InterlockException
+import io.interlock.spark.audit.Explanation
 import org.apache.spark.sql.connector.catalog.procedures.ProcedureParameter
 import org.apache.spark.sql.types.{StringType, StructType}
 import org.apache.spark.sql.{Row, SparkSession}
@@ -14,14 +14,12 @@ private[procedures] object ExplainConflictProcedure extends InterlockProcedure {
 
   override val name: String = "explain_conflict"
   override val parameters: Array[ProcedureParameter] = Array(Parameters.Table, txnId)
-  override val outputType: StructType = AuditedTable.explanationSchema
+  override val outputType: StructType = Explanation.schema
   override val description: String =
     "Why a commit was rejected, or how it passed others, and what would have let both through."
 
   override protected def run(session: SparkSession, arguments: Arguments): Iterator[Row] = {
-    val id = arguments.text(txnId.name).getOrElse(
-      throw InterlockException.invalidArgument("the transaction", "NULL", "a transaction's id")
-    )
+    val id = arguments.needed(txnId.name, "the transaction", "a transaction's id")
     Iterator(AuditedTable.explain(session, arguments.table, id, name))
   }
 }

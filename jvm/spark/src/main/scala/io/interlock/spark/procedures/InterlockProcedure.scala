@@ -76,8 +76,10 @@ final private[procedures] class Arguments(names: Seq[String], values: InternalRo
   /** @throws InterlockException
     *   INTERLOCK_INVALID_ARGUMENT for NULL
     */
-  def table: String = text(Parameters.Table.name)
-    .getOrElse(throw InterlockException.invalidArgument("the table", "NULL", "a table's name"))
+  def needed(name: String, what: String, expected: String): String =
+    text(name).getOrElse(throw InterlockException.invalidArgument(what, "NULL", expected))
+
+  def table: String = needed(Parameters.Table.name, "the table", "a table's name")
 
   def partition: Map[String, Option[String]] =
     ordinal(Parameters.Partition.name).fold(Map.empty[String, Option[String]]) { at =>

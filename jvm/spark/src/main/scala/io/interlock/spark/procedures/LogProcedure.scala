@@ -1,6 +1,7 @@
 package io.interlock.spark.procedures
 
-import io.interlock.spark.history.{BlockHistory, LiveFiles, NamedTable}
+import io.interlock.spark.audit.ConflictRecord
+import io.interlock.spark.history.{BlockHistory, LiveFiles, NamedTable, VersionRecord}
 import org.apache.spark.sql.connector.catalog.procedures.ProcedureParameter
 import org.apache.spark.sql.delta.catalog.DeltaTableV2
 import org.apache.spark.sql.types.StructType
@@ -30,7 +31,7 @@ private[procedures] object HistoryProcedure
     extends LogProcedure(
       "history",
       "The versions of a table and what each did, newest first.",
-      NamedTable.historySchema,
+      VersionRecord.schema,
       Parameters.Partition,
       Parameters.Limit
     )((session, table, statement, arguments) => {
@@ -52,14 +53,13 @@ private[procedures] object VersionsProcedure
 
 private object VersionColumns {
   private val names = Seq("version", "time_version", "timestamp", "operation")
-  private val fields = names.map(NamedTable.historySchema.fieldIndex)
+  private val fields = names.map(VersionRecord.schema.fieldIndex)
 
-  val schema: StructType = StructType(names.map(NamedTable.historySchema(_)))
+  val schema: StructType = StructType(names.map(VersionRecord.schema(_)))
 
   def of(row: Row): Row = Row.fromSeq(fields.map(row.get))
 }
 
-/** The data files of a table as it is now. */
 private[procedures] object FilesProcedure
     extends LogProcedure(
       "files",
@@ -70,7 +70,6 @@ private[procedures] object FilesProcedure
       LiveFiles.of(session, table, statement, arguments.partition)
     )
 
-/** The atomic blocks that have changed a table. */
 private[procedures] object BlocksProcedure
     extends LogProcedure(
       "blocks",
@@ -81,12 +80,11 @@ private[procedures] object BlocksProcedure
       arguments.limited(BlockHistory.of(NamedTable.snapshot(session, table, statement)))
     )
 
-/** The audit records of a table. */
 private[procedures] object ConflictsProcedure
     extends LogProcedure(
       "conflicts",
       "The commits of a table that were rejected, or passed others, newest first.",
-      AuditedTable.recordSchema,
+      ConflictRecord.schema,
       Parameters.Limit
     )((session, table, statement, arguments) =>
       arguments.limited(AuditedTable.conflicts(session, table, statement))

@@ -15,15 +15,16 @@ import org.apache.spark.sql.types._
 private[spark] object FunctionArguments {
 
   def text(what: String, expression: Expression): String =
-    value(what, "a constant string", expression, StringType, _.isInstanceOf[StringType]).toString
+    value[Any](what, "a constant string", expression, StringType, _.isInstanceOf[StringType])
+      .toString
 
   def version(what: String, expression: Expression): Point.Version =
-    Point.Version(long(what, "a constant integer", expression, LongType, isInteger))
+    Point.Version(value[Long](what, "a constant integer", expression, LongType, isInteger))
 
   /** A number from 1 on. */
   def count(what: String, expression: Expression): Int = {
     val expected = "a constant integer from 1 on"
-    val found = long(what, expected, expression, LongType, isInteger)
+    val found = value[Long](what, expected, expression, LongType, isInteger)
     if (found < 1 || found > Int.MaxValue)
       throw InterlockException.invalidArgument(what, expression.sql, expected)
     found.toInt
@@ -42,7 +43,7 @@ private[spark] object FunctionArguments {
 
   /** A time; a string or date is interpreted in the session's time zone. */
   def time(what: String, expression: Expression): Point.Time =
-    Point.Time(long(what, "a constant timestamp", expression, TimestampType, isTime))
+    Point.Time(value[Long](what, "a constant timestamp", expression, TimestampType, isTime))
 
   private def isInteger(found: DataType): Boolean =
     Seq(ByteType, ShortType, IntegerType, LongType).contains(found)
@@ -52,22 +53,18 @@ private[spark] object FunctionArguments {
     case _ => false
   }
 
-  private def long(
+  /** @tparam A
+    *   what Spark has for a value of the type `wanted`
+    */
+  private def value[A](
       what: String,
       expected: String,
       expression: Expression,
       wanted: DataType,
       accepts: DataType => Boolean
-  ): Long = value(what, expected, expression, wanted, accepts).asInstanceOf[Long]
-
-  private def value(
-      what: String,
-      expected: String,
-      expression: Expression,
-      wanted: DataType,
-      accepts: DataType => Boolean
-  ): Any = Option(nullable(what, expected, expression, wanted, accepts))
+  ): A = Option(nullable(what, expected, expression, wanted, accepts))
     .getOrElse(throw InterlockException.invalidArgument(what, expression.sql, expected))
+    .asInstanceOf[A]
 
   private def nullable(
       what: String,

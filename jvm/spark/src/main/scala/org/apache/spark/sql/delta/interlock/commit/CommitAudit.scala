@@ -88,6 +88,7 @@ final private[interlock] class CommitAudit(
       conflict: DeltaConcurrentModificationException
   ): Unit = {
     val table = statement.table
+    def next = table.commit(table.snapshot.version + 1)
     val rejected = new RejectedCommit(
       statement,
       op,
@@ -95,7 +96,7 @@ final private[interlock] class CommitAudit(
       commit,
       judgedAgainst.orElse(
         // RESTORE and CLONE are rejected by the commit after the version that they read.
-        Try(winners.read(table.next)).toOption.filter(_ => commit.isEmpty)
+        Try(winners.read(next)).toOption.filter(_ => commit.isEmpty)
       ),
       conflict,
       millisSince(statement.startNanos),

@@ -89,12 +89,13 @@ final private[interlock] class Failures(
     case told: InterlockException => told
     case NonFatal(_) if !Causes.areInterrupt(failed) && !JudgingJob.isCancelled(failed) =>
       def innermost = StorageFault.described(Causes.of(failed).last)
-      InterlockException.failedAfterCommit(
-        table.name,
-        Operations.name(op),
-        txnId,
-        StorageFault.innermost(failed).getOrElse(innermost),
-        failed
+      InterlockException.of(
+        failed,
+        "INTERLOCK_FAILED_AFTER_COMMIT",
+        "table" -> table.name,
+        "operation" -> Operations.name(op),
+        "txnId" -> txnId,
+        "reason" -> StorageFault.innermost(failed).getOrElse(innermost)
       )
     case _ => failed
   }
@@ -215,8 +216,14 @@ final private[interlock] class Failures(
     case refused: CoordinatorException => InterlockException.ofCoordinator(refused)
     case refused: InterlockException => refused
     case NonFatal(_) if !table.isNew && !table.isThere && table.whyUnseen.isEmpty =>
-      val found = table.whatBecame(statement.session)
-      InterlockException.tableGone(table.name, Operations.name(op), found, failed)
+      import table.{catalogTable, log, snapshot}
+      InterlockException.of(
+        failed,
+        "INTERLOCK_TABLE_GONE",
+        "table" -> table.name,
+        "operation" -> Operations.name(op),
+        "found" -> GoneTable.whatBecame(statement.session, log, snapshot, catalogTable)
+      )
     case StorageFault(reason) =>
       InterlockException.storageFailed(table.name, Operations.name(op), reason, left, failed)
     case _ => failed

@@ -112,11 +112,12 @@ final private[interlock] class Round(
     if (winner.commitInfo.exists(_.operation == DeltaOperations.VacuumEnd.OPERATION_NAME)) {
       val missing = statement.staged.missing(attempt.info.actions)
       if (missing > 0)
-        throw InterlockException.filesVacuumed(
-          Operations.name(attempt.info.op),
-          table.name,
-          winner.commitVersion,
-          missing
+        throw InterlockException(
+          "INTERLOCK_FILES_VACUUMED",
+          "operation" -> Operations.name(attempt.info.op),
+          "table" -> table.name,
+          "version" -> winner.commitVersion.toString,
+          "files" -> missing.toString
         )
     }
 }

@@ -25,8 +25,7 @@ import org.apache.spark.util.CollectionAccumulator
   */
 final private[interlock] case class Rewritten(
     inputs: Seq[AddFile],
-    output: Option[AddFile],
-    rows: Long
+    output: Option[AddFile]
 )
 
 /** Rewrites each bin of files into one file with the live rows of its inputs, in the order of the
@@ -79,13 +78,13 @@ final private[interlock] class OrderedRewrite(transaction: OptimisticTransaction
     }
     val total = live.sum
     outputs.toSeq.flatten match {
-      case Seq() if total == 0 => Rewritten(bin, None, 0)
+      case Seq() if total == 0 => Rewritten(bin, None)
       case Seq(file) if file.numPhysicalRecords.contains(total) =>
         val segments = bin.zip(live).zip(live.scanLeft(0L)(_ + _)).map {
           case ((input, count), target) =>
             Segment(input.path, RowVectors.token(input.deletionVector), 0, count, target)
         }
-        Rewritten(bin, Some(Lineage.written(file, segments)), total)
+        Rewritten(bin, Some(Lineage.written(file, segments)))
       case files =>
         val found = files.map(_.numPhysicalRecords.fold("?")(_.toString)).mkString(" and ")
         mismatch(

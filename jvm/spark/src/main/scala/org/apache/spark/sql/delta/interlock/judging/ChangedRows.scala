@@ -19,8 +19,10 @@ final private[interlock] class ChangedRows(
     vectors: RowVectors,
     isTold: RemoveFile => Boolean
 ) {
-  private val removed =
-    removes.filter(_.dataChange).map(file => file.path -> asAdded(file)).toMap
+  private val removed = removes.filter(_.dataChange).map { remove =>
+    val file = ChangedRows.asAdded(remove)
+    file.path -> (if (isTold(remove)) file else file.copy(partitionValues = null))
+  }.toMap
   private val addedAgain = adds.map(add => add.path -> add).toMap
 
   /** Files whose live rows are new in the table: not the files of a compaction, but rows that a
@@ -72,11 +74,15 @@ final private[interlock] class ChangedRows(
       ))
   }
 
-  /** The removed file as an AddFile; its partition values are null if the log does not tell them.
-    */
-  private def asAdded(remove: RemoveFile): AddFile = AddFile(
+  private def rowsOf(file: AddFile): RowSet = vectors.rowsOf(RowVectors.token(file.deletionVector))
+}
+
+private[judging] object ChangedRows {
+
+  /** A removed file as one that can be read. */
+  def asAdded(remove: RemoveFile): AddFile = AddFile(
     path = remove.path,
-    partitionValues = if (isTold(remove)) remove.partitionValues else null,
+    partitionValues = remove.partitionValues,
     size = remove.size.getOrElse(0L),
     modificationTime = 0,
     dataChange = true,
@@ -84,6 +90,4 @@ final private[interlock] class ChangedRows(
     baseRowId = remove.baseRowId,
     defaultRowCommitVersion = remove.defaultRowCommitVersion
   )
-
-  private def rowsOf(file: AddFile): RowSet = vectors.rowsOf(RowVectors.token(file.deletionVector))
 }

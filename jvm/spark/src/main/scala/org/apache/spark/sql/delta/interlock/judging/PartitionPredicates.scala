@@ -32,19 +32,14 @@ final class PartitionPredicates(
   def usesPartitionsOnly(sql: String): Boolean = parse(sql).flatMap(resolve).nonEmpty
 
   /** A SQL predicate that uses partition columns only. Throws if it cannot be evaluated. */
-  def ofSql(sql: String): Partition => Boolean = {
-    val predicate = parse(sql).flatMap(resolve).getOrElse(
-      throw new IllegalArgumentException(s"'$sql' is no predicate on partition columns.")
-    )
-    evaluate(predicate)
-  }
+  def ofSql(sql: String): Partition => Boolean = only(parse(sql).flatMap(resolve), sql)
 
   /** A predicate that uses partition columns only. */
-  def of(predicate: Expression): Partition => Boolean =
-    evaluate(resolve(predicate).getOrElse(
-      throw new IllegalArgumentException(
-        s"'${predicate.sql}' is no predicate on partition columns."
-      )
+  def of(predicate: Expression): Partition => Boolean = only(resolve(predicate), predicate.sql)
+
+  private def only(resolved: Option[Expression], sql: => String): Partition => Boolean =
+    evaluate(resolved.getOrElse(
+      throw new IllegalArgumentException(s"'$sql' is no predicate on partition columns.")
     ))
 
   /** The predicate of a scan on partitions. Parts that cannot be decided (see [[Decidable]]), and

@@ -36,9 +36,10 @@ final class PartitionValues(spark: SparkSession, columns: StructType) {
     */
   def of(file: FileAction, commit: Option[CommitInfo] = None): Option[Partition] =
     if (columns.isEmpty) Some(Partition(Map.empty))
-    else Option(file.partitionValues).filter(isTold(file, _, commit)).flatMap(values =>
-      known.getOrElseUpdate(values, partition(values))
-    )
+    else
+      Option(file.partitionValues)
+        .filter(_.nonEmpty || !file.isInstanceOf[RemoveFile] || commit.exists(isDeltas))
+        .flatMap(values => known.getOrElseUpdate(values, partition(values)))
 
   /** Values of some of the columns, by their names, in their normal form; None if one cannot be
     * read.
@@ -69,14 +70,9 @@ final class PartitionValues(spark: SparkSession, columns: StructType) {
     cast(Literal(text), column).eval()
   })
 
-  private def isTold(
-      file: FileAction,
-      values: Map[String, String],
-      commit: Option[CommitInfo]
-  ): Boolean = file match {
-    case _: RemoveFile if values.isEmpty => commit.exists(PartitionValues.isDeltas)
-    case _ => true
-  }
+  /** Whether Delta's Spark library wrote a commit, with Interlock or without. */
+  private def isDeltas(commit: CommitInfo): Boolean =
+    commit.engineInfo.exists(_.contains("Delta-Lake/"))
 
   private def partition(values: Map[String, String]): Option[Partition] = {
     val spelled = readers.map { case (physical, (column, read)) =>
@@ -109,11 +105,4 @@ final class PartitionValues(spark: SparkSession, columns: StructType) {
 
   private def cast(text: Expression, column: StructField): Expression =
     Cast(text, column.dataType, Some(timeZone), EvalMode.LEGACY)
-}
-
-object PartitionValues {
-
-  /** Whether Delta's Spark library wrote a commit, with Interlock or without. */
-  private def isDeltas(commit: CommitInfo): Boolean =
-    commit.engineInfo.exists(_.contains("Delta-Lake/"))
 }

@@ -30,7 +30,7 @@ final private[interlock] class ReadRowIds(
   override def of(dying: Seq[Dying]): Either[String, Seq[IdentifiedRows]] = {
     val byPath = dying.map(file => file.path -> file).toMap
     val files = inputs.filter(file => byPath.contains(file.path) && file.size.exists(_ > 0))
-      .map(asAdded)
+      .map(ChangedRows.asAdded)
     val byBase = files.flatMap(file => file.baseRowId.map(_ -> byPath(file.path))).toMap
     if (byBase.size < dying.size) RowIds.Unknown.of(dying)
     else read(files)((base, row, _) => byBase(base).contains(row))
@@ -80,16 +80,6 @@ final private[interlock] class ReadRowIds(
           found.partitions.iterator.flatMap(found.iterator(_, task)).toVector
         )
     }
-
-  private def asAdded(remove: RemoveFile): AddFile = AddFile(
-    path = remove.path,
-    partitionValues = remove.partitionValues,
-    size = remove.size.getOrElse(0L),
-    modificationTime = 0,
-    dataChange = false,
-    baseRowId = remove.baseRowId,
-    defaultRowCommitVersion = remove.defaultRowCommitVersion
-  )
 }
 
 private object ReadRowIds {

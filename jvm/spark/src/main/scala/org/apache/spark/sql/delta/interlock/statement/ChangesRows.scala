@@ -40,7 +40,7 @@ private[interlock] trait ChangesRows extends DeltaLogging {
     begin(transaction)
     transaction match {
       case ours: InterlockTransaction =>
-        ours.changes(Unwritten(op, changesData = !marksRows, marksRows, isConfined))
+        ours.writes.changes(Unwritten(op, changesData = !marksRows, marksRows, isConfined))
       case _ =>
     }
     marksRows

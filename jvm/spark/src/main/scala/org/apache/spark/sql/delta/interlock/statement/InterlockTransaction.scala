@@ -146,11 +146,6 @@ class InterlockTransaction(log: DeltaLog, catalogTable: Option[CatalogTable], sn
 
   // ---- what it writes ----
 
-  /** Tells that the statement changes rows, and has written nothing when it calls `writeFiles`, or
-    * `filterFiles` if it marks rows.
-    */
-  private[statement] def changes(change: Unwritten): Unit = writes.changes(change)
-
   override def writeFiles(
       data: Dataset[_],
       options: Option[DeltaOptions],

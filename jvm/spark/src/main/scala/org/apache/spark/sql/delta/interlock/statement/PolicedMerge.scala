@@ -80,7 +80,7 @@ final class PolicedMerge(
     super.prepareMergeSource(spark, source, condition, matched, notMatched, isInsertOnly)
     OptimisticTransaction.getActive().foreach {
       case ours: InterlockTransaction =>
-        ours.changes(unwritten(changesData = false))
+        ours.writes.changes(unwritten(changesData = false))
         ours.reads.nextScanIn(partitions(spark).toSeq)
         if (judgesReads) ours.reads.nextScanIsFor(MatchedReads.of(this, getMergeSource))
       case _ =>
@@ -119,7 +119,7 @@ final class PolicedMerge(
       notMatchedBySource.isEmpty && matched.exists(_.condition.isEmpty)
     transaction match {
       case ours: InterlockTransaction =>
-        ours.changes(unwritten(writesUnmodifiedRows || changesMatches))
+        ours.writes.changes(unwritten(writesUnmodifiedRows || changesMatches))
       case _ =>
     }
     super.writeAllChanges(spark, transaction, found, deletes, writesUnmodifiedRows)

@@ -45,6 +45,9 @@ final private[interlock] class StatementWrites(
   /** Shared by all bins of an OPTIMIZE, on several threads. */
   private lazy val rewrite = new OrderedRewrite(transaction, statement.table.name)
 
+  /** Tells that the statement changes rows, and has written nothing when it calls `writeFiles`, or
+    * `filterFiles` if it marks rows.
+    */
   def changes(change: Unwritten): Unit = {
     changing = Some(change)
     unwritten = changing

@@ -5,10 +5,8 @@ import java.io.FileNotFoundException
 import scala.util.Try
 
 import io.interlock.coordinator.{CommitLines, Interrupt, QuickLocalFileSystem, SameFile}
-import io.interlock.spark.errors.GoneTable
 import org.apache.hadoop.conf.Configuration
 import org.apache.hadoop.fs.{FileStatus, FileSystem, Path}
-import org.apache.spark.sql.SparkSession
 import org.apache.spark.sql.catalyst.catalog.CatalogTable
 import org.apache.spark.sql.delta.actions.SetTransaction
 import org.apache.spark.sql.delta.coordinatedcommits.TableCommitCoordinatorClient
@@ -92,13 +90,6 @@ final private[interlock] class ReadTable(
   /** The current status of the file. */
   def status(file: FileStatus): FileStatus = fs.getFileStatus(file.getPath)
 
-  /** Whether a file of the log exists, whatever its content. */
-  def has(file: Path): Boolean = fs.exists(file)
-
-  /** The commit after the version that was read. */
-  def next: FileStatus = commit(snapshot.version + 1)
-
-  /** The status of a version. */
   def commit(version: Long): FileStatus = fs.getFileStatus(file(version))
 
   /** Whether the log has later versions than the one that was read, but not that one. */
@@ -130,10 +121,5 @@ final private[interlock] class ReadTable(
       finally lines.close()
     } catch { case _: FileNotFoundException => None }
 
-  /** The path of a version. */
   def file(version: Long): Path = FileNames.unsafeDeltaFile(log.logPath, version)
-
-  /** A clause for a message about a table that is no longer there. */
-  def whatBecame(spark: SparkSession): String =
-    GoneTable.whatBecame(spark, log, snapshot, catalogTable)
 }
