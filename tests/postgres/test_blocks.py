@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import os
+import signal
 import time
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from pathlib import Path
 
@@ -26,10 +29,13 @@ from tests.blocks.several_tables import (
     moves,
 )
 from tests.kit.commit_phases import observed
+from tests.kit.driver_process import driver_processes
+from tests.kit.log_replay import check_log
 from tests.kit.sessions import classic_session
-from tests.kit.support import Table
+from tests.kit.support import Table, commit_info, deltalake_rows, rows, versions
 from tests.kit.tcp_proxy import Proxy
 from tests.postgres import postgres
+from tests.postgres.database import Database
 from tests.postgres.test_sessions import coordinator
 
 # Each has connections of its own, which send the text of a call a few times, then a number for it.
@@ -114,6 +120,43 @@ def test_a_connection_is_cut(
     assert proxy.has_cut.is_set()
     check(spark, a, LESS, 2)
     check(spark, b, MORE, 2)
+
+
+def test_a_client_dies_in_the_ratifying_call(
+    spark: SparkSession,
+    make: Make,
+    settings: dict[str, str],
+    server: postgres.Server,
+    proxy: Proxy,
+    tmp_path: Path,
+) -> None:
+    """The server, which has done the call for one table and holds its row, rolls back."""
+    a, b = make("a"), make("b")
+    database, pid = Database(server, proxy, tmp_path), tmp_path / "pid"
+    tell = f"open({str(pid)!r}, 'w').write(str(spark.sparkContext._gateway.proc.pid))"
+    with (
+        driver_processes(tmp_path, "interlock", settings=settings) as (victim,),
+        ThreadPoolExecutor(1) as thread,
+    ):
+        # Who knows the tables waits in the call, and not with a question before it.
+        known = (f"INSERT INTO {table} VALUES (4, 40)" for table in (a, b))
+        for code in (f"spark.conf, {tell}", *known, "BEGIN TRANSACTION", *moves(a, b)):
+            assert victim.run(code).error is None
+        with database.locked(b) as unlock:
+            committing = thread.submit(victim.run, "COMMIT")
+            assert database.await_waiting("interlock")
+            os.kill(int(pid.read_text(encoding="utf-8")), signal.SIGKILL)
+            assert committing.result().error is not None
+            assert database.await_waiting("interlock")
+            unlock()
+    for table in (a, b):
+        start = time.monotonic()
+        spark.sql(f"INSERT INTO {table} VALUES (5, 50)")
+        assert time.monotonic() - start < PATIENCE_SECONDS
+        assert rows(spark, table) == deltalake_rows(table) == (*START, (4, 40), (5, 50))
+        made = [commit_info(table, version)["operation"] for version in versions(table)]
+        assert made == ["CREATE TABLE", *["WRITE"] * 3]
+        check_log(table)
 
 
 def test_the_database_stops_after_it_has_ratified(
