@@ -28,6 +28,7 @@ from tests.blocks.several_tables import (
     make_in,
     moves,
 )
+from tests.kit import command
 from tests.kit.commit_phases import observed
 from tests.kit.driver_process import driver_processes
 from tests.kit.log_replay import check_log
@@ -157,6 +158,46 @@ def test_a_client_dies_in_the_ratifying_call(
         made = [commit_info(table, version)["operation"] for version in versions(table)]
         assert made == ["CREATE TABLE", *["WRITE"] * 3]
         check_log(table)
+
+
+def test_a_restored_database_lacks_a_block(
+    spark: SparkSession, make: Make, server: postgres.Server, proxy: Proxy, tmp_path: Path
+) -> None:
+    """Each of its tables is refused until its own repair, and no block commits to one alone."""
+    a, b = make("a"), make("b")
+    for table in (a, b):
+        spark.sql(f"INSERT INTO {table} VALUES (4, 40)")
+    dump = server.dump(tmp_path / "dump.sql")
+    begin(spark, *moves(a, b))
+    assert end(spark) == [3, 3]
+    server.restore(dump)
+    restored = "(?s)INTERLOCK_COORDINATOR_RESTORED.* log of file:{}/_delta_log"
+
+    def are_refused(*tables: Table) -> None:
+        for table in tables:
+            with pytest.raises(UsageError, match=restored.format(table.path)):
+                spark.sql(f"INSERT INTO {table} VALUES (5, 50)")
+        begin(spark, *moves(a, b))
+        with pytest.raises(UsageError, match=restored.format(tables[0].path)):
+            end(spark)
+
+    def repair(table: Table) -> None:
+        done = command.repair(Database(server, proxy, tmp_path).admin(), table.location)
+        assert done.returncode == 0, done.stderr
+        spark.sql(f"INSERT INTO {table} VALUES (5, 50)")
+
+    are_refused(a, b)
+    check(spark, a, (*LESS, (4, 40)), 3)
+    repair(a)
+    are_refused(b)
+    check(spark, a, (*LESS, (4, 40), (5, 50)), 4)
+    check(spark, b, (*MORE, (4, 40)), 3)
+    repair(b)
+    check(spark, b, (*MORE, (4, 40), (5, 50)), 4)
+    begin(spark, *moves(b, a))
+    assert end(spark) == [5, 5]
+    check(spark, a, (*START, (4, 40), (5, 50)), 5)
+    check(spark, b, (*START, (4, 40), (5, 50)), 5)
 
 
 def test_the_database_stops_after_it_has_ratified(
