@@ -19,6 +19,7 @@ from tests.blocks.several_tables import (
     MORE,
     PATIENCE_SECONDS,
     START,
+    SUMS,
     Make,
     SeveralTables,
     begin,
@@ -28,12 +29,12 @@ from tests.blocks.several_tables import (
     make_in,
     moves,
 )
-from tests.kit import command
+from tests.kit import block_readers, command
 from tests.kit.commit_phases import observed
 from tests.kit.driver_process import driver_processes
 from tests.kit.log_replay import check_log
 from tests.kit.sessions import classic_session
-from tests.kit.support import Table, commit_info, deltalake_rows, rows, versions
+from tests.kit.support import Table, commit_info, deltalake_rows, latest_version, rows, versions
 from tests.kit.tcp_proxy import Proxy
 from tests.postgres import postgres
 from tests.postgres.database import Database
@@ -55,9 +56,10 @@ def settings(
     """The coordinators `main`, `second`, and those that reach the database by the proxy."""
     folder = tmp_path_factory.mktemp("settings")
     found: dict[str, str] = {}
-    for name in ("main", "second", *PROXIED):
+    for name in ("main", "second", "hasty", *PROXIED):
         found |= coordinator(server, folder, name)
     url = f"jdbc:postgresql://127.0.0.1:{proxy.port}/{postgres.DATABASE}"
+    found["spark.interlock.coordinator.hasty.statementTimeout"] = "1s"
     return found | {f"spark.interlock.coordinator.{name}.url": url for name in PROXIED}
 
 
@@ -218,8 +220,62 @@ def test_the_database_stops_after_it_has_ratified(
     finally:
         if not server.running():
             server.run()
+    both_go_on(spark, a, b)
+
+
+def both_go_on(spark: SparkSession, a: Table, b: Table) -> None:
+    """Check that both have the block, and that the next writer of each commits."""
     for table, moved in ((a, LESS), (b, MORE)):
         start = time.monotonic()
         spark.sql(f"INSERT INTO {table} VALUES (4, 40)")
         assert time.monotonic() - start < PATIENCE_SECONDS
         check(spark, table, (*moved, (4, 40)), 3)
+
+
+@pytest.mark.parametrize(
+    "is_read",
+    [
+        False,
+        pytest.param(
+            True,
+            marks=pytest.mark.xfail(
+                strict=True,
+                raises=AssertionError,
+                reason="it sees the half, 115, after 40 waits for a connection",
+            ),
+        ),
+    ],
+)
+def test_the_database_is_down_between_two_publications(
+    spark: SparkSession, make: Make, server: postgres.Server, is_read: bool
+) -> None:
+    """A query of both tables sees the block in none of them; when it runs again, in both."""
+    a, b = make("a", coordinator="hasty"), make("b", coordinator="hasty")
+
+    def at(phase: str, _version: int) -> None:
+        if phase == "published" and server.running():
+            server.stop(mode="immediate")
+        elif phase == "publishing" and not server.running():
+            raise OSError(phase)
+
+    def query() -> None:
+        start = time.monotonic()
+        assert spark.sql(SUMS["union"].format(a=a, b=b)).collect()[0][0] == 120
+        assert time.monotonic() - start < PATIENCE_SECONDS
+
+    begin(spark, *moves(a, b))
+    try:
+        with observed(spark._jvm, at), pytest.raises(CommitStateUnknown):
+            end(spark)
+        assert not server.running()
+        if is_read:
+            query()
+        assert block_readers.stock_sum((a, b)) == 115
+        assert (latest_version(a), latest_version(b)) == (2, 1)
+    finally:
+        if not server.running():
+            server.run()
+    query()
+    check(spark, a, LESS, 2)
+    check(spark, b, MORE, 2)
+    both_go_on(spark, a, b)
