@@ -264,6 +264,34 @@ def test_a_block_over_two_tables(
     assert first.run(update.format(table, "last")) == DONE
 
 
+@pytest.mark.parametrize("lost", ["reply", "request"])
+def test_the_decision_of_a_block_is_cut(
+    server: s3.Server, both: list[DriverProcess], proxy: Proxy, table: Table, lost: str
+) -> None:
+    """It is sent again, and read where the server has it; the block is once in both tables."""
+    first, second = both
+    other = make_table(first, server.table(f"decision-whose-{lost}-is-lost-other"))
+    keep_others_out(first, table, other)
+    update = "UPDATE {} SET v = '{}' WHERE id = 1"
+    for code in ("BEGIN TRANSACTION", update.format(table, "x"), update.format(other, "x")):
+        assert first.run(code) == DONE
+    before = len(requests(server))
+    # The body of the decision, and of no other request.
+    (proxy.lose_reply if lost == "reply" else proxy.lose_request)(b"committed")
+    assert first.run("COMMIT") == DONE
+    assert proxy.has_cut.is_set()
+    of_decision = re.compile(r"/_interlock/blocks/[^/]+$")
+    made = [method for method, path in requests(server)[before:] if of_decision.search(path)]
+    asked = ["HEAD", "GET"] if lost == "reply" else []
+    assert made == ["HEAD", "PUT", "PUT", *asked, "HEAD", "DELETE"]
+    for changed in (table, other):
+        assert rows_of(changed) == ((1, "x"), (2, "b"))
+        assert latest_version(changed) == 4
+        assert unknown_files(changed) == []
+        assert second.run(update.format(changed, "y")) == DONE
+        assert rows_of(changed) == ((1, "y"), (2, "b"))
+
+
 def test_a_process_is_killed_amid_a_block(
     server: s3.Server, both: list[DriverProcess], table: Table, tmp_path: Path
 ) -> None:
