@@ -1,6 +1,7 @@
 package org.apache.spark.sql.delta.interlock.block
 
 import scala.annotation.tailrec
+import scala.concurrent.duration._
 import scala.util.control.NonFatal
 
 import io.interlock.coordinator.Causes
@@ -15,8 +16,8 @@ import org.apache.spark.sql.delta.{DeltaLog, Snapshot}
 /** Snapshots of several tables that have each atomic block in all of them or in none. */
 private[block] object WholeBlocks extends Logging {
   private val MostTries = 10
-  private val MostLooks = 20
-  private val BetweenLooksMillis = 100L
+  private val Patience = 2.seconds
+  private val BetweenLooks = 100.millis
 
   /** A table as it was read. */
   final case class Read(snapshot: Snapshot, table: Option[CatalogTable]) {
@@ -67,7 +68,7 @@ private[block] object WholeBlocks extends Logging {
   @tailrec private def forward(fixed: Seq[Read], tables: Seq[Read], tries: Int): Seq[Read] = {
     val raised = tables.map(table =>
       (fixed ++ tables).flatMap(_.wants(table)).maxOption
-        .fold(table)(reaching(table, _, MostLooks))
+        .fold(table)(reaching(table, _))
     )
     if (tries == 0 || areSame(raised, tables)) raised else forward(fixed, raised, tries - 1)
   }
@@ -96,30 +97,42 @@ private[block] object WholeBlocks extends Logging {
     *   up to where
     */
   private def firstBlock(lacking: Read, last: Long, table: Read): Option[Long] = {
-    val commits = new CommitLog(reaching(lacking, last, MostLooks).snapshot)
-    (lacking.version + 1 to last).iterator.flatMap(commits.readWithoutFiles)
+    val now = lacking.newest
+    val theirs = new CommitLog(now.snapshot)
+    (lacking.version + 1 to last.min(now.version)).iterator.flatMap(theirs.readWithoutFiles)
       .flatMap(commit => Siblings.in(commit.numbered).get(table.id)).nextOption()
+      .orElse(lastBlock(table, lacking))
+  }
+
+  /** The version that the last block of both tables has made in the first one, as that one's log says:
+    * the other part is not visible.
+    */
+  private def lastBlock(table: Read, other: Read): Option[Long] = {
+    val commits = new CommitLog(table.snapshot)
+    (table.version to 0 by -1).iterator
+      .find(commits.readWithoutFiles(_).exists(c => Siblings.in(c.numbered).contains(other.id)))
   }
 
   /** The table with a version that a block has made in it, or is about to make visible. */
-  @tailrec private def reaching(table: Read, version: Long, looks: Int): Read =
-    if (table.version >= version) table
-    else {
+  private def reaching(table: Read, version: Long): Read = {
+    val until = Patience.fromNow
+    @tailrec def look(isLast: Boolean): Read = {
       val now = table.newest
       if (now.version >= version) now
-      else if (looks == 0) {
+      else if (isLast) {
         logWarning(
           s"${table.log.dataPath} ends with version ${now.version}, and another table that is read " +
             s"with it has a part of the atomic block that makes version $version. Either it has " +
-            "been put back to an earlier state, or this session may not complete the block."
+            "been put back to an earlier state, or this session cannot complete the block. The " +
+            "query reads the tables as they were before the block."
         )
         now
-      } else if (isCompleted(now)) reaching(now, version, 0)
-      else {
-        Thread.sleep(BetweenLooksMillis)
-        reaching(now, version, looks - 1)
-      }
+      } else look(isCompleted(now) || until.isOverdue() || { pause(); false })
     }
+    if (table.version >= version) table else look(isLast = false)
+  }
+
+  private def pause(): Unit = Thread.sleep(BetweenLooks.toMillis)
 
   /** Makes the part of a block visible that is decided, as the next writer would.
     *
