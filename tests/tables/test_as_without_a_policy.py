@@ -182,7 +182,7 @@ def check(
         spark, folder / "with", statements, {"interlock.policy": policy, **properties}
     )
     for statement, stock, ours in zip(statements, without, with_it, strict=False):
-        if ours.startswith("INTERLOCK"):
+        if ours.startswith("[INTERLOCK"):
             assert policy in ours, statement
             return  # The rest lacks what it would have done.
         assert ours == stock, statement
