@@ -284,13 +284,15 @@ def test_a_job_that_is_cancelled_while_it_is_judged(spark: SparkSession, tmp_pat
         )
 
     def cancel() -> bool:
+        """Cancel again and again: another job of the judging may start after the first call."""
         known: Any = context._jsc.sc().statusStore()
+        is_found = False
         while not ended.is_set():
             for number in context.statusTracker().getActiveJobsIds():
                 if "interlock-judging" in str(known.job(number).jobTags()):
                     context.cancelJobGroup("merge")
-                    return True
-        return False
+                    is_found = True
+        return is_found
 
     with ThreadPoolExecutor(1) as beside:
         futures = []
