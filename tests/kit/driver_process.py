@@ -23,7 +23,7 @@ from typing import IO, Any
 
 from tests.kit.tree import ROOT
 
-PATIENCE_SECONDS = 300
+PATIENCE_SECONDS = 900
 
 
 @dataclass(frozen=True)
