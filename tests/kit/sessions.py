@@ -22,8 +22,8 @@ from pyspark.find_spark_home import _find_spark_home
 from pyspark.sql import SparkSession
 
 # One JVM runs all tests of a worker. Its second compiler pays off only for code that runs four
-# times as often as its default threshold. A heap that grows step by step collects all of it at
-# each step, and a small young generation does so ten times as often.
+# times as often as its default threshold. A heap that begins small is collected as a whole each
+# time that it grows.
 _LONG_JVM = (
     "-Xms1g -Xmn512m "
     "-XX:Tier4InvocationThreshold=20000 -XX:Tier4MinInvocationThreshold=2400 "
