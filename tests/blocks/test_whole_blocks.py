@@ -7,7 +7,6 @@ import shutil
 import threading
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import pytest
 from interlock.lab.model import in_order
@@ -15,16 +14,12 @@ from pyspark.sql import SparkSession
 
 from tests.blocks.several_tables import LESS, MORE, START, Make, begin, check, end, moves
 from tests.kit.commit_phases import observed
+from tests.kit.snapshots import forget_logs
 from tests.kit.support import Table, deltalake_rows, latest_version, log_of, make_table, rows
 
 Half = tuple[Table, Table]
 WHOLE_BLOCKS = "org.apache.spark.sql.delta.interlock.block.WholeBlocks"
 SUM = "(SELECT CAST(sum(v) AS INT) FROM {})"
-
-
-def forget_logs(spark: SparkSession) -> None:
-    jvm: Any = spark._jvm
-    jvm.org.apache.spark.sql.delta.DeltaLog.clearCache()
 
 
 @pytest.fixture

@@ -127,12 +127,14 @@ private[block] object WholeBlocks extends Logging {
             "query reads the tables as they were before the block."
         )
         now
-      } else look(isCompleted(now) || until.isOverdue() || { pause(); false })
+      } else {
+        val isOver = isCompleted(now) || until.isOverdue()
+        if (!isOver) Thread.sleep(BetweenLooks.toMillis)
+        look(isLast = isOver)
+      }
     }
     if (table.version >= version) table else look(isLast = false)
   }
-
-  private def pause(): Unit = Thread.sleep(BetweenLooks.toMillis)
 
   /** Makes the part of a block visible that is decided, as the next writer would.
     *
